@@ -1,0 +1,44 @@
+# Everything makes the environment it needs. Only Python >= 3.11 and a package index are assumed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
+	@echo "make test    lint, types and all tests"
+	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers"
+	@echo "make lint    style, types and layers only"
+	@echo "make clean   remove the environment and caches"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "traceless needs Python 3.11 or newer; run: make PYTHON=python3.x ...")'
+	@echo "making the environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+
+# one stamp per extra: .venv/with-plots, .venv/with-test, .venv/with-bench
+$(VENV)/with-%: pyproject.toml | $(VENV)/bin/python
+	@echo "installing traceless[$*] ..."
+	@$(PIP) install -e '.[$*]'
+	@touch $@
+
+demo: $(VENV)/with-plots
+	$(BIN)/python examples/demo.py
+
+lint: $(VENV)/with-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+bench: $(VENV)/with-bench
+	$(BIN)/python benchmarks/foundation.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache

@@ -1,0 +1,21 @@
+"""What can go wrong, by name. Each is also the built-in type one would expect."""
+
+
+class NotLearnedError(ValueError):
+    """Rows were to be forgotten that the model cannot have learned."""
+
+
+class RangeError(ValueError):
+    """A value is beyond what the grid, or float64, can hold exactly."""
+
+
+class MismatchError(ValueError):
+    """Two pieces of knowledge do not speak of the same features, classes or targets."""
+
+
+class ConditionError(ArithmeticError):
+    """The linear system is too ill-conditioned for its solution to be certified."""
+
+
+class ResolutionWarning(UserWarning):
+    """A column varies by only a few steps of the grid it is rounded to."""
