@@ -1,0 +1,238 @@
+"""Integer arithmetic on arrays that never rounds and never wraps.
+
+Two facts carry the library.
+
+1. *A float64 product of integers is an integer product while it fits.* If every
+   partial sum of ``Σ_n a_n b_n`` stays at or below 2^53, BLAS may block, reorder and
+   thread it as it likes: the result is exact, so it is the same on every machine.
+   ``rows · max|a| · max|b| ≤ 2^53`` is enough. Larger integers are cut into limbs
+   of 21 bits, ``a = Σ_l a_l 2^(21 l)`` with ``|a_l| ≤ 2^20``, whose products do fit.
+2. *Sums of such products live in int64 while they fit, in Python integers beyond.*
+   Which of the two is a function of the value alone, so equal sums are equal arrays.
+
+All matrix products go through SciPy's BLAS. NumPy brings a second OpenBLAS with its
+own threads, and two pools that spin against each other cost 3 to 8 times on two cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dgemm, dsyrk
+
+Floats = NDArray[np.float64]
+Integers = NDArray[Any]  # int64, or object holding Python integers: see `narrow`
+
+LARGEST = 2.0**53  # integers up to here are exact in float64
+LIMB_BITS = 21
+_WIDE_ROWS = 2**13  # 2^13 rows of limbs (2^20 each) still add up to at most 2^53
+_INT64_MAX = 2**63 - 1
+
+
+# --- sums: int64 while they fit, Python integers beyond -----------------------------
+
+
+def narrow(a: Integers) -> Integers:
+    """The canonical form of `a`: int64 if every entry is within ±(2^63 - 1)."""
+    if a.dtype == np.int64:
+        return a
+    if a.size and (a.max() > _INT64_MAX or a.min() < -_INT64_MAX):
+        return a
+    return a.astype(np.int64)
+
+
+def wide(a: Integers) -> Integers:
+    """`a` as Python integers, which cannot overflow."""
+    return a.astype(object)
+
+
+def add(a: Integers, b: Integers) -> Integers:
+    """``a + b``, exact whatever the size."""
+    if a.dtype == b.dtype == np.int64:
+        c = a + b
+        if not c.size or (((a ^ c) & (b ^ c)).min() >= 0 and c.min() >= -_INT64_MAX):
+            return c
+    return narrow(wide(a) + wide(b))
+
+
+def shift_left(a: Integers, bits: int) -> Integers:
+    """``a · 2^bits``, exact whatever the size."""
+    if not bits:
+        return a
+    largest = max(int(a.max()), -int(a.min())) if a.size else 0
+    if a.dtype == np.int64 and largest.bit_length() + bits <= 63:
+        return a << bits
+    return narrow(wide(a) << bits)
+
+
+def to_bytes(a: Integers) -> bytes:
+    """A serialisation that is a function of the values of a vector alone."""
+    if a.dtype == np.int64:
+        return b"int64" + a.astype("<i8").tobytes()
+    width = 1 + max(int(v).bit_length() for v in a) // 8
+    return b"wide%d:" % width + b"".join(int(v).to_bytes(width, "little", signed=True) for v in a)
+
+
+# --- products ----------------------------------------------------------------------
+
+
+def peak(A: Floats) -> float:
+    """The largest absolute value of `A` (0 if empty)."""
+    return max(float(A.max()), -float(A.min())) if A.size else 0.0
+
+
+def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
+    """Cut integers into parts of at most 2^20: yields (columns, shift, part).
+
+    The sum of ``part · 2^shift`` over its columns is `A`. Only columns that need
+    another limb get one, and an entry's limbs depend on that entry alone.
+    """
+    columns, shift = np.arange(A.shape[1]), 0
+    while True:
+        if peak(A) <= 2.0 ** (LIMB_BITS - 1):
+            yield columns, shift, A
+            return
+        high = np.rint(np.ldexp(A, -LIMB_BITS))
+        yield columns, shift, A - np.ldexp(high, LIMB_BITS)
+        needed = high.any(axis=0)
+        columns, shift, A = columns[needed], shift + LIMB_BITS, high[:, needed]
+
+
+def _product(A: Floats, B: Floats) -> Floats:
+    """``A' B`` of two row-major matrices, without copying either."""
+    return np.asarray(dgemm(1.0, B.T, A.T, trans_b=True).T)
+
+
+def cross_product(A: Floats, B: Floats) -> Integers:
+    """``A' B`` exactly, for integers of any size up to 2^53."""
+    bound = int(peak(A)) * int(peak(B)) * len(A)
+    kind = np.int64 if bound <= _INT64_MAX else object
+    total = np.zeros((A.shape[1], B.shape[1]), dtype=kind)
+    for start in range(0, len(A), _WIDE_ROWS):
+        rows = slice(start, start + _WIDE_ROWS)
+        right = list(limbs(B[rows]))
+        for left_columns, left_shift, left in limbs(A[rows]):
+            for columns, shift, part in right:
+                exact = _product(left, part).astype(np.int64).astype(kind, copy=False)
+                total[np.ix_(left_columns, columns)] += exact << (left_shift + shift)
+    return narrow(total)
+
+
+class GramSum:
+    """The running sum of ``Z' diag(weights) Z`` over blocks of integer rows.
+
+    Blocks are added in float64, by BLAS, for as long as the sum provably stays below
+    2^53, and only then moved to integers: one matrix product per block, nothing else.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._floats = np.zeros((width, width), order="F")  # upper triangle only
+        self._bound = 0.0
+        self._integers: Integers | None = None
+
+    def add(self, Z: Floats, largest: float, weights: Floats | None = None) -> None:
+        """Add a block whose entries are at most `largest` in absolute value."""
+        bound = len(Z) * largest * largest
+        if weights is not None:
+            self._keep(_weighted_gram(Z, weights))
+        elif bound > LARGEST:
+            self._keep(cross_product(Z, Z))
+        else:
+            if self._bound + bound > LARGEST:
+                self._flush()
+            self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
+            self._bound += bound
+
+    def total(self) -> Integers:
+        """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
+        if self._bound or self._integers is None:
+            self._flush()
+        assert self._integers is not None
+        return self._integers
+
+    def _flush(self) -> None:
+        lower = self._floats.T.astype(np.int64)
+        self._keep(_mirror(lower))
+        self._floats[:] = 0.0
+        self._bound = 0.0
+
+    def _keep(self, part: Integers) -> None:
+        self._integers = part if self._integers is None else add(self._integers, part)
+
+
+def _mirror(lower: Integers) -> Integers:
+    """Copy the lower triangle onto the upper one, in place, in cache-sized tiles."""
+    n, tile = len(lower), 128
+    for i in range(0, n, tile):
+        block = lower[i : i + tile, i : i + tile]
+        block += np.tril(block, -1).T
+        lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
+    return lower
+
+
+def _weighted_gram(Z: Floats, weights: Floats) -> Integers:
+    """``Z' diag(weights) Z`` for integer weights up to 2^32.
+
+    A limb of Z times its weight is below 2^52, hence exact, and is cut again.
+    """
+    parts = [
+        (columns, shift, cross_product(part * weights[:, None], Z))
+        for columns, shift, part in limbs(Z)
+    ]
+    total = np.zeros((Z.shape[1], Z.shape[1]), dtype=np.int64)
+    for columns, shift, part in parts:
+        spread = np.zeros(total.shape, dtype=part.dtype)
+        spread[columns] = part
+        total = add(total, shift_left(spread, shift))
+    return total
+
+
+def matrix_times(S: Integers, D: Floats, bits: int) -> Integers:
+    """``S D`` exactly as Python integers, for integers ``|D| ≤ 2^bits``.
+
+    S is cut, a panel of rows at a time, into limbs small enough for its width.
+    """
+    size = 53 - bits - len(S).bit_length()
+    mask = (1 << size) - 1
+    out = np.zeros((len(S), D.shape[1]), dtype=object)
+    for start in range(0, len(S), 256):
+        rest, shift = S[start : start + 256], 0
+        while True:
+            last = max(int(rest.max()), -int(rest.min())) <= mask
+            limb = rest if last else rest & mask
+            part = dgemm(1.0, D.T, limb.astype(np.float64).T).T
+            out[start : start + 256] += wide(part.astype(np.int64)) << shift
+            if last:
+                break
+            rest, shift = rest >> size, shift + size
+    return out
+
+
+def row_products(codes: Floats, Z: Floats) -> Floats:
+    """``codes Z``, the same for a row whatever batch it comes in.
+
+    Z is cut into slices of integers (64 bits below the largest of its column), the
+    codes into limbs; every partial product is exact, and they are added in a
+    fixed order from the smallest to the largest.
+    """
+    bits = 53 - LIMB_BITS - len(Z).bit_length()
+    out = np.zeros((len(codes), Z.shape[1]))
+    parts = list(limbs(codes))
+    for exponents, piece in reversed(list(_slices(Z, bits))):
+        for columns, shift, part in parts:
+            product = dgemm(1.0, piece[columns].T, part.T).T
+            out += np.ldexp(product, exponents + shift)
+    return out
+
+
+def _slices(Z: Floats, bits: int) -> Iterator[tuple[NDArray[np.intp], Floats]]:
+    """Cut each column of Z into integers of `bits` bits: Σ piece · 2^exponent ≈ Z."""
+    _, exponents = np.frexp(np.abs(Z).max(axis=0, initial=0.0))
+    rest = np.ldexp(Z, bits - exponents)
+    for k in range(-(-64 // bits)):
+        piece = np.rint(rest)
+        yield (exponents - bits * (k + 1)).astype(np.intp), piece
+        rest = np.ldexp(rest - piece, bits)
