@@ -1,0 +1,35 @@
+"""Feature maps φ: rows to vectors of integers on a fixed grid.
+
+    φ(x) = steps ∘ codes(x),     codes integers, steps powers of two
+
+A map never looks at training data. It is fixed by its *specification* (its parameters,
+seed and resolution), which has a digest; two models can be merged when the digests of
+their maps agree. What makes the same row give the same codes in any batch:
+
+- element by element work (`Linear`, `Polynomial`) is the same everywhere anyway;
+- products Wx are taken over integers (`RandomFourier`, `RandomLayer`, `Landmarks` put
+  both W and x on grids), where float64 is exact in any order;
+- cos, exp and friends are those of `traceless.elementary`.
+
+Writing a map of your own: subclass `FeatureMap`, store the constructor's parameters as
+attributes, and define ``values(X)``, which turns a float64 array of rows into a float64
+array of features *one row at a time* (element-wise NumPy; no matrix products). The base
+class rounds to the grid, appends the constant feature and writes the specification.
+"""
+
+from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.landmarks import Landmarks
+from traceless.features.linear import Linear
+from traceless.features.polynomial import Polynomial
+from traceless.features.random_fourier import RandomFourier
+from traceless.features.random_layer import RandomLayer
+
+__all__ = [
+    "BoundMap",
+    "FeatureMap",
+    "Landmarks",
+    "Linear",
+    "Polynomial",
+    "RandomFourier",
+    "RandomLayer",
+]

@@ -1,0 +1,69 @@
+"""Rounding to a grid: x ↦ round(x / step), steps powers of two, exact up to 2^53 steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from traceless.exact import LARGEST, Floats, peak
+from traceless.exceptions import RangeError
+
+_BLOCK = 2**16  # elements worked on at a time: they stay in the core's own cache
+
+
+def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
+    """A resolution as one step per column, checked to be powers of two."""
+    steps = np.asarray(resolution, dtype=np.float64)
+    if steps.ndim and steps.shape != (width,):
+        raise ValueError(
+            f"{name} must be one number or one per column ({width}), got shape {steps.shape}."
+        )
+    mantissa, exponent = np.frexp(steps)
+    good = (mantissa == 0.5) & (exponent > -200) & (exponent < 200)
+    if not np.all(good):
+        bad = float(steps[~good].flat[0]) if steps.ndim else float(steps)
+        raise ValueError(
+            f"{name} must be a power of two such as 2**-14, so that rounding to it and "
+            f"scaling by it are exact; got {bad!r}."
+        )
+    return np.broadcast_to(steps, (width,)).copy()
+
+
+def encode_linear(scale: Floats, X: Floats, out: Floats) -> float:
+    """Write round(X · scale) into `out`; returns the largest absolute value.
+
+    Raises RangeError for NaN, infinities and codes beyond 2^53.
+    """
+    largest = 0.0
+    for rows in blocks(*X.shape):
+        block = out[rows]
+        np.multiply(X[rows], scale, out=block)
+        np.rint(block, out=block)
+        here = peak(block)
+        if not here <= LARGEST:  # NaN comes here too
+            raise range_error(X[rows], block)
+        largest = max(largest, here)
+    return largest
+
+
+def blocks(n_rows: int, width: int) -> list[slice]:
+    """Slices of rows that stay in the cache while they are worked on."""
+    size = max(1, _BLOCK // max(width, 1))
+    return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+
+
+def range_error(X: Floats | None, codes: Floats) -> RangeError:
+    """Name the worst value of some rows and what to do about it."""
+    row, column = np.unravel_index(int(np.argmax(np.abs(codes))), codes.shape)  # NaN first
+    if X is not None and not np.isfinite(X[row, column]):
+        kind = "NaN" if np.isnan(X[row, column]) else "infinity"
+        return RangeError(
+            f"Input X contains {kind} (column {column}); every value must be a finite number. "
+            "Impute or drop such rows first."
+        )
+    value = "" if X is None else f" the value {X[row, column]:.6g},"
+    return RangeError(
+        f"Column {column} holds{value} {abs(codes[row, column]):.6g} steps of its grid; more than "
+        "2**53 cannot be held exactly. Scale that column, or give it a coarser resolution."
+    )

@@ -1,0 +1,35 @@
+"""The linear map φ(x) = [x, 1]."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.grid import encode_linear, grid_steps
+
+
+class Linear(FeatureMap):
+    """φ(x) = [x, 1]: the rows themselves, rounded to the grid.
+
+    Parameters
+    ----------
+    bias : bool, default=True
+        Append the constant feature 1, whose coefficient is the intercept.
+    resolution : float or sequence of float, default=2**-14
+        Step of the grid, a power of two; one for all columns, or one each. The default
+        suits standardised or unit-scaled data. Large values cost speed, not correctness.
+
+    Examples
+    --------
+    >>> Linear(resolution=2**-2).transform([[0.3, -1.0]])
+    array([[ 0.25, -1.  ,  1.  ]])
+    """
+
+    def __init__(self, bias: bool = True, resolution: Any = 2**-14) -> None:
+        self.bias = bias
+        self.resolution = resolution
+
+    def bind(self, n_features: int) -> BoundMap:  # noqa: D102
+        steps = grid_steps(self.resolution, n_features)
+        return self._bound(n_features, steps, partial(encode_linear, 1.0 / steps))

@@ -1,0 +1,69 @@
+"""Monomials, scaled so that their inner product is the polynomial kernel."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from traceless.exact import Floats
+from traceless.features.feature_map import FeatureMap
+from traceless.features.parameters import count, positive
+
+
+class Polynomial(FeatureMap):
+    """Monomials whose inner product is the polynomial kernel.
+
+    φ(x)·φ(z) = (γ x·z + c)^d, with the constant term c^d replaced by the bias.
+
+    Parameters
+    ----------
+    degree : int, default=2
+    gamma : float, default=1.0
+    coef0 : float, default=1.0
+        The constant c ≥ 0; with 0 only monomials of the full degree remain.
+    bias : bool, default=True
+    resolution : float, default=2**-14
+
+    Examples
+    --------
+    >>> Polynomial(degree=2).transform([[1.0, 2.0]]).round(3)
+    array([[1.414, 2.828, 1.   , 2.828, 4.   , 1.   ]])
+    """
+
+    def __init__(
+        self,
+        degree: int = 2,
+        gamma: float = 1.0,
+        coef0: float = 1.0,
+        bias: bool = True,
+        resolution: float = 2**-14,
+    ) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.bias = bias
+        self.resolution = resolution
+
+    def values(self, X: Floats) -> Floats:  # noqa: D102
+        positive("gamma", self.gamma)
+        positive("coef0", self.coef0, zero=True)
+        degree = count("degree", self.degree)
+        out = []
+        for k in range(1, degree + 1):
+            for columns in combinations_with_replacement(range(X.shape[1]), k):
+                scale = _monomial_scale(columns, degree, float(self.gamma), float(self.coef0))
+                if scale:
+                    out.append(scale * math.prod(X[:, c] for c in columns))
+        return np.stack(out, axis=1)
+
+
+def _monomial_scale(columns: tuple[int, ...], degree: int, gamma: float, coef0: float) -> float:
+    """√(multinomial · γ^k · c^(d-k)): the coefficient of a monomial in (γ x·z + c)^d."""
+    k = len(columns)
+    ways = math.factorial(degree) // math.factorial(degree - k)
+    for c in set(columns):
+        ways //= math.factorial(columns.count(c))
+    power = math.prod([gamma] * k + [coef0] * (degree - k))
+    return math.sqrt(ways * power)

@@ -1,0 +1,41 @@
+"""Products Wx that are exact: W and x are integers on grids, cut into limbs if large."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg.blas import dgemm
+
+from traceless.exact import Floats, limbs
+from traceless.features.grid import encode_linear
+
+
+def on_grid(W: Floats, spread: float) -> tuple[Floats, float]:
+    """Round W to integers with about 2^16 steps per `spread`; returns (codes, step).
+
+    Columns so long that a limb (2^20) times their sum passes 2^53 get a coarser grid.
+    """
+    bits = 16
+    while True:
+        step = 2.0 ** (math.frexp(spread)[1] - bits)
+        codes = np.rint(W / step)
+        if np.abs(codes).sum(axis=0).max(initial=0.0) <= 2.0**32:
+            return codes, step
+        bits -= 1
+
+
+def projections(
+    X: Floats, W: Floats, input_scale: float
+) -> Iterator[tuple[slice, list[tuple[int, Floats]]]]:
+    """Yield (rows, [(shift, product)]) with Σ product · 2^shift = codes(X) @ W, exactly.
+
+    A limb (2^20) times a column of W adds up to at most 2^53 by the choice in `on_grid`.
+    """
+    codes = np.empty((min(len(X), 512), X.shape[1]))
+    for start in range(0, len(X), 512):
+        rows = slice(start, min(start + 512, len(X)))
+        block = codes[: rows.stop - start]
+        encode_linear(np.full(X.shape[1], input_scale), X[rows], block)
+        yield rows, [(s, dgemm(1.0, W[c].T, part.T).T) for c, s, part in limbs(block)]
