@@ -1,0 +1,155 @@
+"""Gathering: from rows to the integers of their knowledge, a chunk at a time.
+
+The N × J features never exist as a whole: a chunk of rows is coded, its responses are
+written beside it, and one matrix product adds it to the sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import issparse
+
+from traceless import exact
+from traceless.exact import Floats, Integers
+from traceless.exceptions import MismatchError, RangeError
+from traceless.features import BoundMap
+from traceless.features.grid import grid_steps
+from traceless.progress import progress
+
+WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
+_CHUNK = 2**22  # features held at a time (32 MB)
+Label = int | str | bool | bytes
+
+
+class Responses(Protocol):
+    """What stands beside the features of a row: integers, one column per class or target."""
+
+    names: tuple[Label, ...]
+    counts: tuple[int, ...]
+
+    def __len__(self) -> int: ...
+
+    def encode(self, rows: slice, out: Floats) -> float:
+        """Write the responses of some rows; returns a bound of their absolute values."""
+
+
+class Classes:
+    """Responses of a classification: 1 in the column of the row's class."""
+
+    def __init__(self, y: Any, weights: Floats | None) -> None:
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise ValueError(f"Class labels must be one per row, got an array of shape {y.shape}.")
+        try:
+            labels, self._where = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
+        self.names: tuple[Label, ...] = tuple(_label(v) for v in labels.tolist())
+        check_one_type(self.names)
+        alive = self._where if weights is None else self._where[weights > 0]
+        self.counts: tuple[int, ...] = tuple(np.bincount(alive, minlength=len(self.names)).tolist())
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def encode(self, rows: slice, out: Floats) -> float:
+        """Write the one-hot codes of some rows."""
+        out[:] = 0.0
+        out[np.arange(len(out)), self._where[rows]] = 1.0
+        return 1.0
+
+
+class Targets:
+    """Responses of a regression: the targets, in steps of their grid."""
+
+    def __init__(self, y: Any, weights: Floats | None, resolution: float) -> None:
+        self._codes = _target_codes(np.asarray(y, dtype=np.float64), resolution)
+        n = len(self._codes) if weights is None else int(np.count_nonzero(weights))
+        self.names: tuple[Label, ...] = tuple(range(self._codes.shape[1]))
+        self.counts: tuple[int, ...] = (n,)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def encode(self, rows: slice, out: Floats) -> float:
+        """Write the codes of the targets of some rows."""
+        out[:] = self._codes[rows]
+        return exact.peak(out)
+
+
+def gather(
+    phi: BoundMap, X: Any, responses: Responses, weights: Floats | None, verbose: bool
+) -> Integers:
+    """Σ ω [φ; r][φ; r]ᵀ over the rows of X, in integers."""
+    n, J, width = X.shape[0], len(phi.steps), len(phi.steps) + len(responses.names)
+    if len(responses) != n:
+        raise ValueError(f"X has {n} rows, but y has {len(responses)}: one is needed per row.")
+    if phi.n_features != X.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} columns, the feature map takes {phi.n_features}.")
+    total = exact.GramSum(width)
+    size = min(n, max(1, _CHUNK // width))
+    Z = np.empty((size, width))
+    for start in progress(range(0, n, size or 1), "learning", verbose):
+        rows = slice(start, min(start + size, n))
+        block = Z[: rows.stop - start]
+        largest = phi.encode(dense_rows(X, rows), block[:, :J])
+        largest = max(largest, responses.encode(rows, block[:, J:]))
+        total.add(block, largest, None if weights is None else weights[rows])
+    return total.total()
+
+
+def dense_rows(X: Any, rows: slice) -> Floats:
+    """Some rows as a dense, row-major float64 array; a view where `X` is one already."""
+    block = X[rows].toarray() if issparse(X) else X[rows]
+    return np.ascontiguousarray(block, dtype=np.float64)
+
+
+def _label(value: Any) -> Label:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # 1.0 and 1 are the same class, whichever came first
+    if isinstance(value, int | str | bytes):
+        return value
+    raise ValueError(f"Class labels must be integers, strings or booleans, got {value!r}.")
+
+
+def check_one_type(labels: tuple[Label, ...]) -> None:
+    """Raise if labels are of several types, whose order and equality would be unclear."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if len(kinds) > 1:
+        raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
+
+
+def _target_codes(y: Floats, resolution: float) -> Floats:
+    step = float(grid_steps(resolution, 1, "target_resolution")[0])
+    codes = np.rint(y.reshape(len(y), -1) / step)
+    if not exact.peak(codes) <= exact.LARGEST:
+        raise RangeError(
+            f"A target is not finite or is beyond {exact.LARGEST * step:.6g}, which is as far as "
+            f"the grid of {step:g} is exact. Scale the targets, or give a coarser "
+            "target_resolution."
+        )
+    return codes
+
+
+def whole_weights(sample_weight: Any, n: int) -> tuple[Floats | None, int]:
+    """Weights as whole numbers of 2^-bits, and bits: 0 if all are whole already."""
+    if sample_weight is None:
+        return None, 0
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}.")
+    if not np.all((weights >= 0) & (weights < np.inf)):
+        raise ValueError("sample_weight must be finite and not negative.")
+    bits = 0 if np.array_equal(weights, np.rint(weights)) else WEIGHT_BITS
+    whole = np.rint(np.ldexp(weights, bits))
+    if (whole > 2.0**32).any() or ((whole == 0) & (weights > 0)).any():
+        raise RangeError(
+            f"sample_weight must be between {2.0**-WEIGHT_BITS:g} and {2.0 ** (32 - bits):g} where "
+            f"it is not zero, got {weights[weights > 0].min():g} to {weights.max():g}. Multiply "
+            "all weights, and rho, by the same number."
+        )
+    return whole, bits

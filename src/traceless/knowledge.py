@@ -1,0 +1,336 @@
+"""Knowledge: what the rows of a data set add up to.
+
+For rows with features φ (integers on a grid), responses r and weights ω,
+
+    G = Σ ω [φ; r] [φ; r]ᵀ
+
+is one symmetric matrix of integers. For classification r is the one-hot code of the
+class, so G holds Σφφᵀ, the sum of φ per class and the weight of each class; for
+regression r are the targets (on a grid of their own), and G holds Σφφᵀ, Σφy and Σyy.
+With the number of rows (per class) that is the whole knowledge. ``+`` learns or merges,
+``-`` forgets: a commutative group of fixed size, whatever the number of rows.
+
+ρ, class weights and label coding are chosen when the knowledge is *solved*, never here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils import check_array
+
+from traceless import exact
+from traceless.exact import Integers
+from traceless.exceptions import MismatchError, NotLearnedError
+from traceless.features import BoundMap, FeatureMap
+from traceless.features.feature_map import specification_digest
+from traceless.gather import (
+    Classes,
+    Label,
+    Responses,
+    Targets,
+    check_one_type,
+    gather,
+    whole_weights,
+)
+
+__all__ = ["Knowledge"]
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """An immutable summary of rows, closed under ``+`` and ``-``.
+
+    Build it with `Knowledge.of`, or take it from a fitted estimator (``knowledge_``).
+
+    Attributes
+    ----------
+    specification : dict
+        The feature map's specification, its number of columns and, for regression, the
+        resolution of the targets.
+    task : {"classification", "regression"}
+    responses : tuple
+        The class labels in order, or the numbers of the targets.
+    counts : tuple of int
+        Rows per class; one number for regression.
+    gram : ndarray of shape (J + K, J + K)
+        Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
+    weight_bits : int
+        `gram` is in units of 2^-weight_bits: 0 unless some weights were fractions.
+
+    Examples
+    --------
+    >>> from traceless.features import Linear
+    >>> a = Knowledge.of(Linear(), [[0.5], [1.0]], ["no", "yes"])
+    >>> b = Knowledge.of(Linear(), [[2.0]], ["yes"])
+    >>> both = a + b
+    >>> both.class_counts
+    {'no': 1, 'yes': 2}
+    >>> both - b == a
+    True
+    >>> sum([a, b]).digest() == both.digest()
+    True
+    """
+
+    specification: Mapping[str, Any]
+    task: Task
+    responses: tuple[Label, ...]
+    counts: tuple[int, ...]
+    gram: Integers
+    weight_bits: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        feature_map: FeatureMap | BoundMap,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        task: Task = "classification",
+        target_resolution: float = 2**-14,
+        verbose: bool = False,
+    ) -> Knowledge:
+        """Gather the knowledge of some rows, in chunks.
+
+        Parameters
+        ----------
+        feature_map : FeatureMap
+        X : array of shape (n_samples, n_features), dense or CSR
+            Finite numbers of any real type; converted a chunk at a time.
+        y : array of shape (n_samples,) or, for regression, (n_samples, n_targets)
+            Class labels, or targets.
+        sample_weight : array of shape (n_samples,), optional
+            Weights ≥ 0, rounded to multiples of 2^-16 unless all are whole. A row of
+            weight 0 is no row.
+        task : {"classification", "regression"}
+        target_resolution : float
+            The grid of the targets, a power of two.
+        verbose : bool
+            Show progress on standard error.
+        """
+        X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
+        phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
+        specification = phi.describe()
+        weights, bits = whole_weights(sample_weight, X.shape[0])
+        rows: Responses
+        if task == "classification":
+            rows = Classes(y, weights)
+        else:
+            rows = Targets(y, weights, target_resolution)
+            specification["target_resolution"] = float(target_resolution)
+        gram = gather(phi, X, rows, weights, verbose)
+        return cls(specification, task, rows.names, rows.counts, gram, bits)._canonical()
+
+    # --- the group ---------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Knowledge:
+        if other == 0 and isinstance(other, int):  # so that sum() works
+            return self
+        if not isinstance(other, Knowledge):
+            return NotImplemented
+        self._check_combinable(other)
+        responses = _union(self.responses, other.responses)
+        a, b = self._spread(responses), other._spread(responses)
+        bits = max(a.weight_bits, b.weight_bits)
+        gram = exact.add(
+            exact.shift_left(a.gram, bits - a.weight_bits),
+            exact.shift_left(b.gram, bits - b.weight_bits),
+        )
+        counts = tuple(m + n for m, n in zip(a.counts, b.counts, strict=True))
+        return replace(a, counts=counts, gram=gram, weight_bits=bits)._canonical()
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Knowledge:
+        counts = tuple(-n for n in self.counts)
+        return replace(self, counts=counts, gram=-self.gram)._canonical()
+
+    def __sub__(self, other: Any) -> Knowledge:
+        return self + (-other) if isinstance(other, Knowledge) else NotImplemented
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, Knowledge):
+            return NotImplemented
+        return self._header() == other._header() and np.array_equal(self.gram, other.gram)
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+    def __repr__(self) -> str:
+        what = self.class_counts if self.task == "classification" else len(self.responses)
+        kind = "classes" if self.task == "classification" else "targets"
+        return (
+            f"<Knowledge of {self.n_samples} rows, {self.n_outputs} features, {kind} {what}, "
+            f"digest {self.digest()[:12]}>"
+        )
+
+    # --- what it says --------------------------------------------------------------------
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return sum(self.counts)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number J of features."""
+        return len(self.gram) - len(self.responses)
+
+    @property
+    def class_counts(self) -> dict[Label, int]:
+        """Rows per class."""
+        if self.task != "classification":
+            raise AttributeError("Knowledge of a regression has no classes; see n_samples.")
+        return dict(zip(self.responses, self.counts, strict=True))
+
+    @property
+    def feature_gram(self) -> Integers:
+        """Σ ω φφᵀ, J × J."""
+        J = self.n_outputs
+        return self.gram[:J, :J]
+
+    @property
+    def response_sums(self) -> Integers:
+        """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
+        J = self.n_outputs
+        return self.gram[:J, J:]
+
+    def digest(self) -> str:
+        """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
+        state = hashlib.sha256(self._header().encode())
+        for i, row in enumerate(self.gram):
+            state.update(exact.to_bytes(row[: i + 1]))
+        return state.hexdigest()
+
+    def check_possible(self) -> Knowledge:
+        """Raise `NotLearnedError` if no data could add up to this; else return self.
+
+        Counts and weights below zero, sums left without rows, and entries larger than
+        the diagonal allows (|g_ij|² ≤ g_ii g_jj) cannot come from rows that were
+        learned. Passing is necessary for that, not sufficient.
+        """
+        names = [f"class {r!r}" for r in self.responses]
+        groups = names if self.task == "classification" else ["rows"]
+        for name, count in zip(groups, self.counts, strict=True):
+            if count < 0:
+                raise NotLearnedError(
+                    f"More rows would be forgotten than were learned ({name}: {-count} too "
+                    f"many). {_UNCHANGED}"
+                )
+        if self.n_samples == 0 and self.gram.any():
+            raise NotLearnedError(
+                f"All rows would be forgotten, yet something of them would remain: rows, labels, "
+                f"targets or weights differ from those learned. {_UNCHANGED}"
+            )
+        diagonal = self.gram.diagonal()
+        J, K = self.n_outputs, len(self.responses)
+        if self.task == "classification":
+            for k, count in enumerate(self.counts):
+                if (diagonal[J + k] <= 0) or (count == 0 and self.gram[J + k].any()):
+                    raise NotLearnedError(
+                        f"Sums without rows would remain for {names[k]}: rows, labels or weights "
+                        f"differ from those learned. {_UNCHANGED}"
+                    )
+        scale = np.sqrt(np.maximum(diagonal.astype(np.float64), 0.0))
+        over = np.abs(self.gram.astype(np.float64)) > np.outer(scale, scale) * (1 + 1e-9)
+        if (diagonal < 0).any() or over.any():
+            column = int(np.argmax(over.sum(axis=0) * (np.arange(J + K) < J)))
+            raise NotLearnedError(
+                f"The sums that would remain (feature {column}) are such that no data could have "
+                f"them: some of these rows were never learned, or with other labels, targets or "
+                f"weights. {_UNCHANGED}"
+            )
+        return self
+
+    # --- inside ----------------------------------------------------------------------------
+
+    def _header(self) -> str:
+        labels = [f"{type(r).__name__}:{r!r}" for r in self.responses]
+        parts = [specification_digest(self.specification), self.task, labels]
+        return json.dumps([*parts, self.counts, self.weight_bits])
+
+    def _canonical(self) -> Knowledge:
+        """Drop classes of which nothing is left, use whole units, forbid writing."""
+        J = self.n_outputs
+        out = self
+        if self.task == "classification":
+            kept = [k for k, n in enumerate(self.counts) if n or self.gram[J + k].any()]
+            if len(kept) < len(self.counts):
+                index = [*range(J), *(J + k for k in kept)]
+                out = replace(
+                    self,
+                    responses=tuple(self.responses[k] for k in kept),
+                    counts=tuple(self.counts[k] for k in kept),
+                    gram=self.gram[np.ix_(index, index)],
+                )
+        if out.weight_bits and not (out.gram & ((1 << out.weight_bits) - 1)).any():
+            out = replace(out, gram=exact.narrow(out.gram >> out.weight_bits), weight_bits=0)
+        out.gram.setflags(write=False)
+        return out
+
+    def _spread(self, responses: tuple[Label, ...]) -> Knowledge:
+        """The same knowledge with rows and columns for further classes, all zero."""
+        if responses == self.responses:
+            return self
+        J, where = self.n_outputs, [responses.index(r) for r in self.responses]
+        index = [*range(J), *(J + k for k in where)]
+        gram = np.zeros((J + len(responses),) * 2, dtype=self.gram.dtype)
+        gram[np.ix_(index, index)] = self.gram
+        counts = [0] * len(responses)
+        for k, n in zip(where, self.counts, strict=True):
+            counts[k] = n
+        return replace(self, responses=responses, counts=tuple(counts), gram=gram)
+
+    def _check_combinable(self, other: Knowledge) -> None:
+        if self.task != other.task:
+            raise MismatchError(
+                f"Knowledge of a {self.task} cannot be combined with knowledge of a {other.task}."
+            )
+        check_same_specification(self.specification, other.specification)
+        if self.task == "regression" and self.responses != other.responses:
+            raise MismatchError(
+                f"The knowledge has {len(self.responses)} targets on one side and "
+                f"{len(other.responses)} on the other."
+            )
+
+
+_UNCHANGED = "Nothing was changed."
+
+
+def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raise a sentence that names the first differences of two specifications."""
+    a, b = _flat(ours), _flat(theirs)
+    keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
+    if keys:
+        said = "; ".join(
+            f"{k} is {a.get(k, _Absent)} here and {b.get(k, _Absent)} there" for k in keys
+        )
+        raise MismatchError(
+            f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
+            "the same features; learn one side again with the other's feature map."
+        )
+
+
+class _Absent:
+    pass
+
+
+def _flat(specification: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {k: v for k, v in specification.items() if k != "features"}
+    return rest | dict(specification["features"])
+
+
+def _union(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
+    if ours == theirs:
+        return ours
+    union = tuple({*ours, *theirs})
+    check_one_type(union)
+    return tuple(sorted(union))
