@@ -1,0 +1,200 @@
+"""Solve: knowledge to coefficients, every one of them correctly rounded.
+
+    (S + diag(r)) Z = Q,     S, Q integers, S = Σ ω φφᵀ, r > 0
+
+is solved in float64 by Cholesky, and the solution is then extended, a few bits at a
+time, with residuals computed *exactly* from the integers:
+
+    c = A⁻¹ R (float64),   d = round(2^s c),   X ← 2^s X + d,   R ← 2^s R - A d
+
+so that always X · 2^-p + A⁻¹ R · 2^-p is the solution. Because A - diag(r) is positive
+semidefinite, the error is bounded rigorously:
+
+    |A⁻¹ R|_j ≤ r_j^(-1/2) · (Σ_i R_i² / r_i)^(1/2)
+
+and a coefficient is finished when both ends of its interval round to the same float64.
+The result depends on the integers alone, not on BLAS, threads or machine. A coefficient
+that lies exactly on a boundary (zero, or halfway between two floats) is recognised by
+Cramer's rule: it is a fraction with denominator det A ≤ Π A_jj, hence either on the
+boundary or farther from it than one over that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from traceless.exact import Floats, Integers, matrix_times, wide
+from traceless.exceptions import ConditionError
+from traceless.twofold import Factor, Twofold, two_sum
+
+__all__ = ["correctly_rounded_solve"]
+
+_STEP_BITS = 20  # bits added to the solution by each step, at most
+
+
+def correctly_rounded_solve(S: Integers, ridge: Floats, Q: Integers) -> Floats:
+    """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
+
+    Parameters
+    ----------
+    S : integer array of shape (J, J), positive semidefinite
+    ridge : float64 array of shape (J,), positive
+    Q : integer array of shape (J, K)
+
+    Raises
+    ------
+    ConditionError
+        If the system is so ill-conditioned that float64 steps no longer gain a bit.
+    """
+    Z = np.zeros(Q.shape)
+    used = np.flatnonzero(S.diagonal())  # a feature that is always 0 has coefficient 0
+    asked = np.flatnonzero(Q.any(axis=0))
+    if used.size and asked.size:
+        part = S[np.ix_(used, used)] if used.size < len(S) else S
+        Z[np.ix_(used, asked)] = _solve(part, ridge[used], Q[np.ix_(used, asked)])
+    return Z
+
+
+def _solve(S: Integers, ridge: Floats, Q: Integers) -> Floats:
+    for twofold in (False, True):
+        try:
+            return _System(S, ridge, twofold).solve(Q)
+        except LinAlgError:
+            continue
+    raise ConditionError(
+        "The linear system is too ill-conditioned to be solved to the last bit, even in twofold "
+        "precision: rho is too small for the size of the features. Increase rho, or scale the "
+        "columns."
+    )
+
+
+class _System:
+    """A = S + diag(ridge), factored. Raises LinAlgError where the precision is too low."""
+
+    def __init__(self, S: Integers, ridge: Floats, twofold: bool) -> None:
+        self.S, self.ridge = S, ridge
+        exact_ridge = [Fraction(float(v)) for v in ridge]
+        self.denominator = max(f.denominator for f in exact_ridge)  # all are powers of two
+        whole = [int(f * self.denominator) for f in exact_ridge]
+        self.whole_ridge = np.array(whole, dtype=object)[:, None]
+        self.apply_inverse = _approximate_inverse(S, ridge, twofold)
+
+    def solve(self, Q: Integers) -> Floats:
+        state = _Expansion.start(wide(Q) * self.denominator)
+        limit = self._cramer_bits()
+        Z = np.full(Q.shape, np.nan)
+        open_ = np.ones(Q.shape, dtype=bool)
+        while open_.any():
+            self._step(state)
+            low, high = state.interval(self._error_bound(state.residual))
+            for j, k in zip(*np.nonzero(open_), strict=True):
+                Z[j, k] = _round(low[j, k], high[j, k], state.bits[k], limit)
+            open_ = np.isnan(Z)
+        return Z
+
+    def _step(self, state: _Expansion) -> None:
+        """Extend the solution by as many bits as are new, at most _STEP_BITS."""
+        c = self.apply_inverse(state.residual) / self.denominator
+        _, exponents = np.frexp(np.abs(c).max(axis=0))
+        shifts = np.where(np.any(c, axis=0), _STEP_BITS - exponents, _STEP_BITS)
+        if state.begun and shifts.min() < 4:
+            raise LinAlgError("a step gains less than four bits")
+        digits = np.rint(np.ldexp(c, shifts))
+        product = matrix_times(self.S, digits, _STEP_BITS) * self.denominator
+        product += wide(digits.astype(np.int64)) * self.whole_ridge
+        state.extend(shifts, digits, product)
+
+    def _error_bound(self, residual: Integers) -> Integers:
+        """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
+        R = residual.astype(np.float64) / self.denominator
+        norm = np.sqrt((R * R / self.ridge[:, None]).sum(axis=0))
+        bound = np.outer(1.0 / np.sqrt(self.ridge), norm) * (1 + 1e-6)
+        return np.frompyfunc(math.ceil, 1, 1)(bound)
+
+    def _cramer_bits(self) -> int:
+        """log2 of a bound of the determinant of the system scaled to integers."""
+        diagonal = wide(self.S.diagonal()) * self.denominator + self.whole_ridge[:, 0]
+        return sum(int(v).bit_length() for v in diagonal)
+
+
+@dataclass
+class _Expansion:
+    """A solution X · 2^-bits (bits per column) and its residual, all integers."""
+
+    X: Integers
+    residual: Integers
+    bits: NDArray[np.int64]
+    begun: bool = False
+
+    @classmethod
+    def start(cls, residual: Integers) -> _Expansion:
+        zero = np.zeros(residual.shape, dtype=np.int64).astype(object)
+        return cls(zero, residual, np.zeros(residual.shape[1], dtype=np.int64))
+
+    def extend(self, shifts: NDArray[np.int64], digits: Floats, product: Integers) -> None:
+        self.begun = True
+        # the first shift is negative where the solution is large
+        scale = np.array([1 << max(int(s), 0) for s in shifts], dtype=object)
+        coarse = np.array([1 << max(-int(s), 0) for s in shifts], dtype=object)
+        self.X = self.X * scale + wide(digits.astype(np.int64)) * coarse
+        self.residual = self.residual * scale - product * coarse
+        self.bits = self.bits + np.maximum(shifts, 0)
+
+    def interval(self, bound: Integers) -> tuple[Integers, Integers]:
+        return self.X - bound, self.X + bound
+
+
+def _round(low: int, high: int, bits: int, cramer_bits: int) -> float:
+    """The float64 nearest to every number in [low, high] · 2^-bits; NaN if there is none.
+
+    Division of Python integers is correctly rounded. Where the ends round differently a
+    boundary lies between them: 0, or the middle of two neighbouring floats.
+    """
+    scale = 1 << int(bits)
+    below, above = low / scale, high / scale
+    if below == above:
+        return below
+    if low < 0 < high:
+        return 0.0 if (high - low).bit_length() + cramer_bits < bits else math.nan
+    if math.nextafter(below, above) != above:
+        return math.nan
+    middle = (Fraction(below) + Fraction(above)) / 2
+    needed = cramer_bits + middle.denominator.bit_length()
+    return float(middle) if (high - low).bit_length() + needed < bits else math.nan
+
+
+# --- approximate inverses -----------------------------------------------------------------
+
+Apply = Callable[[Integers], Floats]
+
+
+def _approximate_inverse(S: Integers, ridge: Floats, twofold: bool) -> Apply:
+    """The map v ↦ A⁻¹ v, through A scaled by powers of two to a diagonal near one."""
+    A = _twofold(S) if twofold else Twofold(S.astype(np.float64, order="F"), np.zeros((1, 1)))
+    diagonal = two_sum(A.high.diagonal(), ridge)
+    scale = np.ldexp(1.0, -(np.frexp(diagonal.high)[1] // 2))[:, None]
+    np.fill_diagonal(A.high, diagonal.high)
+    if twofold:
+        A.low[np.diag_indices_from(A.low)] += diagonal.low
+        factor = Factor(_scaled(A, scale * scale.T))
+        return lambda v: factor.solve(_scaled(_twofold(v), scale)) * scale
+    A.high[:] *= scale
+    A.high[:] *= scale.T
+    cholesky = cho_factor(A.high, lower=True, overwrite_a=True, check_finite=False)
+    return lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False) * scale
+
+
+def _twofold(a: Integers) -> Twofold:
+    high = a.astype(np.float64)
+    return Twofold(high, (wide(a) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64))
+
+
+def _scaled(a: Twofold, scale: Floats) -> Twofold:
+    return Twofold(a.high * scale, a.low * scale)
