@@ -19,7 +19,7 @@ from traceless.features.grid import grid_steps
 from traceless.progress import progress
 
 WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
-_CHUNK = 2**22  # features held at a time (32 MB)
+_CHUNK = 2**21  # features held at a time (16 MB)
 Label = int | str | bool | bytes
 
 
@@ -31,8 +31,8 @@ class Responses(Protocol):
 
     def __len__(self) -> int: ...
 
-    def encode(self, rows: slice, out: Floats) -> float:
-        """Write the responses of some rows; returns a bound of their absolute values."""
+    def encode(self, rows: slice, out: Floats) -> None:
+        """Write the responses of some rows."""
 
 
 class Classes:
@@ -54,11 +54,10 @@ class Classes:
     def __len__(self) -> int:
         return len(self._where)
 
-    def encode(self, rows: slice, out: Floats) -> float:
+    def encode(self, rows: slice, out: Floats) -> None:
         """Write the one-hot codes of some rows."""
         out[:] = 0.0
         out[np.arange(len(out)), self._where[rows]] = 1.0
-        return 1.0
 
 
 class Targets:
@@ -73,10 +72,9 @@ class Targets:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def encode(self, rows: slice, out: Floats) -> float:
+    def encode(self, rows: slice, out: Floats) -> None:
         """Write the codes of the targets of some rows."""
         out[:] = self._codes[rows]
-        return exact.peak(out)
 
 
 def gather(
@@ -90,13 +88,17 @@ def gather(
         raise ValueError(f"X has {X.shape[1]} columns, the feature map takes {phi.n_features}.")
     total = exact.GramSum(width)
     size = min(n, max(1, _CHUNK // width))
-    Z = np.empty((size, width))
+    Z = total.block(size)
     for start in progress(range(0, n, size or 1), "learning", verbose):
         rows = slice(start, min(start + size, n))
         block = Z[: rows.stop - start]
-        largest = phi.encode(dense_rows(X, rows), block[:, :J])
-        largest = max(largest, responses.encode(rows, block[:, J:]))
-        total.add(block, largest, None if weights is None else weights[rows])
+        values = dense_rows(X, rows)
+        phi.encode(values, block[:, :J])
+        responses.encode(rows, block[:, J:width])
+        bound = exact.energy(block)
+        if not bound <= exact.LARGEST:  # large, infinite or NaN
+            phi.check(values, block[:, :J])
+        total.add(block, bound, None if weights is None else weights[rows])
     return total.total()
 
 

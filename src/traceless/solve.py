@@ -88,15 +88,18 @@ class _System:
 
     def solve(self, Q: Integers) -> Floats:
         state = _Expansion.start(wide(Q) * self.denominator)
-        limit = self._cramer_bits()
         Z = np.full(Q.shape, np.nan)
-        open_ = np.ones(Q.shape, dtype=bool)
-        while open_.any():
+        cramer_bits = self._cramer_bits()
+        while np.isnan(Z).any():
             self._step(state)
-            low, high = state.interval(self._error_bound(state.residual))
-            for j, k in zip(*np.nonzero(open_), strict=True):
-                Z[j, k] = _round(low[j, k], high[j, k], state.bits[k], limit)
-            open_ = np.isnan(Z)
+            bound = self._error_bound(state.residual)
+            low, high = state.X - bound, state.X + bound
+            below, above = state.to_float(low), state.to_float(high)
+            finished = below == above
+            Z[finished] = below[finished]
+            if state.bits.max() > cramer_bits:
+                for j, k in np.argwhere(np.isnan(Z)):
+                    Z[j, k] = _boundary(low[j, k], high[j, k], int(state.bits[k]), cramer_bits)
         return Z
 
     def _step(self, state: _Expansion) -> None:
@@ -147,27 +150,22 @@ class _Expansion:
         self.residual = self.residual * scale - product * coarse
         self.bits = self.bits + np.maximum(shifts, 0)
 
-    def interval(self, bound: Integers) -> tuple[Integers, Integers]:
-        return self.X - bound, self.X + bound
+    def to_float(self, X: Integers) -> Floats:
+        """X · 2^-bits, correctly rounded, as division of Python integers is."""
+        scale = np.array([1 << int(b) for b in self.bits], dtype=object)
+        return np.asarray((X / scale).astype(np.float64))
 
 
-def _round(low: int, high: int, bits: int, cramer_bits: int) -> float:
-    """The float64 nearest to every number in [low, high] · 2^-bits; NaN if there is none.
+def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
+    """The solution if [low, high] · 2^-bits is narrow enough to prove it a boundary, else NaN.
 
-    Division of Python integers is correctly rounded. Where the ends round differently a
-    boundary lies between them: 0, or the middle of two neighbouring floats.
+    A boundary is 0 or the middle of two neighbouring floats: where rounding changes.
     """
-    scale = 1 << int(bits)
+    scale = 1 << bits
     below, above = low / scale, high / scale
-    if below == above:
-        return below
-    if low < 0 < high:
-        return 0.0 if (high - low).bit_length() + cramer_bits < bits else math.nan
-    if math.nextafter(below, above) != above:
-        return math.nan
-    middle = (Fraction(below) + Fraction(above)) / 2
-    needed = cramer_bits + middle.denominator.bit_length()
-    return float(middle) if (high - low).bit_length() + needed < bits else math.nan
+    middle = Fraction(0) if low <= 0 <= high else (Fraction(below) + Fraction(above)) / 2
+    needed = cramer_bits + middle.denominator.bit_length() + (high - low).bit_length()
+    return float(middle) if needed < bits else math.nan
 
 
 # --- approximate inverses -----------------------------------------------------------------

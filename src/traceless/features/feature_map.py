@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from traceless.exact import Floats
-from traceless.features.grid import encode_linear, grid_steps
+from traceless.features.grid import check_range, encode_linear, grid_steps
 
-Encoder = Callable[[Floats, Floats], float]
+Encoder = Callable[[Floats, Floats], None]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class BoundMap:
     has_bias : bool
         Whether the last feature is the constant 1.
     encode : callable
-        ``encode(X, out)`` writes the codes of the rows into `out` and returns an upper
-        bound of their absolute values.
+        ``encode(X, out)`` writes the codes of the rows into `out`. Codes that are not
+        finite or beyond 2^53 are left to `check`.
     """
 
     specification: Mapping[str, Any]
@@ -53,7 +53,12 @@ class BoundMap:
         """The integer codes of some rows, as float64."""
         out = np.empty((len(X), len(self.steps)))
         self.encode(X, out)
+        self.check(X, out)
         return out
+
+    def check(self, X: Floats, codes: Floats) -> None:
+        """Raise `RangeError` if codes are not finite or too large to be held exactly."""
+        check_range(codes, self.steps, X, "Feature")
 
 
 class FeatureMap(BaseEstimator):
@@ -144,12 +149,12 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _encode_bias(encode: Encoder, X: Floats, out: Floats) -> float:
+def _encode_bias(encode: Encoder, X: Floats, out: Floats) -> None:
     out[:, -1] = 1.0
-    return max(1.0, encode(X, out[:, :-1]))
+    encode(X, out[:, :-1])
 
 
 def _encode_values(
     values: Callable[[Floats], Floats], scale: Floats, X: Floats, out: Floats
-) -> float:
-    return encode_linear(scale, values(X), out)
+) -> None:
+    encode_linear(scale, values(X), out)

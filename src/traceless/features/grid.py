@@ -30,40 +30,36 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
     return np.broadcast_to(steps, (width,)).copy()
 
 
-def encode_linear(scale: Floats, X: Floats, out: Floats) -> float:
-    """Write round(X · scale) into `out`; returns the largest absolute value.
-
-    Raises RangeError for NaN, infinities and codes beyond 2^53.
-    """
-    largest = 0.0
+def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
+    """Write round(X · scale) into `out`."""
     for rows in blocks(*X.shape):
         block = out[rows]
         np.multiply(X[rows], scale, out=block)
         np.rint(block, out=block)
-        here = peak(block)
-        if not here <= LARGEST:  # NaN comes here too
-            raise range_error(X[rows], block)
-        largest = max(largest, here)
-    return largest
+
+
+def check_range(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column") -> None:
+    """Raise RangeError if codes made from X are NaN, infinite or beyond 2^53."""
+    if peak(codes) <= LARGEST:
+        return
+    bad = np.argwhere(~np.isfinite(X))
+    if bad.size:
+        kind = "NaN" if np.isnan(X[tuple(bad[0])]) else "infinity"
+        raise RangeError(
+            f"Input X contains {kind} (column {bad[0][1]}); every value must be a finite number. "
+            "Impute or drop such rows first."
+        )
+    row, column = np.unravel_index(int(np.argmax(np.abs(codes))), codes.shape)
+    size = abs(codes[row, column])
+    step = np.broadcast_to(steps, codes.shape[1:])[column]
+    raise RangeError(
+        f"{what} {column} takes the value {size * step:.6g} (or minus that), {size:.6g} steps of "
+        f"its grid of {step:g}; more than 2**53 steps cannot be held exactly. Scale that column, "
+        "or give it a coarser resolution."
+    )
 
 
 def blocks(n_rows: int, width: int) -> list[slice]:
     """Slices of rows that stay in the cache while they are worked on."""
     size = max(1, _BLOCK // max(width, 1))
     return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
-
-
-def range_error(X: Floats | None, codes: Floats) -> RangeError:
-    """Name the worst value of some rows and what to do about it."""
-    row, column = np.unravel_index(int(np.argmax(np.abs(codes))), codes.shape)  # NaN first
-    if X is not None and not np.isfinite(X[row, column]):
-        kind = "NaN" if np.isnan(X[row, column]) else "infinity"
-        return RangeError(
-            f"Input X contains {kind} (column {column}); every value must be a finite number. "
-            "Impute or drop such rows first."
-        )
-    value = "" if X is None else f" the value {X[row, column]:.6g},"
-    return RangeError(
-        f"Column {column} holds{value} {abs(codes[row, column]):.6g} steps of its grid; more than "
-        "2**53 cannot be held exactly. Scale that column, or give it a coarser resolution."
-    )

@@ -14,7 +14,7 @@ from traceless import elementary
 from traceless.exact import LARGEST, Floats
 from traceless.exceptions import RangeError
 from traceless.features.feature_map import BoundMap, FeatureMap
-from traceless.features.grid import blocks, encode_linear, grid_steps
+from traceless.features.grid import blocks, check_range, encode_linear, grid_steps
 from traceless.features.parameters import count, positive, seed
 
 
@@ -85,12 +85,13 @@ class Landmarks(FeatureMap):
 
 def _encode_landmarks(
     X: Floats, out: Floats, *, P: Floats, input_scale: float, rate: float, scale: float
-) -> float:
+) -> None:
     squares = (P * P).sum(axis=0)
     reach = math.sqrt(LARGEST) / 2.0  # (‖x‖ + ‖p‖)² ≤ 2^53 keeps every sum exact
     for rows in blocks(len(X), P.shape[1]):
         codes = np.empty((rows.stop - rows.start, X.shape[1]))
-        encode_linear(np.full(X.shape[1], input_scale), X[rows], codes)
+        encode_linear(input_scale, X[rows], codes)
+        check_range(codes, 1.0 / input_scale, X[rows])
         norms = (codes * codes).sum(axis=1)
         if not max(norms.max(), squares.max()) <= reach * reach:
             far = math.sqrt(max(norms.max(), squares.max())) / input_scale
@@ -103,4 +104,3 @@ def _encode_landmarks(
         distance = norms[:, None] + squares
         distance -= 2.0 * dgemm(1.0, P.T, codes.T).T
         np.rint(elementary.exponential(distance * rate) * scale, out=out[rows])
-    return math.ceil(scale)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import encode_linear, grid_steps
 
@@ -32,4 +34,5 @@ class Linear(FeatureMap):
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         steps = grid_steps(self.resolution, n_features)
-        return self._bound(n_features, steps, partial(encode_linear, 1.0 / steps))
+        scale = 1.0 / steps if np.ndim(self.resolution) else 1.0 / float(self.resolution)
+        return self._bound(n_features, steps, partial(encode_linear, scale))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.blas import dgemm
 
 from traceless.exact import Floats, limbs
-from traceless.features.grid import encode_linear
+from traceless.features.grid import check_range, encode_linear
 
 
 def on_grid(W: Floats, spread: float) -> tuple[Floats, float]:
@@ -37,5 +37,6 @@ def projections(
     for start in range(0, len(X), 512):
         rows = slice(start, min(start + 512, len(X)))
         block = codes[: rows.stop - start]
-        encode_linear(np.full(X.shape[1], input_scale), X[rows], block)
+        encode_linear(input_scale, X[rows], block)
+        check_range(block, 1.0 / input_scale, X[rows])
         yield rows, [(s, dgemm(1.0, W[c].T, part.T).T) for c, s, part in limbs(block)]

@@ -87,7 +87,7 @@ class RandomFourier(FeatureMap):
 
 def _encode_fourier(
     X: Floats, out: Floats, *, W: Floats, turn: float, input_scale: float, scale: float
-) -> float:
+) -> None:
     pairs, D = W.shape[1], out.shape[1]
     for rows, products in projections(X, W, input_scale):
         turns = np.zeros((rows.stop - rows.start, pairs))
@@ -100,4 +100,3 @@ def _encode_fourier(
             np.rint(elementary.cosine(turns[block], scale), out=target[:, :pairs])
             sine = elementary.cosine(turns[block][:, : D - pairs] - 0.25, scale)
             np.rint(sine, out=target[:, pairs:])
-    return math.ceil(scale)

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from traceless import elementary
-from traceless.exact import LARGEST, Floats, peak
+from traceless.exact import Floats
 from traceless.features.feature_map import BoundMap, FeatureMap
-from traceless.features.grid import blocks, grid_steps, range_error
+from traceless.features.grid import blocks, grid_steps
 from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
 
@@ -88,7 +88,7 @@ def _encode_layer(
     input_scale: float,
     activation: Callable[[Floats], Floats],
     scale: float,
-) -> float:
+) -> None:
     for rows, products in projections(X, W, input_scale):
         z = np.zeros((rows.stop - rows.start, W.shape[1]))
         for shift, product in products:
@@ -96,10 +96,6 @@ def _encode_layer(
         for block in blocks(*z.shape):
             values = activation(z[block] * unit + offset)
             np.rint(values * scale, out=out[rows][block])
-    largest = peak(out)
-    if not largest <= LARGEST:
-        raise range_error(None, out)
-    return largest
 
 
 def _sigmoid(z: Floats) -> Floats:
