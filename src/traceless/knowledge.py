@@ -254,8 +254,8 @@ class Knowledge:
 
     def _header(self) -> str:
         labels = [f"{type(r).__name__}:{r!r}" for r in self.responses]
-        parts = [specification_digest(self.specification), self.task, labels]
-        return json.dumps([*parts, self.counts, self.weight_bits])
+        what = ["traceless knowledge 1", specification_digest(self.specification), self.task]
+        return json.dumps([*what, labels, self.counts, self.weight_bits])
 
     def _canonical(self) -> Knowledge:
         """Drop classes of which nothing is left, use whole units, forbid writing."""

@@ -10,6 +10,7 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +51,8 @@ class _Solution:
 
     def get(self, knowledge: Knowledge, Q: Integers, steps: Floats, rho: float) -> Floats:
         if self._Z is None or self._rho != rho:
-            ridge = np.ldexp(rho, knowledge.weight_bits) / (steps * steps)
+            with np.errstate(over="ignore"):
+                ridge = np.ldexp(rho, knowledge.weight_bits) / (steps * steps)
             if not np.all((ridge > 0) & (ridge < np.inf)):
                 raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
             self._Z = correctly_rounded_solve(knowledge.feature_gram, ridge, Q)
@@ -330,15 +332,25 @@ class LeastSquares(BaseEstimator):
 
 
 def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:
-    """Warn of columns that vary by only a few steps of their grid."""
+    """Warn of columns that vary by a few steps of their grid only, and lie off it."""
     spread = values.max(axis=0) - values.min(axis=0)
     coarse = np.flatnonzero((spread > 0) & (spread < _COARSE * steps))
+    codes = values[:, coarse] / steps[coarse]
+    coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
     if coarse.size:
-        finer = 2.0 ** np.floor(np.log2(spread[coarse].min() / 2**12))
+        bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)
         named = ", ".join(map(str, coarse[:5])) + (", ..." if coarse.size > 5 else "")
         warnings.warn(
             f"{what} {named} varies by less than {_COARSE} steps of its grid, so that most of it "
-            f"is rounded away. Scale it, or use {parameter}=2**{int(np.log2(finer))} or finer.",
+            f"is rounded away. Scale it, or use {parameter}=2**{bits}.",
             ResolutionWarning,
-            stacklevel=6,
+            stacklevel=_stack_level(),
         )
+
+
+def _stack_level() -> int:
+    """How far up the caller is, so that a warning points at the user's own line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("traceless."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -79,6 +79,7 @@ class FeatureMap(BaseEstimator):
 
     bias: bool
     resolution: Any
+    version = 1  # to be raised whenever the same parameters come to give other codes
 
     def values(self, X: Floats) -> Floats:
         """Features of some rows, before rounding; each row by itself."""
@@ -98,7 +99,8 @@ class FeatureMap(BaseEstimator):
     def specification(self) -> dict[str, Any]:
         """Everything that fixes the map, in JSON's types: name and parameters."""
         parameters = self.get_params(deep=False)
-        return {"map": type(self).__name__} | {k: _plain(v) for k, v in parameters.items()}
+        name = {"map": type(self).__name__, "version": self.version}
+        return name | {k: _plain(v) for k, v in parameters.items()}
 
     def digest(self) -> str:
         """SHA-256 of the specification, in hexadecimal."""

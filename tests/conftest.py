@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from traceless.datasets import find_mnist, load_mnist
+
+settings.register_profile(
+    "traceless",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("traceless")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20190922)
+
+
+@pytest.fixture(scope="session")
+def mnist():
+    """(X, y, X_test, y_test), pixels between 0 and 1."""
+    if find_mnist() is None:
+        pytest.skip("MNIST is not here: set TRACELESS_DATA to a folder that holds its idx files")
+    (X, y), (X_test, y_test) = load_mnist("train"), load_mnist("test")
+    return X / 255.0, y, X_test / 255.0, y_test

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from cases import exact_gram, whole
+from traceless import exact
+
+LARGE = 2**53
+
+
+def matrices(largest=LARGE, rows=None, columns=None):
+    shape = st.tuples(rows or st.integers(1, 6), columns or st.integers(1, 4))
+    bits = st.integers(0, int(largest).bit_length() - 1)
+    return st.tuples(shape, bits).flatmap(
+        lambda a: npst.arrays(np.int64, a[0], elements=st.integers(-(2 ** a[1]), 2 ** a[1]))
+    )
+
+
+@given(matrices())
+def test_limbs_add_up_and_are_small(A):
+    total = np.zeros(A.shape, dtype=object)
+    for columns, shift, part in exact.limbs(A.astype(float)):
+        assert np.abs(part).max() <= 2**20
+        total[:, columns] += whole(part) << shift
+    assert (total == whole(A)).all()
+
+
+def test_limbs_of_a_row_do_not_depend_on_its_neighbours():
+    small, large = np.array([[1.5 * 2**20, 3.0]]), np.array([[2.0**50, 3.0]])
+    alone = [(c.tolist(), s, p.tolist()) for c, s, p in exact.limbs(small)]
+    beside = [
+        (c[keep].tolist(), s, p[:1, keep].tolist())
+        for c, s, p in exact.limbs(np.vstack([small, large]))
+        if (keep := p[0] != 0).any()
+    ]
+    assert [(s, np.sum(p)) for _, s, p in alone] == [(s, np.sum(p)) for _, s, p in beside]
+
+
+@given(matrices(), st.data())
+def test_cross_product(A, data):
+    B = data.draw(matrices(rows=st.just(len(A))))
+    assert (exact.cross_product(A.astype(float), B.astype(float)) == whole(A).T @ whole(B)).all()
+
+
+@given(st.lists(matrices(rows=st.integers(1, 9), columns=st.just(3)), min_size=1, max_size=4))
+def test_gram_sum_of_blocks(blocks):
+    total = exact.GramSum(3)
+    for block in blocks:
+        Z = total.block(len(block))
+        Z[:, :3] = block
+        total.add(Z, exact.energy(Z))
+    expected = exact_gram(np.vstack(blocks))
+    assert (total.total() == expected).all()
+    assert total.total().dtype == exact.narrow(expected).dtype
+
+
+@given(matrices(columns=st.just(3)), st.data())
+def test_weighted_gram(block, data):
+    weights = data.draw(npst.arrays(np.int64, len(block), elements=st.integers(0, 2**32)))
+    total = exact.GramSum(3)
+    Z = total.block(len(block))
+    Z[:, :3] = block
+    total.add(Z, exact.energy(Z), weights.astype(float))
+    assert (total.total() == exact_gram(block, weights)).all()
+
+
+def test_gram_sum_moves_to_integers_before_float64_rounds():
+    total = exact.GramSum(1)
+    for _ in range(5):
+        Z = total.block(1)
+        Z[0, 0] = 2**26 - 1  # two such squares pass 2^52, and their sum is odd
+        total.add(Z, exact.energy(Z))
+    assert total.total()[0, 0] == 5 * (2**26 - 1) ** 2
+
+
+def test_mirror_over_several_tiles(rng):
+    lower = np.tril(rng.integers(-9, 9, size=(300, 300)))
+    full = exact._mirror(lower.copy())
+    assert (full == full.T).all()
+    assert (np.tril(full) == lower).all()
+
+
+integers = (
+    st.integers(-(2**70), 2**70) | st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63)])
+)
+
+
+@given(st.lists(st.tuples(integers, integers), min_size=1, max_size=5))
+def test_add_never_wraps_and_is_canonical(pairs):
+    a, b = (exact.narrow(np.array([p[i] for p in pairs], dtype=object)) for i in (0, 1))
+    total = exact.add(a, b)
+    assert total.tolist() == [x + y for x, y in pairs]
+    assert (total.dtype == np.int64) == all(abs(x + y) < 2**63 for x, y in pairs)
+
+
+@given(st.lists(integers, min_size=1, max_size=4), st.integers(0, 40))
+def test_shift_left(values, bits):
+    a = exact.narrow(np.array(values, dtype=object))
+    assert exact.shift_left(a, bits).tolist() == [v << bits for v in values]
+
+
+@given(st.lists(integers, min_size=1, max_size=4), st.lists(integers, min_size=1, max_size=4))
+def test_bytes_tell_values_apart(a, b):
+    x, y = (exact.narrow(np.array(v, dtype=object)) for v in (a, b))
+    assert (exact.to_bytes(x) == exact.to_bytes(y)) == (a == b)
+
+
+@given(matrices(largest=2**62, rows=st.just(4), columns=st.just(4)), st.integers(0, 60), st.data())
+def test_matrix_times(A, shift, data):
+    S = exact.narrow(whole(A + A.T) << shift)
+    D = data.draw(npst.arrays(np.int64, (4, 2), elements=st.integers(-(2**20), 2**20)))
+    assert (exact.matrix_times(S, D.astype(float), 20) == whole(S) @ whole(D)).all()
+
+
+def test_row_products_are_accurate_and_do_not_depend_on_the_batch(rng):
+    codes = np.rint(rng.normal(size=(300, 120)) * 2**14)
+    codes[7] *= 2**30  # one row with large values must not disturb the others
+    Z = rng.normal(size=(120, 3)) * 2.0 ** rng.integers(-30, 3, size=(120, 3))
+    together = exact.row_products(codes, Z)
+    alone = np.vstack([exact.row_products(codes[i : i + 1], Z) for i in range(300)])
+    assert (together == alone).all()
+    scale = np.abs(codes) @ np.abs(Z)
+    assert (np.abs(together - codes @ Z) <= 1e-15 * 120 * scale).all()
+
+
+def test_row_products_of_nothing():
+    assert exact.row_products(np.zeros((2, 3)), np.zeros((3, 1))).tolist() == [[0.0], [0.0]]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_leave_their_arguments_alone(rng, order):
+    A = np.array(rng.integers(-9, 9, size=(20, 6)), dtype=float, order=order)
+    before = A.copy()
+    exact.cross_product(A, A)
+    exact.row_products(A, np.ones((6, 2)))
+    assert (before == A).all()

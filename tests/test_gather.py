@@ -1,0 +1,156 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from cases import MAPS, name
+from traceless import Knowledge, MismatchError, RangeError, gather
+from traceless.features import Linear, Polynomial
+
+PHI = Linear()
+
+
+@pytest.mark.parametrize("phi", MAPS, ids=name)
+def test_chunks_threads_and_order_do_not_matter(phi, rng, monkeypatch):
+    X, y = rng.normal(size=(700, 6)), rng.integers(0, 4, 700)
+    order = rng.permutation(700)
+    whole = Knowledge.of(phi, X, y)
+    digests = {whole.digest(), Knowledge.of(phi, X[order], y[order]).digest()}
+    for chunk, threads in ((1, 1), (5000, 2), (40_000, 1)):
+        monkeypatch.setattr(gather, "_CHUNK", chunk)
+        with threadpool_limits(threads):
+            digests.add(Knowledge.of(phi, X, y).digest())
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, bool])
+def test_rows_of_any_type_are_converted_a_chunk_at_a_time(dtype, rng):
+    X = rng.integers(0, 2, size=(30, 3)).astype(dtype)
+    y = rng.integers(0, 2, 30)
+    assert Knowledge.of(PHI, X, y) == Knowledge.of(PHI, X.astype(np.float64), y)
+
+
+@pytest.mark.parametrize("phi", MAPS, ids=name)
+def test_sparse_rows_are_the_dense_ones(phi, rng):
+    X = sparse.random_array((60, 5), density=0.3, rng=rng, format="csr")
+    y = rng.integers(0, 3, 60)
+    dense = Knowledge.of(phi, X.toarray(), y)
+    assert Knowledge.of(phi, X, y) == dense
+    assert Knowledge.of(phi, X.tocsc(), y) == dense
+
+
+def peak_over_input(X, y):
+    tracemalloc.start()
+    k = Knowledge.of(PHI, X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, k.gram.nbytes
+
+
+@pytest.mark.parametrize("n", [20_000, 200_000])
+def test_memory_does_not_grow_with_the_rows(n):
+    X, y = np.ones((n, 100)), np.arange(n) % 10
+    peak, size = peak_over_input(X, y)
+    assert peak <= 2 * size + 64e6
+
+
+def test_a_sparse_matrix_is_never_dense_as_a_whole():
+    X = sparse.random_array((300_000, 300), density=1e-3, rng=0, format="csr")  # 720 MB dense
+    peak, size = peak_over_input(X, np.arange(300_000) % 2)
+    assert peak <= 2 * size + 64e6
+
+
+def test_the_callers_arrays_are_never_written_to(rng):
+    for order in "CF":
+        X = np.array(rng.normal(size=(50, 4)), order=order)
+        y, w = rng.normal(size=50), rng.uniform(1, 2, size=50)
+        before = X.copy(), y.copy(), w.copy()
+        for a in (X, y, w):
+            a.setflags(write=False)
+        Knowledge.of(PHI, X, y, w, task="regression")
+        Knowledge.of(Polynomial(), X, (y > 0), w)
+        assert all((a == b).all() for a, b in zip(before, (X, y, w), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("y", "labels"),
+    [
+        (np.array([2, 0, 2], dtype=np.int8), (0, 2)),
+        (np.array([2.0, 0.0, 2.0]), (0, 2)),
+        (np.array(["b", "a", "b"]), ("a", "b")),
+        (np.array(["b", "a", "b"], dtype=object), ("a", "b")),
+        (np.array([True, False, True]), (False, True)),
+        (np.array([b"x", b"y", b"x"]), (b"x", b"y")),
+    ],
+)
+def test_labels_are_kept_in_pythons_types(y, labels):
+    k = Knowledge.of(PHI, np.ones((3, 1)), y)
+    assert k.responses == labels
+    assert [type(v) for v in k.responses] == [type(v) for v in labels]
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (np.array([0.5, 1.0]), ValueError, r"got 0\.5"),
+        (np.array([np.nan, 1.0]), ValueError, "got nan"),
+        (np.array([1, "a"], dtype=object), TypeError, "one sortable type"),
+        (np.array([True, 2], dtype=object), MismatchError, "bool and int"),
+        (np.array([None, None]), (TypeError, ValueError), "None"),
+        (np.array([[1, 2], [3, 4]]), ValueError, "one per row"),
+        (np.array([1, 2, 3]), ValueError, "X has 2 rows, but y has 3"),
+    ],
+)
+def test_bad_labels(y, error, message):
+    with pytest.raises(error, match=message):
+        Knowledge.of(PHI, np.ones((2, 1)), y)
+
+
+def test_bad_targets():
+    X = np.ones((2, 1))
+    for y in ([1.0, np.nan], [np.inf, 1.0], [1e300, 0.0]):
+        with pytest.raises(RangeError, match="coarser target_resolution"):
+            Knowledge.of(PHI, X, y, task="regression")
+    with pytest.raises(ValueError, match="target_resolution must be a power of two"):
+        Knowledge.of(PHI, X, [1.0, 2.0], task="regression", target_resolution=0.3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, -1.0], "not negative"),
+        ([1.0, np.nan], "not negative"),
+        ([1.0, np.inf], "not negative"),
+        ([1.0], r"shape \(2,\)"),
+        ([0.5, 1e-9], "Multiply"),
+        ([1.0, 2.0**33], "Multiply"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        Knowledge.of(PHI, np.ones((2, 1)), [0, 1], weights)
+
+
+def test_one_weight_for_all():
+    X, y = np.ones((2, 1)), [0, 1]
+    assert Knowledge.of(PHI, X, y, 3.0) == Knowledge.of(PHI, X, y, [3, 3])
+
+
+def test_rows_of_another_width_than_the_bound_map():
+    with pytest.raises(ValueError, match="2 columns, the feature map takes 3"):
+        Knowledge.of(PHI.bind(3), np.ones((1, 2)), [0])
+
+
+def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
+    from traceless import progress
+
+    monkeypatch.setattr(gather, "_CHUNK", 4)
+    monkeypatch.setattr(progress.time, "monotonic", iter(range(0, 1000, 3)).__next__)
+    Knowledge.of(PHI, np.ones((8, 1)), np.arange(8) % 2, verbose=True)
+    shown = capsys.readouterr().err
+    assert "learning" in shown
+    assert "100%" in shown
+    Knowledge.of(PHI, np.ones((8, 1)), np.arange(8) % 2)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,210 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from cases import exact_gram
+from traceless import Knowledge, MismatchError, NotLearnedError
+from traceless.features import Linear, RandomFourier
+
+PHI = Linear()
+
+
+@st.composite
+def pieces(draw, largest=100.0):
+    n = draw(st.integers(1, 5))
+    X = draw(npst.arrays(np.float64, (n, 2), elements=st.floats(-largest, largest)))
+    y = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n, max_size=n))
+    weights = draw(
+        st.none()
+        | st.lists(st.integers(0, 5), min_size=n, max_size=n)
+        | st.lists(st.integers(0, 2**18).map(lambda v: v / 2**16), min_size=n, max_size=n)
+    )
+    return Knowledge.of(PHI, X, y, weights)
+
+
+@given(pieces(), pieces(1e9), pieces())
+def test_a_commutative_group(a, b, c):
+    zero = a - a
+    assert zero.n_samples == 0
+    assert not zero.gram.any()
+    assert zero.responses == ()
+    assert a + b == b + a
+    assert (a + b) + c == a + (b + c)
+    assert a + zero == a
+    assert (a + b) - b == a
+    minus = -a
+    assert -minus == a
+    assert a - b == a + (-b)
+    assert sum([a, b, c]) == a + b + c
+    assert hash(a + b) == hash(b + a)
+
+
+@given(pieces(), pieces())
+def test_equal_digests_mean_equal_knowledge(a, b):
+    assert (a.digest() == b.digest()) == (a == b)
+
+
+def test_of_classes_is_the_sum_of_outer_products(rng):
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    k = Knowledge.of(PHI, X, y)
+    codes = PHI.bind(3).codes(X)
+    assert (k.gram == exact_gram(np.hstack([codes, y[:, None] == np.arange(3)]))).all()
+    assert k.responses == (0, 1, 2)
+    assert k.class_counts == dict(enumerate(np.bincount(y).tolist()))
+    assert (k.response_sums[:, 1] == codes[y == 1].sum(axis=0)).all()
+    assert (k.feature_gram == exact_gram(codes)).all()
+    assert (k.n_samples, k.n_outputs) == (50, 4)
+    assert k.gram[3, 3] == 50  # the corner of the constant feature counts the rows
+
+
+def test_of_targets(rng):
+    X, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2)) * 1000
+    k = Knowledge.of(PHI, X, y, task="regression", target_resolution=2**-4)
+    codes = np.hstack([PHI.bind(3).codes(X), np.rint(y * 16)])
+    assert (k.gram == exact_gram(codes)).all()
+    assert (k.n_samples, k.responses) == (50, (0, 1))
+    with pytest.raises(AttributeError, match="no classes"):
+        _ = k.class_counts
+
+
+def test_it_cannot_be_written_to(rng):
+    k = Knowledge.of(PHI, rng.normal(size=(5, 2)), [0, 1, 0, 1, 0])
+    for other in (k, k + k, -k, k - k):
+        with pytest.raises(ValueError, match="read-only"):
+            other.gram[0, 0] = 1
+    with pytest.raises(AttributeError):
+        k.counts = (1,)
+
+
+def test_whole_weights_are_repetitions_except_for_the_count(rng):
+    X, y = rng.normal(size=(6, 2)), np.array([0, 1, 0, 1, 1, 0])
+    weights = np.array([1, 2, 3, 1, 0, 2])
+    a, b = (
+        Knowledge.of(PHI, X, y, weights),
+        Knowledge.of(PHI, X.repeat(weights, axis=0), y.repeat(weights)),
+    )
+    assert (a.gram == b.gram).all()
+    assert (a.n_samples, b.n_samples) == (5, 9)  # a row of weight 0 is no row
+    assert Knowledge.of(PHI, X, y, np.ones(6)) == Knowledge.of(PHI, X, y)
+
+
+def test_fractions_that_add_up_to_whole_numbers_leave_no_trace(rng):
+    X, y = rng.normal(size=(4, 2)), [0, 1, 0, 1]
+    half = Knowledge.of(PHI, X, y, np.full(4, 0.5))
+    assert half.weight_bits == 16
+    assert (half + half).weight_bits == 0
+    assert ((half + half).gram == Knowledge.of(PHI, X, y).gram).all()
+    assert (half - half).weight_bits == 0
+
+
+def test_sums_beyond_int64_are_exact_and_come_back(rng):
+    X, y = rng.normal(size=(20, 2)) * 1e9, rng.integers(0, 2, 20)
+    small = Knowledge.of(PHI, X[:2] / 1e9, y[:2])
+    large = Knowledge.of(PHI, X, y)
+    assert large.gram.dtype == object
+    assert (large + small) - large == small
+    assert ((large + small) - large).gram.dtype == np.int64
+    assert (large + small).digest() == (small + large).digest()
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (RandomFourier(10), "map is Linear here and RandomFourier there"),
+        (Linear(resolution=2**-8), r"resolution is 6\.1.*e-05 here and 0\.00390625 there"),
+        (Linear(bias=False), "bias is True here and False there"),
+    ],
+)
+def test_other_feature_maps_are_named(other, message):
+    a, b = (Knowledge.of(phi, [[0.5, 1.0]], ["x"]) for phi in (PHI, other))
+    with pytest.raises(MismatchError, match=message):
+        a + b
+    assert a != b
+
+
+def test_what_else_cannot_be_combined():
+    a = Knowledge.of(PHI, [[0.5, 1.0]], [1])
+    with pytest.raises(MismatchError, match="n_features is 2 here and 1 there"):
+        a + Knowledge.of(PHI, [[0.5]], [1])
+    with pytest.raises(MismatchError, match=r"classification .* regression"):
+        a + Knowledge.of(PHI, [[0.5, 1.0]], [1.0], task="regression")
+    with pytest.raises(MismatchError, match="int and str"):
+        a + Knowledge.of(PHI, [[0.5, 1.0]], ["1"])
+    one, two = (Knowledge.of(PHI, [[0.5]], y, task="regression") for y in ([1.0], [[1.0, 2.0]]))
+    with pytest.raises(MismatchError, match="1 targets on one side and 2"):
+        one + two
+    with pytest.raises(MismatchError, match="target_resolution"):
+        one + Knowledge.of(PHI, [[0.5]], [1.0], task="regression", target_resolution=1.0)
+    for nonsense in (lambda: a + 1, lambda: a - 0.5, lambda: a + "x"):
+        with pytest.raises(TypeError):
+            nonsense()
+    assert a != "x"
+
+
+def test_printing_says_what_it_knows():
+    k = Knowledge.of(PHI, [[0.5], [1.0]], ["no", "yes"])
+    assert repr(k).startswith(
+        "<Knowledge of 2 rows, 2 features, classes {'no': 1, 'yes': 1}, digest "
+    )
+    assert "targets 1" in repr(Knowledge.of(PHI, [[0.5]], [2.0], task="regression"))
+
+
+def test_the_knowledge_of_nothing_is_neutral():
+    nothing = Knowledge.of(PHI, np.empty((0, 2)), [])
+    k = Knowledge.of(PHI, [[0.5, 1.0]], ["x"])
+    assert nothing + k == k
+    assert nothing.check_possible() is nothing
+
+
+class TestCheckPossible:
+    X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    y = np.array(["a", "a", "b", "b"])
+
+    def known(self):
+        return Knowledge.of(PHI, self.X, self.y)
+
+    def refuse(self, k, message):
+        with pytest.raises(NotLearnedError, match=message):
+            k.check_possible()
+
+    def test_data_is_possible(self):
+        assert self.known().check_possible() == self.known()
+        (self.known() - Knowledge.of(PHI, self.X[:3], self.y[:3])).check_possible()
+
+    def test_more_rows_than_learned(self):
+        three = Knowledge.of(PHI, self.X[[0, 1, 1]], self.y[[0, 1, 1]])
+        self.refuse(self.known() - three, "class 'a': 1 too many")
+        self.refuse(-self.known(), "too many")
+
+    def test_a_class_that_was_never_there(self):
+        self.refuse(self.known() - Knowledge.of(PHI, self.X[:1], ["c"]), "class 'c': 1 too many")
+
+    def test_other_rows_of_the_same_class(self):
+        self.refuse(self.known() - Knowledge.of(PHI, [[1.0], [2.5]], ["a", "a"]), "class 'a'")
+
+    def test_everything_but_not_the_same(self):
+        other = Knowledge.of(PHI, self.X + 1.0, self.y)
+        self.refuse(self.known() - other, "something of them would remain|Sums without rows")
+        regression = [
+            Knowledge.of(PHI, self.X, y, task="regression")
+            for y in ([1, 2, 3, 4.0], [1, 2, 3, 5.0])
+        ]
+        self.refuse(regression[0] - regression[1], "something of them would remain")
+
+    def test_a_diagonal_that_no_data_could_have(self):
+        self.refuse(self.known() - Knowledge.of(PHI, [[100.0]], ["a"]), "no data could have")
+
+    def test_an_entry_larger_than_the_diagonal_allows(self):
+        k = Knowledge.of(PHI, [[1.0, 1.0], [1.0, -1.0], [1.0, 1.0]], ["a"] * 3)
+        k = k - Knowledge.of(PHI, [[1.0, -1.0]], ["a"]) - Knowledge.of(PHI, [[1.0, -1.0]], ["a"])
+        self.refuse(k, "no data could have")
+
+    def test_another_weight(self):
+        self.refuse(self.known() - Knowledge.of(PHI, self.X[:2], self.y[:2], [1, 2]), "class 'a'")
+        self.refuse(self.known() - Knowledge.of(PHI, self.X[:1], self.y[:1], [9]), "class 'a'")
+
+    def test_too_many_rows_of_a_regression(self):
+        k = Knowledge.of(PHI, self.X, [1, 2, 3, 4.0], task="regression")
+        self.refuse(k - k - k, "rows: 4 too many")

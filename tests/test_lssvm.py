@@ -1,0 +1,435 @@
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from scipy import sparse
+from sklearn.datasets import load_diabetes, load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from cases import MAPS, exact_gram, name, rational_solve, whole
+from traceless import (
+    LSSVC,
+    LSSVR,
+    ConditionError,
+    Knowledge,
+    MismatchError,
+    NotLearnedError,
+    RangeError,
+    ResolutionWarning,
+)
+from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X / 16, y, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+# --- right ---------------------------------------------------------------------------------
+
+
+def at_bits(kind, bits):
+    step = 2.0**-bits
+    if kind is Linear:
+        return Linear(resolution=step)
+    if kind is Polynomial:
+        return Polynomial(2, resolution=step)
+    extra = {"resolution": step, "input_resolution": step}
+    if kind is RandomFourier:  # its features are at most √(2/64) in size
+        return RandomFourier(64, gamma=0.1, resolution=step / 4, input_resolution=step)
+    return RandomLayer(64, **extra) if kind is RandomLayer else Landmarks(64, gamma=0.1, **extra)
+
+
+@pytest.mark.parametrize(("bits", "tolerance"), [(12, 1e-4), (20, 1e-6)])
+@pytest.mark.parametrize("kind", [Linear, Polynomial, RandomFourier, RandomLayer, Landmarks])
+def test_against_float64_on_the_features_before_rounding(kind, bits, tolerance):
+    """The difference to a dense float solve is explained by the grid alone."""
+    X, y = load_diabetes(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X), y / y.std()
+    ours = LSSVR(at_bits(kind, bits), rho=10.0, target_resolution=2**-24).fit(X, y)
+    if kind is Landmarks:
+        points = at_bits(kind, bits)._points(X.shape[1])
+        F = np.hstack([rbf_kernel(X, points, gamma=0.1), np.ones((len(X), 1))])
+    else:
+        F = at_bits(kind, 36).transform(X)  # the same map, hardly rounded
+    w = np.linalg.solve(F.T @ F + 10.0 * np.eye(F.shape[1]), F.T @ y)
+    difference = np.linalg.norm(ours.predict(X) - F @ w) / np.linalg.norm(F @ w)
+    assert difference <= tolerance
+
+
+@pytest.mark.parametrize("phi", MAPS, ids=name)
+def test_against_a_direct_solve_and_ridge_on_the_same_features(phi, iris):
+    X, y = iris
+    model = LSSVC(phi, rho=0.7).fit(X, y)
+    F = phi.transform(X)
+    Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    w = np.linalg.solve(F.T @ F + 0.7 * np.eye(F.shape[1]), F.T @ Y)
+    ridge = Ridge(alpha=0.7, fit_intercept=False, solver="cholesky").fit(F, Y)
+    ours = model.coef_
+    if model.intercept_.any():
+        ours = np.hstack([ours, model.intercept_[:, None]])
+    scale = np.abs(w).max()
+    np.testing.assert_allclose(ours, w.T, rtol=1e-6, atol=1e-9 * scale)
+    np.testing.assert_allclose(ours, ridge.coef_, rtol=1e-6, atol=1e-9 * scale)
+    np.testing.assert_allclose(model.decision_function(X), F @ w, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_against_ridge(iris, rng):
+    X, y = iris
+    weights = rng.uniform(0.1, 3, size=len(y))
+    model = LSSVR(rho=2.0, feature_map=Linear(resolution=2**-20)).fit(X, y, weights)
+    F = Linear(resolution=2**-20).transform(X)
+    ridge = Ridge(alpha=2.0, fit_intercept=False).fit(F, y, np.rint(weights * 2**16) / 2**16)
+    np.testing.assert_allclose(model.coef_, ridge.coef_[:-1], rtol=1e-9)
+    assert model.intercept_ == pytest.approx(ridge.coef_[-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("bits", [12, 14, 16])
+def test_accuracy_on_digits_is_that_of_ridge(digits, bits):
+    X, X_test, y, y_test = digits
+    F, F_test = (np.hstack([A, np.ones((len(A), 1))]) for A in (X, X_test))
+    ours = LSSVC(Linear(resolution=2.0**-bits)).fit(X, y).score(X_test, y_test)
+    theirs = RidgeClassifier(fit_intercept=False, solver="cholesky").fit(F, y).score(F_test, y_test)
+    assert abs(ours - theirs) <= 0.001
+
+
+def test_accuracy_on_mnist_is_that_of_ridge(mnist):
+    X, y, X_test, y_test = mnist
+    X, y = X[:20_000], y[:20_000]
+    F, F_test = (np.hstack([A, np.ones((len(A), 1))]) for A in (X, X_test))
+    ours = LSSVC().fit(X, y).score(X_test, y_test)
+    theirs = RidgeClassifier(fit_intercept=False, solver="cholesky").fit(F, y).score(F_test, y_test)
+    assert abs(ours - theirs) <= 0.001
+
+
+@given(
+    X=npst.arrays(np.int64, (5, 2), elements=st.integers(-4, 4)),
+    y=npst.arrays(np.int64, 5, elements=st.integers(0, 2)),
+    rho=st.sampled_from([1.0, 0.1, 3.0]),
+)
+def test_coefficients_are_correctly_rounded(X, y, rho):
+    """Exact rational arithmetic on the knowledge of small rows, every coefficient."""
+    phi = Linear(resolution=[0.25, 0.125])
+    model = LSSVC(phi, rho=rho).fit(X / 4, y)
+    C = whole(phi.bind(2).codes(X / 4))
+    codings = [np.where(y == c, 1, -1) for c in model.classes_]
+    codings = codings[1:] if len(codings) == 2 else codings
+    if len(model.classes_) == 1:
+        codings = [np.ones(5, dtype=int)]
+    steps = np.array([0.25, 0.125, 1.0])
+    z = rational_solve(exact_gram(C), rho / steps**2, C.T @ whole(np.array(codings).T))
+    w = z / steps[:, None]
+    assert (model.coef_ == w[:-1].T).all()
+    assert (model.intercept_ == w[-1]).all()
+
+
+# --- classes, targets, parameters ----------------------------------------------------------------
+
+
+def test_classes_come_and_go(iris):
+    X, y = iris
+    model = LSSVC().fit(X[y == 1], y[y == 1])
+    assert model.classes_.tolist() == [1]
+    assert set(model.predict(X)) == {1}
+    model.partial_fit(X[y != 1], y[y != 1])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.coef_.shape == (3, 4)
+    model.forget(X[y == 2], y[y == 2])
+    assert model.classes_.tolist() == [0, 1]
+    assert model.coef_.shape == (1, 4)
+    assert model.decision_function(X).shape == (150,)
+    assert model.digest() == LSSVC().fit(X[y < 2], y[y < 2]).digest()
+    model.forget(X[y == 1], y[y == 1])
+    assert set(model.predict(X)) == {0}
+    model.forget(X[y == 0], y[y == 0])
+    assert (model.n_samples_, model.classes_.tolist()) == (0, [])
+    with pytest.raises(NotFittedError, match="all were forgotten"):
+        model.predict(X)
+    assert model.partial_fit(X, y).digest() == LSSVC().fit(X, y).digest()
+
+
+def test_declared_classes_are_checked(iris):
+    X, y = iris
+    model = LSSVC().partial_fit(X, y, classes=[0, 1, 2, 3])
+    assert model.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"classes \[2\] that are not in"):
+        model.partial_fit(X, y, classes=[0, 1])
+
+
+def test_rho_may_change_without_the_data(iris):
+    X, y = iris
+    model = LSSVC(rho=1.0).fit(X, y)
+    for rho in (1e-3, 7, np.float32(0.5), 1.0):
+        fresh = LSSVC(rho=rho).fit(X, y)
+        model.set_params(rho=rho)
+        assert (model.coef_ == fresh.coef_).all()
+        assert (model.predict(X) == fresh.predict(X)).all()
+        assert model.digest() == fresh.digest()
+
+
+@pytest.mark.parametrize("rho", [0, -1.0, np.nan, np.inf, "1", None, True])
+def test_bad_rho(iris, rho):
+    model = LSSVC().fit(*iris)
+    expected = model.decision_function(iris[0])
+    with pytest.raises(ValueError, match="rho must be a positive finite number"):
+        LSSVC(rho=rho).fit(*iris)
+    with pytest.raises(ValueError, match="rho must be a positive finite number"):
+        model.set_params(rho=rho).predict(iris[0])
+    assert (model.set_params(rho=1.0).decision_function(iris[0]) == expected).all()
+
+
+def test_rho_beyond_float64s_range(iris):
+    with pytest.raises(RangeError, match="rho=1e\\+305"):
+        LSSVC(rho=1e305).fit(*iris)
+
+
+def test_rho_too_small_to_be_solved(rng):
+    X = rng.integers(-(2**38), 2**38, size=(3, 6)).astype(float)
+    with pytest.raises(ConditionError, match="Increase rho"):
+        LSSVC(rho=1e-30).fit(X, [0, 1, 0])
+
+
+def test_regression_of_one_and_several_targets(rng):
+    X, Y = rng.normal(size=(60, 3)), rng.normal(size=(60, 2))
+    both = LSSVR().fit(X, Y)
+    assert both.coef_.shape == (2, 3)
+    assert both.intercept_.shape == (2,)
+    assert both.predict(X).shape == (60, 2)
+    for k in range(2):
+        one = LSSVR().fit(X, Y[:, k])
+        assert one.coef_.shape == (3,)
+        assert np.ndim(one.intercept_) == 0
+        assert (one.coef_ == both.coef_[k]).all()
+        assert (one.predict(X) == both.predict(X)[:, k]).all()
+    no_bias = LSSVR(Linear(bias=False)).fit(X, Y[:, 0])
+    assert no_bias.intercept_ == 0.0
+
+
+def test_target_resolution(rng):
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60) * 1e-6
+    fine = LSSVR(target_resolution=2**-40).fit(X, y)
+    scaled = LSSVR(target_resolution=2**-20).fit(X, y * 2**20)
+    assert (fine.coef_ * 2**20 == scaled.coef_).all()
+    with pytest.warns(ResolutionWarning, match=r"Target 0 .* target_resolution=2\*\*-29"):
+        LSSVR().fit(X, y)
+    with pytest.raises(ValueError, match="target_resolution must be a power of two"):
+        LSSVR(target_resolution=0.1).fit(X, y)
+
+
+def test_columns_finer_than_the_grid_are_reported_when_first_learned(rng):
+    X, y = rng.normal(size=(50, 3)) * [1.0, 1e-5, 1.0], rng.integers(0, 2, 50)
+    with pytest.warns(ResolutionWarning, match=r"Column 1 .* resolution=2\*\*-2[0-9]") as record:
+        model = LSSVC().fit(X, y)
+    assert record[0].filename == __file__
+    model.partial_fit(X, y)  # only once
+    finer = Linear(resolution=[2**-14, 2**-28, 2**-14])
+    assert LSSVC(finer, rho=1e-9).fit(X, y).coef_[0, 1] != 0
+    constant = np.column_stack([X[:, 0], np.full(50, 1e-7)])
+    LSSVC().fit(constant, y)  # a column that does not vary is not reported
+
+
+def test_sparse_rows(iris):
+    X, y = iris
+    X = np.where(np.abs(X) > 1, X, 0)
+    model = LSSVC().fit(sparse.csr_array(X), y)
+    assert model.digest() == LSSVC().fit(X, y).digest()
+    assert (model.predict(sparse.csc_matrix(X)) == model.predict(X)).all()
+    assert model.forget(sparse.csr_matrix(X[:50]), y[:50]).n_samples_ == 100
+
+
+# --- merging -------------------------------------------------------------------------------------
+
+
+def test_merge_into_an_empty_model_takes_columns_and_names(iris):
+    import pandas as pd
+
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    donor = LSSVC().fit(frame, y)
+    model = LSSVC().merge(donor)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert model.n_features_in_ == 4
+    assert (model.predict(frame) == donor.predict(frame)).all()
+    assert donor.n_samples_ == 150
+    other = LSSVC().fit(frame.rename(columns={"a": "z"}), y)
+    with pytest.raises(MismatchError, match="different columns"):
+        model.merge(other)
+    assert model.merge(LSSVC().fit(X, y)).n_samples_ == 300
+
+
+def test_what_cannot_be_merged(iris):
+    X, y = iris
+    model = LSSVC().fit(X, y)
+    for other, error, message in (
+        (LSSVC(Linear(resolution=2**-8)).fit(X, y), MismatchError, "resolution is"),
+        (LSSVC(RandomFourier(9)).fit(X, y), MismatchError, "map is Linear here and RandomFourier"),
+        (LSSVC().fit(X[:, :2], y), MismatchError, "n_features is 4 here and 2 there"),
+        (LSSVR().fit(X, y), MismatchError, "target_resolution|regression"),
+        (LSSVC(), NotFittedError, "not fitted"),
+        (LSSVC().fit(X, y.astype(str)).knowledge_, MismatchError, "int and str"),
+        (-Knowledge.of(Linear(), X[:1] + 9, y[:1]), NotLearnedError, "no data could have"),
+        (3, TypeError, "takes a fitted LSSVC or a Knowledge, got int"),
+    ):
+        before = copy.copy(model.__dict__)
+        with pytest.raises(error, match=message):
+            model.merge(other)
+        assert model.__dict__ == before
+    with pytest.raises(MismatchError, match="resolution is"):
+        LSSVC(Linear(resolution=2**-8)).merge(model)
+    assert not hasattr(LSSVC(), "knowledge_")
+
+
+def test_a_feature_map_changed_after_training_is_refused(iris):
+    model = LSSVC(RandomFourier(9, gamma=0.2)).fit(*iris)
+    expected = model.decision_function(iris[0])
+    model.set_params(feature_map__gamma=0.3)
+    for use in (
+        lambda: model.predict(iris[0]),
+        lambda: model.coef_,
+        lambda: model.partial_fit(*iris),
+    ):
+        with pytest.raises(MismatchError, match=r"gamma is 0\.[23] here and 0\.[23] there"):
+            use()
+    model.set_params(feature_map__gamma=0.2)
+    assert (model.decision_function(iris[0]) == expected).all()
+    assert model.n_samples_ == 150
+
+
+# --- all or nothing ------------------------------------------------------------------------------
+
+GOOD = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [1.0, 3.0]])
+
+
+def bad_updates(labels, new):
+    """Each is a call that must fail, with what its message says."""
+    nan, inf = np.full((1, 2), np.nan), np.array([[0.0, np.inf]])
+    one = labels[:1]
+    return {
+        "NaN": (lambda m: m.partial_fit(nan, one), "contains NaN"),
+        "infinity": (lambda m: m.update(add=(inf, one)), "contains infinity"),
+        "NaN to forget": (lambda m: m.forget(nan, one), "contains NaN"),
+        "1-d rows": (lambda m: m.partial_fit(GOOD[0], one), "2D array"),
+        "too many columns": (lambda m: m.partial_fit(np.ones((1, 3)), one), "3 features"),
+        "lengths differ": (lambda m: m.forget(GOOD, labels[:3]), "inconsistent numbers"),
+        "no rows": (lambda m: m.partial_fit(GOOD[:0], labels[:0]), "0 sample"),
+        "beyond the grid": (lambda m: m.partial_fit(GOOD[:1] + 1e300, one), r"more than 2\*\*53"),
+        "text": (lambda m: m.partial_fit([["a", "b"]], one), "numeric"),
+        "never learned": (lambda m: m.forget(GOOD[:1] * 50, one), "no data could have"),
+        "too many": (lambda m: m.forget(GOOD[[0] * 5], np.repeat(one, 5)), "too many"),
+        "another response": (lambda m: m.forget(GOOD, np.repeat(new, 4)), "would be forgotten"),
+        "another weight": (lambda m: m.forget(GOOD, labels, [2] * 4), "remain|no data"),
+        "a bad weight": (lambda m: m.partial_fit(GOOD, labels, sample_weight=[-1] * 4), "negative"),
+        "weights of another length": (
+            lambda m: m.partial_fit(GOOD, labels, sample_weight=[1.0]),
+            "shape",
+        ),
+        "the second half fails": (
+            lambda m: m.update(add=(GOOD, labels), forget=(GOOD * 50, labels)),
+            "no data could have|remain",
+        ),
+        "nothing": (lambda m: m.update(), "got neither"),
+        "no tuple": (lambda m: m.update(add=GOOD), "tuple"),
+        "fit on NaN": (lambda m: m.fit(nan, one), "contains NaN"),
+        "fit on other columns, bad y": (lambda m: m.fit(np.ones((1, 5)), [np.nan]), "NaN"),
+        "fit without weight": (lambda m: m.fit(GOOD, labels, np.zeros(4)), "zero"),
+        "fit with a bad rho": (lambda m: m.set_params(rho=-1).fit(GOOD, labels), "rho must be"),
+    }
+
+
+@pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+@pytest.mark.parametrize("case", bad_updates(np.zeros(4), 0))
+def test_an_error_leaves_everything_as_it_was(kind, case):
+    labels = np.array([0, 1, 1, 0]) if kind is LSSVC else np.array([0.5, 1.0, 2.0, 0.0])
+    model = kind().fit(GOOD, labels)
+    values = model.decision_function if kind is LSSVC else model.predict
+    before = copy.copy(model.__dict__), model.digest(), values(GOOD), model.coef_
+    call, message = bad_updates(labels, 7)[case]
+    with pytest.raises(ValueError, match=message):
+        call(model)
+    model.set_params(rho=1.0)
+    assert model.__dict__ == before[0]
+    assert model.digest() == before[1]
+    assert (values(GOOD) == before[2]).all()
+    assert (model.coef_ == before[3]).all()
+
+
+def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
+    model = LSSVC().fit(GOOD, [0, 1, 1, 0])
+    before = copy.copy(model.__dict__)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("traceless.gather.exact.GramSum.add", interrupted)
+    for change in (model.fit, model.partial_fit, model.forget):
+        with pytest.raises(KeyboardInterrupt):
+            change(GOOD, [0, 1, 1, 0])
+        assert model.__dict__ == before
+
+
+def test_a_first_update_that_fails_leaves_no_trace():
+    model = LSSVC()
+    for call in (
+        lambda: model.partial_fit([[np.nan]], [0]),
+        lambda: model.update(add=(GOOD, [0, 1, 1, 0]), forget=(GOOD, [1, 1, 1, 1])),
+    ):
+        with pytest.raises(ValueError, match=r"NaN|too many"):
+            call()
+        assert vars(model) == vars(LSSVC())
+
+
+def test_what_is_not_learned_cannot_be_forgotten_or_asked():
+    model = LSSVC()
+    for call in (
+        lambda: model.forget(GOOD, [0, 1, 1, 0]),
+        lambda: model.predict(GOOD),
+        model.digest,
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+    for attribute in ("coef_", "intercept_", "classes_", "n_samples_", "knowledge_"):
+        assert not hasattr(model, attribute)
+
+
+def test_update_both_ways_at_once_is_learn_then_forget(iris):
+    X, y = iris
+    model = LSSVC().fit(X[:100], y[:100])
+    model.update(add=(X[100:], y[100:]), forget=(X[:50], y[:50]))
+    assert model.digest() == LSSVC().fit(X[50:], y[50:]).digest()
+    empty = LSSVC().update(add=(X, y), forget=(X[:50], y[:50]))
+    assert empty.digest() == model.digest()
+
+
+def test_the_callers_arrays_are_never_written_to(iris):
+    """LAPACK's overwrite flags do that silently to arrays that happen to fit."""
+    X, y = iris
+    for make in (np.ascontiguousarray, np.asfortranarray, lambda a: np.array(a.T, order="C").T):
+        A, labels, weights = make(X.copy()), y.copy(), np.ones(len(y))
+        model = LSSVC().fit(A, labels, weights)
+        model.update(add=(A, labels), forget=(A[:9], labels[:9]))
+        model.predict(A)
+        gram = model.knowledge_.gram.copy()
+        _ = model.coef_
+        assert (A == X).all()
+        assert (labels == y).all()
+        assert (weights == 1).all()
+        assert (model.knowledge_.gram == gram).all()
+
+
+def test_not_a_feature_map():
+    with pytest.raises(TypeError, match="must be a FeatureMap such as"):
+        LSSVC(feature_map="rbf").fit(GOOD, [0, 1, 0, 1])

@@ -1,0 +1,120 @@
+"""scikit-learn's own checks, and its tools around our estimators."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cases import MAPS
+from traceless import LSSVC, LSSVR
+from traceless.features import RandomFourier
+
+ESTIMATORS = [kind(phi) for kind in (LSSVC, LSSVR) for phi in [None, *MAPS[:-1]]]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def test_pipeline_with_names_and_set_output():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    pipe = make_pipeline(StandardScaler(), LSSVC(RandomFourier(100, gamma=0.3)))
+    pipe.set_output(transform="pandas").fit(X, y)
+    assert pipe[-1].feature_names_in_.tolist() == X.columns.tolist()
+    assert pipe.score(X, y) > 0.9
+
+
+def test_grid_search_over_rho_and_the_map(iris):
+    grid = {"rho": [0.01, 1.0], "feature_map__gamma": [0.01, 0.3]}
+    search = GridSearchCV(LSSVC(RandomFourier(60)), grid, cv=3).fit(*iris)
+    assert search.best_score_ > 0.9
+    assert set(search.best_params_) == set(grid)
+
+
+def test_calibrated(iris):
+    X, y = iris
+    model = CalibratedClassifierCV(LSSVC(RandomFourier(60, gamma=0.3)), cv=3).fit(X, y)
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.score(X, y) > 0.9
+
+
+def test_one_vs_rest_and_cross_validation(iris):
+    X, y = iris
+    assert cross_val_score(LSSVC(RandomFourier(60, gamma=0.3)), X, y, cv=3).mean() > 0.9
+    direct, meta = LSSVC().fit(X, y), OneVsRestClassifier(LSSVC()).fit(X, y)
+    assert np.array_equal(direct.decision_function(X), meta.decision_function(X))
+
+
+def test_clone_has_the_parameters_and_not_the_rows(iris):
+    model = LSSVC(RandomFourier(9, gamma=0.5), rho=3.0).fit(*iris)
+    copy = clone(model)
+    assert repr(copy) == repr(model)
+    assert not hasattr(copy, "knowledge_")
+    assert not hasattr(copy, "coef_")
+
+
+@pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+def test_pickle(kind, iris):
+    X, y = iris
+    model = kind(RandomFourier(9)).fit(X, y)
+    other = pickle.loads(pickle.dumps(model))
+    assert other.digest() == model.digest()
+    assert np.array_equal(other.predict(X), model.predict(X))
+    assert other.forget(X[:50], y[:50]).digest() == model.forget(X[:50], y[:50]).digest()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_data_frames(frame, iris):
+    X, y = iris
+    names = [f"c{i}" for i in range(X.shape[1])]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    target = table.__class__({"y": y})["y"]
+    model = LSSVC().fit(table, target)
+    assert model.digest() == LSSVC().fit(X, y).digest()
+    assert model.feature_names_in_.tolist() == names
+    assert np.array_equal(model.predict(table), LSSVC().fit(X, y).predict(X))
+    before = model.digest()
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame(dict(zip(names[::-1], X.T, strict=True))), target)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame({"other": X[:, 0], **dict(zip(names[1:], X.T[1:], strict=True))}))
+    assert model.digest() == before
+    assert model.forget(table[:50], target[:50]).n_samples_ == 100
+
+
+def test_string_and_categorical_labels():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    for labels in (
+        names,
+        names.tolist(),
+        names.astype(object),
+        pd.Series(names, dtype="category"),
+        pl.Series(names),
+    ):
+        model = LSSVC().fit(X, labels)
+        assert model.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+        assert model.digest() == LSSVC().fit(X, names).digest()
+        assert set(model.predict(X)) <= set(names)
+
+
+def test_regression_in_a_pipeline():
+    X, y = load_diabetes(return_X_y=True)
+    scores = cross_val_score(make_pipeline(StandardScaler(), LSSVR()), X, y, cv=3)
+    assert scores.mean() > 0.4
