@@ -10,8 +10,11 @@ from traceless import exact
 LARGE = 2**53
 
 
-def matrices(largest=LARGE, rows=None, columns=None):
-    shape = st.tuples(rows or st.integers(1, 6), columns or st.integers(1, 4))
+UP_TO_4, UP_TO_6 = st.integers(1, 4), st.integers(1, 6)
+
+
+def matrices(largest=LARGE, rows=UP_TO_6, columns=UP_TO_4):
+    shape = st.tuples(rows, columns)
     bits = st.integers(0, int(largest).bit_length() - 1)
     return st.tuples(shape, bits).flatmap(
         lambda a: npst.arrays(np.int64, a[0], elements=st.integers(-(2 ** a[1]), 2 ** a[1]))

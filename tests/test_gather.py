@@ -18,8 +18,8 @@ def test_chunks_threads_and_order_do_not_matter(phi, rng, monkeypatch):
     order = rng.permutation(700)
     whole = Knowledge.of(phi, X, y)
     digests = {whole.digest(), Knowledge.of(phi, X[order], y[order]).digest()}
-    for chunk, threads in ((1, 1), (5000, 2), (40_000, 1)):
-        monkeypatch.setattr(gather, "_CHUNK", chunk)
+    for chunk, threads in ((1, 1), (130, 2), (699, 1)):
+        monkeypatch.setattr(gather, "_chunk_rows", lambda _, chunk=chunk: chunk)
         with threadpool_limits(threads):
             digests.add(Knowledge.of(phi, X, y).digest())
     assert len(digests) == 1
@@ -146,7 +146,7 @@ def test_rows_of_another_width_than_the_bound_map():
 def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
     from traceless import progress
 
-    monkeypatch.setattr(gather, "_CHUNK", 4)
+    monkeypatch.setattr(gather, "_chunk_rows", lambda _: 1)
     monkeypatch.setattr(progress.time, "monotonic", iter(range(0, 1000, 3)).__next__)
     Knowledge.of(PHI, np.ones((8, 1)), np.arange(8) % 2, verbose=True)
     shown = capsys.readouterr().err

@@ -51,7 +51,7 @@ def histories(draw):
             held.remove(row)
         held += added
         steps.append(
-            (verb, added, gone, draw(st.integers(1, 2)), draw(st.sampled_from([1, 64, 2**21])))
+            (verb, added, gone, draw(st.integers(1, 2)), draw(st.sampled_from([1, 3, 1024])))
         )
     return steps, held
 
@@ -60,7 +60,7 @@ def play(model, steps, take):
     """Run a history on a model; `take` turns row numbers into (X, y, weight)."""
     for verb, added, gone, threads, chunk in steps:
         with BLAS.limit(limits=threads), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gather, "_CHUNK", chunk)
+            patch.setattr(gather, "_chunk_rows", lambda _, chunk=chunk: chunk)
             if verb == "merge":
                 model.merge(clone(model).fit(*take(added)))
             elif verb == "one by one":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from traceless import exact
@@ -19,7 +20,6 @@ from traceless.features.grid import grid_steps
 from traceless.progress import progress
 
 WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
-_CHUNK = 2**21  # features held at a time (16 MB)
 Label = int | str | bool | bytes
 
 
@@ -39,25 +39,36 @@ class Classes:
     """Responses of a classification: 1 in the column of the row's class."""
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
-        y = np.asarray(y)
-        if y.ndim != 1:
-            raise ValueError(f"Class labels must be one per row, got an array of shape {y.shape}.")
-        try:
-            labels, self._where = np.unique(y, return_inverse=True)
-        except TypeError as error:
-            raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
-        self.names: tuple[Label, ...] = tuple(_label(v) for v in labels.tolist())
+        self._y = np.asarray(y)
+        if self._y.ndim != 1:
+            raise ValueError(f"Class labels must be one per row, got shape {self._y.shape}.")
+        self._labels = self._sorted_labels()
+        self.names: tuple[Label, ...] = tuple(_label(v) for v in self._labels.tolist())
         check_one_type(self.names)
-        alive = self._where if weights is None else self._where[weights > 0]
-        self.counts: tuple[int, ...] = tuple(np.bincount(alive, minlength=len(self.names)).tolist())
+        counts = np.zeros(len(self.names), dtype=np.int64)
+        for rows in _parts(len(self)):
+            where = self._where(rows)
+            alive = where if weights is None else where[weights[rows] > 0]
+            counts += np.bincount(alive, minlength=len(counts))
+        self.counts: tuple[int, ...] = tuple(counts.tolist())
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._y)
 
     def encode(self, rows: slice, out: Floats) -> None:
         """Write the one-hot codes of some rows."""
         out[:] = 0.0
-        out[np.arange(len(out)), self._where[rows]] = 1.0
+        out[np.arange(len(out)), self._where(rows)] = 1.0
+
+    def _where(self, rows: slice) -> NDArray[np.intp]:
+        return np.searchsorted(self._labels, self._y[rows])
+
+    def _sorted_labels(self) -> NDArray[Any]:
+        try:
+            found = [np.unique(self._y[rows]) for rows in _parts(len(self))]
+            return np.unique(np.concatenate([self._y[:0], *found]))
+        except TypeError as error:
+            raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
 
 
 class Targets:
@@ -87,7 +98,7 @@ def gather(
     if phi.n_features != X.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns, the feature map takes {phi.n_features}.")
     total = exact.GramSum(width)
-    size = min(n, max(1, _CHUNK // width))
+    size = min(n, _chunk_rows(width))
     Z = total.block(size)
     for start in progress(range(0, n, size or 1), "learning", verbose):
         rows = slice(start, min(start + size, n))
@@ -102,6 +113,16 @@ def gather(
     return total.total()
 
 
+def _parts(n: int) -> list[slice]:
+    """Slices of labels, so that memory does not grow with the rows."""
+    return [slice(start, start + 2**16) for start in range(0, n, 2**16)]
+
+
+def _chunk_rows(width: int) -> int:
+    """Rows coded at a time: about 8 MB, but enough of them for an efficient product."""
+    return max(1024, 2**20 // width)
+
+
 def dense_rows(X: Any, rows: slice) -> Floats:
     """Some rows as a dense, row-major float64 array; a view where `X` is one already."""
     block = X[rows].toarray() if issparse(X) else X[rows]
@@ -113,7 +134,10 @@ def _label(value: Any) -> Label:
         return int(value)  # 1.0 and 1 are the same class, whichever came first
     if isinstance(value, int | str | bytes):
         return value
-    raise ValueError(f"Class labels must be integers, strings or booleans, got {value!r}.")
+    raise ValueError(
+        "Unknown label type: class labels must be integers, strings or booleans, got "
+        f"{value!r}. For real targets use a regressor."
+    )
 
 
 def check_one_type(labels: tuple[Label, ...]) -> None:

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless import exact
@@ -219,8 +218,6 @@ class LeastSquares(BaseEstimator):
             multi_output=regression,
             y_numeric=regression,
         )
-        if not regression:
-            check_classification_targets(y)
         weight = rows[2] if len(rows) == 3 else None
         if weight is not None and not isinstance(weight, Real):
             weight = check_array(
