@@ -181,30 +181,47 @@ class TestCheckPossible:
     def test_a_class_that_was_never_there(self):
         self.refuse(self.known() - Knowledge.of(PHI, self.X[:1], ["c"]), "class 'c': 1 too many")
 
-    def test_other_rows_of_the_same_class(self):
-        self.refuse(self.known() - Knowledge.of(PHI, [[1.0], [2.5]], ["a", "a"]), "class 'a'")
+    def test_all_rows_of_a_class_but_not_the_same(self):
+        other = Knowledge.of(PHI, [[1.0], [2.5]], ["a", "a"])
+        self.refuse(self.known() - other, "sums without rows for class 'a'")
 
     def test_everything_but_not_the_same(self):
-        other = Knowledge.of(PHI, self.X + 1.0, self.y)
-        self.refuse(self.known() - other, "something of them would remain|Sums without rows")
-        regression = [
-            Knowledge.of(PHI, self.X, y, task="regression")
-            for y in ([1, 2, 3, 4.0], [1, 2, 3, 5.0])
-        ]
-        self.refuse(regression[0] - regression[1], "something of them would remain")
+        self.refuse(self.known() - Knowledge.of(PHI, self.X + 1.0, self.y), "sums without rows")
+        a, b = (
+            Knowledge.of(PHI, self.X, t, task="regression")
+            for t in ([1, 2, 3, 4.0], [1, 2, 3, 5.0])
+        )
+        self.refuse(a - b, "sums without rows for rows")
 
     def test_a_diagonal_that_no_data_could_have(self):
-        self.refuse(self.known() - Knowledge.of(PHI, [[100.0]], ["a"]), "no data could have")
+        self.refuse(self.known() - Knowledge.of(PHI, [[100.0]], ["a"]), "no data could have it:")
 
     def test_an_entry_larger_than_the_diagonal_allows(self):
         k = Knowledge.of(PHI, [[1.0, 1.0], [1.0, -1.0], [1.0, 1.0]], ["a"] * 3)
         k = k - Knowledge.of(PHI, [[1.0, -1.0]], ["a"]) - Knowledge.of(PHI, [[1.0, -1.0]], ["a"])
-        self.refuse(k, "no data could have")
+        self.refuse(k, "no data could have it:")
+
+    def test_an_unknown_row_while_there_are_fewer_rows_than_features(self, rng):
+        X, y = rng.normal(size=(20, 40)), rng.integers(0, 2, 20)
+        k = Knowledge.of(PHI, X, y)
+        (k - Knowledge.of(PHI, X[:1], y[:1])).check_possible()
+        self.refuse(
+            k - Knowledge.of(PHI, rng.normal(size=(1, 40)), y[:1]), "no data could have it:"
+        )
+        self.refuse(k - Knowledge.of(PHI, X[:1], 1 - y[:1]), "no data could have it:")
+        self.refuse(k - Knowledge.of(PHI, X[:1], y[:1], [1.01]), "no data could have it:")
 
     def test_another_weight(self):
-        self.refuse(self.known() - Knowledge.of(PHI, self.X[:2], self.y[:2], [1, 2]), "class 'a'")
-        self.refuse(self.known() - Knowledge.of(PHI, self.X[:1], self.y[:1], [9]), "class 'a'")
+        k = self.known() - Knowledge.of(PHI, self.X[:2], self.y[:2], [1, 2])
+        self.refuse(k, "sums without rows for class 'a'")
 
     def test_too_many_rows_of_a_regression(self):
         k = Knowledge.of(PHI, self.X, [1, 2, 3, 4.0], task="regression")
         self.refuse(k - k - k, "rows: 4 too many")
+
+    def test_singular_data_is_possible(self, rng):
+        X = rng.normal(size=(500, 3)) @ rng.normal(size=(3, 60)) * 1e5  # rank 3 of 60
+        k = Knowledge.of(PHI, X, np.arange(500) % 3)
+        assert (
+            k - Knowledge.of(PHI, X[:400], np.arange(400) % 3)
+        ).check_possible().n_samples == 100

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
 
 from traceless import exact
@@ -213,40 +214,30 @@ class Knowledge:
     def check_possible(self) -> Knowledge:
         """Raise `NotLearnedError` if no data could add up to this; else return self.
 
-        Counts and weights below zero, sums left without rows, and entries larger than
-        the diagonal allows (|g_ij|² ≤ g_ii g_jj) cannot come from rows that were
-        learned. Passing is necessary for that, not sufficient.
+        Counts below zero, sums left without rows, and a matrix that is not positive
+        semidefinite cannot come from rows that were learned. The last shows any row that
+        was never learned as long as there are fewer rows than features. Passing is
+        necessary, not sufficient: sums of many rows can hide one that is not among them.
         """
-        names = [f"class {r!r}" for r in self.responses]
-        groups = names if self.task == "classification" else ["rows"]
-        for name, count in zip(groups, self.counts, strict=True):
+        classes = self.task == "classification"
+        groups = [f"class {r!r}" for r in self.responses] if classes else ["rows"]
+        for group, count in zip(groups, self.counts, strict=True):
             if count < 0:
                 raise NotLearnedError(
-                    f"More rows would be forgotten than were learned ({name}: {-count} too "
-                    f"many). {_UNCHANGED}"
+                    f"More rows would be forgotten than were learned ({group}: {-count} too "
+                    "many). Nothing was changed."
                 )
-        if self.n_samples == 0 and self.gram.any():
+        without_rows = [
+            group
+            for k, (group, count) in enumerate(zip(groups, self.counts, strict=True))
+            if count == 0 and (self.gram[self.n_outputs + k] if classes else self.gram).any()
+        ]
+        if without_rows or not _positive_semidefinite(self.gram):
+            where = f" (sums without rows for {without_rows[0]})" if without_rows else ""
             raise NotLearnedError(
-                f"All rows would be forgotten, yet something of them would remain: rows, labels, "
-                f"targets or weights differ from those learned. {_UNCHANGED}"
-            )
-        diagonal = self.gram.diagonal()
-        J, K = self.n_outputs, len(self.responses)
-        if self.task == "classification":
-            for k, count in enumerate(self.counts):
-                if (diagonal[J + k] <= 0) or (count == 0 and self.gram[J + k].any()):
-                    raise NotLearnedError(
-                        f"Sums without rows would remain for {names[k]}: rows, labels or weights "
-                        f"differ from those learned. {_UNCHANGED}"
-                    )
-        scale = np.sqrt(np.maximum(diagonal.astype(np.float64), 0.0))
-        over = np.abs(self.gram.astype(np.float64)) > np.outer(scale, scale) * (1 + 1e-9)
-        if (diagonal < 0).any() or over.any():
-            column = int(np.argmax(over.sum(axis=0) * (np.arange(J + K) < J)))
-            raise NotLearnedError(
-                f"The sums that would remain (feature {column}) are such that no data could have "
-                f"them: some of these rows were never learned, or with other labels, targets or "
-                f"weights. {_UNCHANGED}"
+                f"What would remain is such that no data could have it{where}: some of these "
+                "rows were never learned, or with other labels, targets or weights. Nothing was "
+                "changed."
             )
         return self
 
@@ -302,9 +293,6 @@ class Knowledge:
             )
 
 
-_UNCHANGED = "Nothing was changed."
-
-
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Raise a sentence that names the first differences of two specifications."""
     a, b = _flat(ours), _flat(theirs)
@@ -317,6 +305,18 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
             f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
             "the same features; learn one side again with the other's feature map."
         )
+
+
+def _positive_semidefinite(gram: Integers) -> bool:
+    """Whether a Cholesky factor exists, up to 1e-9 of the diagonal."""
+    diagonal = gram.diagonal()
+    used = np.flatnonzero(diagonal)
+    if (diagonal < 0).any() or gram[diagonal == 0].any():
+        return False
+    scale = 1.0 / np.sqrt(diagonal[used].astype(np.float64))
+    C = np.asfortranarray(gram[np.ix_(used, used)].astype(np.float64) * scale * scale[:, None])
+    C[np.diag_indices_from(C)] += 1e-9
+    return bool(dpotrf(C, overwrite_a=True, clean=False)[1] == 0)
 
 
 class _Absent:
