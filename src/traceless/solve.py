@@ -104,7 +104,7 @@ class _System:
 
     def _step(self, state: _Expansion) -> None:
         """Extend the solution by as many bits as are new, at most _STEP_BITS."""
-        c = self.apply_inverse(state.residual) / self.denominator
+        c = self.apply_inverse(state.residual) / float(self.denominator)
         _, exponents = np.frexp(np.abs(c).max(axis=0))
         shifts = np.where(np.any(c, axis=0), _STEP_BITS - exponents, _STEP_BITS)
         if state.begun and shifts.min() < 4:
@@ -116,7 +116,7 @@ class _System:
 
     def _error_bound(self, residual: Integers) -> Integers:
         """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
-        R = residual.astype(np.float64) / self.denominator
+        R = residual.astype(np.float64) / float(self.denominator)
         norm = np.sqrt((R * R / self.ridge[:, None]).sum(axis=0))
         bound = np.outer(1.0 / np.sqrt(self.ridge), norm) * (1 + 1e-6)
         return np.frompyfunc(math.ceil, 1, 1)(bound)
