@@ -146,6 +146,16 @@ def test_random_fourier_takes_huge_values_exactly():
     assert np.abs(value - expected).max() < 1e-6
 
 
+def test_very_wide_rows_get_a_coarser_grid_of_weights(rng):
+    # 300 000 columns: a limb times a whole column of W must still fit 53 bits
+    phi = RandomLayer(2, bias=False)
+    W = phi.bind(300_000).encode.keywords["W"]
+    assert np.abs(W).sum(axis=0).max() <= 2**32
+    X = rng.normal(size=(2, 300_000)) * 60
+    codes = phi.bind(300_000).codes(X)
+    assert (codes[1] == phi.bind(300_000).codes(X[1:])[0]).all()
+
+
 @pytest.mark.parametrize(
     ("activation", "function"),
     [

@@ -44,6 +44,17 @@ def test_an_exact_zero_among_others_that_never_end():
     assert z.tolist() == [[1 / 3], [0.0]]
 
 
+def test_a_tie_beside_a_solution_that_never_ends():
+    S, Q = np.diag([1, 2]), np.array([[2**54 + 2], [1]])
+    assert correctly_rounded_solve(S, np.ones(2), Q).tolist() == [[2.0**53], [1 / 3]]
+
+
+def test_a_tiny_coefficient_is_not_taken_for_zero():
+    S = np.diag(np.array([1, 2**230], dtype=object))
+    z = correctly_rounded_solve(S, np.ones(2), np.array([[1], [1]]))
+    assert z.tolist() == [[0.5], [2.0**-230]]
+
+
 def test_features_and_responses_that_are_always_zero():
     S = np.array([[4, 0, 2], [0, 0, 0], [2, 0, 9]])
     Q = np.array([[1, 0], [0, 0], [5, 0]])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
@@ -48,14 +48,9 @@ class _Solution:
         self._rho: float | None = None
         self._Z: Floats | None = None
 
-    def get(self, knowledge: Knowledge, Q: Integers, steps: Floats, rho: float) -> Floats:
+    def get(self, rho: float, solve: Callable[[float], Floats]) -> Floats:
         if self._Z is None or self._rho != rho:
-            with np.errstate(over="ignore"):
-                ridge = np.ldexp(rho, knowledge.weight_bits) / (steps * steps)
-            if not np.all((ridge > 0) & (ridge < np.inf)):
-                raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
-            self._Z = correctly_rounded_solve(knowledge.feature_gram, ridge, Q)
-            self._rho = rho
+            self._Z, self._rho = solve(rho), rho
         return self._Z
 
 
@@ -272,14 +267,16 @@ class LeastSquares(BaseEstimator):
             bound = self._bound_map = feature_map.bind(self.n_features_in_)
         return bound
 
-    def _check_ours(self, knowledge: Knowledge) -> None:
-        """Raise if knowledge is not of our feature map, as it is set now."""
-        specification = self._bind().describe() | self._target_specification()
-        check_same_specification(specification, knowledge.specification)
+    def _check_ours(self, knowledge: Knowledge) -> BoundMap:
+        """Our feature map, as it is set now; raises if it is not the knowledge's."""
+        phi = self._bind()
+        ours = phi.describe() | self._target_specification()
+        check_same_specification(ours, knowledge.specification)
         if knowledge.task != self._task:
             raise MismatchError(
                 f"{type(self).__name__} cannot use the knowledge of a {knowledge.task}."
             )
+        return phi
 
     def _target_specification(self) -> dict[str, Any]:
         return {}
@@ -293,20 +290,27 @@ class LeastSquares(BaseEstimator):
     def _right_sides(self) -> Integers:
         raise NotImplementedError
 
-    def _weights(self) -> Floats:
-        """The solution in steps of the grids: codes(x) @ weights is the prediction."""
+    def _weights(self) -> tuple[Floats, BoundMap]:
+        """The solution in steps of the grids, so that predictions are codes(x) @ weights."""
         known = self._known()
         if not known.n_samples:
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        rho = positive("rho", self.rho)
-        self._check_ours(known)
-        return self._solution.get(known, self._right_sides(), self._bind().steps, rho)
+        phi = self._check_ours(known)
+
+        def solve(rho: float) -> Floats:
+            with np.errstate(over="ignore"):
+                ridge = np.ldexp(rho, known.weight_bits) / (phi.steps * phi.steps)
+            if not np.all((ridge > 0) & (ridge < np.inf)):
+                raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
+            return correctly_rounded_solve(known.feature_gram, ridge, self._right_sides())
+
+        return self._solution.get(positive("rho", self.rho), solve), phi
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
-        Z, phi = self._weights(), self._bind()
+        Z, phi = self._weights()
         w = (Z / phi.steps[:, None]).T
         if phi.has_bias:
             return np.ascontiguousarray(w[:, :-1]), w[:, -1].copy()
@@ -314,7 +318,7 @@ class LeastSquares(BaseEstimator):
 
     def _decision(self, X: Any) -> Floats:
         check_is_fitted(self)
-        Z, phi = self._weights(), self._bind()
+        Z, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         out = np.empty((X.shape[0], Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
