@@ -112,6 +112,25 @@ def test_any_history_equals_a_fit_from_scratch(kind, phi, data):
     assert_same_bits(model, fresh, X)
 
 
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
+@pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+@given(data=st.data())
+def test_a_live_history_is_close_and_once_sealed_the_same(kind, data):
+    model = kind(Linear(), solver="woodbury")
+    X, y = data.draw(rows_of(model)), data.draw(responses_of(model))
+    weights = data.draw(weights_strategy)
+    steps, held = data.draw(histories())
+
+    def take(rows):
+        return X[rows], y[rows], None if weights is None else weights[rows]
+
+    play(model, steps, take)
+    if held:
+        fresh = kind(Linear()).fit(*take(sorted(held)))
+        np.testing.assert_allclose(model.coef_, fresh.coef_, rtol=1e-4, atol=1e-7)
+        assert_same_bits(model.seal(), fresh, X)
+
+
 @pytest.mark.parametrize("phi", [Linear(), RandomFourier(256, gamma=0.05)], ids=name)
 def test_a_history_large_enough_for_threads_and_blocks(phi, rng):
     X, y = rng.normal(size=(6000, 40)), rng.integers(0, 5, 6000)

@@ -20,6 +20,7 @@ from traceless import LSSVC, LSSVR
 from traceless.features import RandomFourier
 
 ESTIMATORS = [kind(phi) for kind in (LSSVC, LSSVR) for phi in [None, *MAPS[:-1]]]
+ESTIMATORS += [LSSVC(solver="woodbury"), LSSVR(solver="woodbury")]
 
 
 @parametrize_with_checks(ESTIMATORS)

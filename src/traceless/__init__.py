@@ -10,6 +10,7 @@ from traceless.exceptions import (
     NotLearnedError,
     RangeError,
     ResolutionWarning,
+    UnsealableError,
 )
 from traceless.knowledge import Knowledge
 from traceless.lssvm import LSSVC, LSSVR
@@ -24,4 +25,5 @@ __all__ = [
     "NotLearnedError",
     "RangeError",
     "ResolutionWarning",
+    "UnsealableError",
 ]

@@ -13,6 +13,10 @@ class MismatchError(ValueError):
     """Two pieces of knowledge do not speak of the same features, classes or targets."""
 
 
+class UnsealableError(ValueError):
+    """The exact model was asked of a state that came without the knowledge of its rows."""
+
+
 class ConditionError(ArithmeticError):
     """The linear system is too ill-conditioned for its solution to be certified."""
 

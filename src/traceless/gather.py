@@ -6,7 +6,7 @@ written beside it, and one matrix product adds it to the sum.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from traceless.progress import progress
 
 WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
 Label = int | str | bool | bytes
+Task = Literal["classification", "regression"]
 
 
 class Responses(Protocol):
@@ -88,6 +89,13 @@ class Targets:
         out[:] = self._codes[rows]
 
 
+def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
+    """The responses of rows with labels or targets y."""
+    if task == "classification":
+        return Classes(y, weights)
+    return Targets(y, weights, target_resolution)
+
+
 def gather(
     phi: BoundMap, X: Any, responses: Responses, weights: Floats | None, verbose: bool
 ) -> Integers:
@@ -145,6 +153,15 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
     kinds = sorted({type(label).__name__ for label in labels})
     if len(kinds) > 1:
         raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
+
+
+def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
+    """All names in order; raises if they are of several types."""
+    if all(other == names[0] for other in names):
+        return names[0]
+    found = tuple({label for several in names for label in several})
+    check_one_type(found)
+    return tuple(sorted(found))
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:

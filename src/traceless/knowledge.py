@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
@@ -30,19 +30,9 @@ from traceless.exact import Integers
 from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
-from traceless.gather import (
-    Classes,
-    Label,
-    Responses,
-    Targets,
-    check_one_type,
-    gather,
-    whole_weights,
-)
+from traceless.gather import Label, Task, gather, responses_of, union, whole_weights
 
 __all__ = ["Knowledge"]
-
-Task = Literal["classification", "regression"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +111,8 @@ class Knowledge:
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         specification = phi.describe()
         weights, bits = whole_weights(sample_weight, X.shape[0])
-        rows: Responses
-        if task == "classification":
-            rows = Classes(y, weights)
-        else:
-            rows = Targets(y, weights, target_resolution)
+        rows = responses_of(y, weights, task, target_resolution)
+        if task == "regression":
             specification["target_resolution"] = float(target_resolution)
         gram = gather(phi, X, rows, weights, verbose)
         return cls(specification, task, rows.names, rows.counts, gram, bits)._canonical()
@@ -138,7 +125,7 @@ class Knowledge:
         if not isinstance(other, Knowledge):
             return NotImplemented
         self._check_combinable(other)
-        responses = _union(self.responses, other.responses)
+        responses = union(self.responses, other.responses)
         a, b = self._spread(responses), other._spread(responses)
         bits = max(a.weight_bits, b.weight_bits)
         gram = exact.add(
@@ -221,12 +208,7 @@ class Knowledge:
         """
         classes = self.task == "classification"
         groups = [f"class {r!r}" for r in self.responses] if classes else ["rows"]
-        for group, count in zip(groups, self.counts, strict=True):
-            if count < 0:
-                raise NotLearnedError(
-                    f"More rows would be forgotten than were learned ({group}: {-count} too "
-                    "many). Nothing was changed."
-                )
+        check_counts(groups, self.counts)
         without_rows = [
             group
             for k, (group, count) in enumerate(zip(groups, self.counts, strict=True))
@@ -307,6 +289,16 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
         )
 
 
+def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
+    """Raise `NotLearnedError` if a group would have fewer than no rows."""
+    for group, count in zip(groups, counts, strict=True):
+        if count < 0:
+            raise NotLearnedError(
+                f"More rows would be forgotten than were learned ({group}: {-count} too many). "
+                "Nothing was changed."
+            )
+
+
 def _positive_semidefinite(gram: Integers) -> bool:
     """Whether a Cholesky factor exists, up to 1e-9 of the diagonal."""
     diagonal = gram.diagonal()
@@ -326,11 +318,3 @@ class _Absent:
 def _flat(specification: Mapping[str, Any]) -> dict[str, Any]:
     rest = {k: v for k, v in specification.items() if k != "features"}
     return rest | dict(specification["features"])
-
-
-def _union(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
-    if ours == theirs:
-        return ours
-    union = tuple({*ours, *theirs})
-    check_one_type(union)
-    return tuple(sorted(union))

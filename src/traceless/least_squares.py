@@ -10,9 +10,8 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any, Self
@@ -25,33 +24,17 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless import exact
-from traceless.exact import Floats, Integers
-from traceless.exceptions import MismatchError, RangeError, ResolutionWarning
+from traceless.exact import Floats
+from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
+from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
-from traceless.gather import dense_rows
-from traceless.knowledge import Knowledge, Task, check_same_specification
-from traceless.solve import correctly_rounded_solve
+from traceless.gather import Task, dense_rows
+from traceless.knowledge import Knowledge, check_same_specification
+from traceless.live import STATE_FORMAT, Live
+from traceless.states import Recipe, Rows, Settled, State
 
 ROWS = 4096  # rows predicted at a time
-_COARSE = 8  # a column that varies by fewer steps than this is reported
-Rows = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
-
-
-class _Solution:
-    """The coefficients of some knowledge, solved when first asked for and then kept.
-
-    An estimator gets a new one with each change, so asking never changes an estimator.
-    """
-
-    def __init__(self) -> None:
-        self._rho: float | None = None
-        self._Z: Floats | None = None
-
-    def get(self, rho: float, solve: Callable[[float], Floats]) -> Floats:
-        if self._Z is None or self._rho != rho:
-            self._Z, self._rho = solve(rho), rho
-        return self._Z
 
 
 class LeastSquares(BaseEstimator):
@@ -59,10 +42,11 @@ class LeastSquares(BaseEstimator):
 
     feature_map: FeatureMap | None
     rho: float
+    solver: str
     verbose: bool
     n_features_in_: int
-    knowledge_: Knowledge
     _task: Task
+    _state: State
 
     # --- learning and forgetting ----------------------------------------------------------
 
@@ -84,7 +68,8 @@ class LeastSquares(BaseEstimator):
         self
         """
         with self._all_or_nothing():
-            self._learn(None, (X, y, sample_weight), None)
+            self.__dict__.pop("_state", None)
+            self._learn((X, y, sample_weight), None)
             self._weights()
         return self
 
@@ -119,7 +104,7 @@ class LeastSquares(BaseEstimator):
         self
         """
         with self._all_or_nothing():
-            self._learn(self.__dict__.get("knowledge_"), add, forget)
+            self._learn(add, forget)
         return self
 
     def merge(self, other: Any) -> Self:
@@ -144,11 +129,12 @@ class LeastSquares(BaseEstimator):
                     f"merge takes a fitted {type(self).__name__} or a Knowledge, got "
                     f"{type(other).__name__}."
                 )
-            known = self.__dict__.get("knowledge_")
-            if known is None:
+            state = self._current()
+            if state is None:
                 self.n_features_in_ = int(other.specification["n_features"])
-            self._check_ours(other)
-            self._set((other if known is None else known + other).check_possible())
+            self._check_ours(other.specification, other.task)
+            known = other if state is None else state.knowledge() + other
+            self._state = self._new_state(known.check_possible())
         return self
 
     def digest(self) -> str:
@@ -160,12 +146,98 @@ class LeastSquares(BaseEstimator):
         check_is_fitted(self)
         return self.knowledge_.digest()
 
+    def seal(self) -> Self:
+        """Make the model that of a fit from scratch, to the last bit.
+
+        With ``solver="woodbury"`` coefficients carry rounding errors of their history; a
+        sealed model has the correctly rounded ones, until the next change. With
+        ``solver="cholesky"`` every model is sealed.
+        """
+        check_is_fitted(self)
+        self._held().seal()
+        return self
+
+    # --- the (w, C) state of Lee et al. ------------------------------------------------------
+
+    def forget_estimate(
+        self, X: Any, y: Any, sample_weight: Any = None, *, error: float = 0.1
+    ) -> float:
+        """Forget rows of which only an estimate is at hand (Lee et al. 2019, section 4).
+
+        Something of the rows stays behind, so the model gives up its knowledge: it can no
+        longer be sealed, merged or given a digest. Needs ``solver="woodbury"``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The estimates.
+        error : float, default=0.1
+            How far off the features of the estimates are, relatively.
+
+        Returns
+        -------
+        float
+            The relative error of the coefficients to be expected from that.
+        """
+        check_is_fitted(self)
+        with self._all_or_nothing():
+            live = self._live("forget_estimate")
+            rows = self._checked((X, y, sample_weight), reset=False)
+            rho = positive("rho", self.rho)
+            return live.forget_estimate(rows, rho, self._code, positive("error", error, zero=True))
+
+    def export_state(self) -> dict[str, Any]:
+        """The paper's state: what an end user needs to update the model, and no more.
+
+        Returns
+        -------
+        dict
+            Arrays and strings, ready for ``numpy.savez(path, **state)``: the upper triangle
+            of P, the coefficients per response, labels, counts, rho and the feature map's
+            specification. Needs ``solver="woodbury"``.
+        """
+        check_is_fitted(self)
+        live = self._live("export_state")
+        self._weights()
+        return live.export(positive("rho", self.rho))
+
+    def import_state(self, state: Mapping[str, Any]) -> Self:
+        """Take over a state made by `export_state`, without the knowledge of its rows.
+
+        The feature map and rho must be those of the state. The model then learns, forgets
+        and predicts; it cannot be sealed, merged or given a digest.
+
+        Parameters
+        ----------
+        state : mapping
+            What `export_state` returned, or ``numpy.load`` of the file it was saved to.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self.__dict__.pop("_state", None)
+            self._import(state)
+        return self
+
+    @property
+    def auxiliary_(self) -> Floats:
+        """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
+        P = self._live("auxiliary_").inverse(positive("rho", self.rho)).full()
+        return np.asarray(np.eye(len(P)) - self.rho * P)
+
     # --- what is known ---------------------------------------------------------------------
+
+    @property
+    def knowledge_(self) -> Knowledge:
+        """All that is kept of the rows."""
+        return self._held().knowledge()
 
     @property
     def n_samples_(self) -> int:
         """Number of rows the model holds now."""
-        return self._known().n_samples
+        return self._held().n_samples
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -180,21 +252,21 @@ class LeastSquares(BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _learn(self, known: Knowledge | None, add: Rows | None, forget: Rows | None) -> None:
+    def _learn(self, add: Rows | None, forget: Rows | None) -> None:
         if add is None and forget is None:
             raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
-        if add is not None:
-            rows = self._checked(add, reset=known is None)
-            part = self._knowledge_of(rows)
-            if known is None:
-                self._check_first(part, *rows[:2])
-            known = part if known is None else known + part
-        if known is None:
+        state = self._current()
+        if state is None and add is not None:
+            rows = self._checked(add, reset=True)
+            known = self._knowledge_of(rows)
+            self._check_first(known, *rows[:2])
+            state, add = self._new_state(known), None
+        if state is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
-        if forget is not None:
-            known = known - self._knowledge_of(self._checked(forget, reset=False))
-            known.check_possible()
-        self._set(known)
+        self._check_ours(state.recipe.specification, self._task)
+        self._state = state.updated(
+            *(None if rows is None else self._checked(rows, reset=False) for rows in (add, forget))
+        )
 
     def _checked(self, rows: Rows, reset: bool) -> Rows:
         """Rows checked as scikit-learn does; NaN and infinities in X are found when coded."""
@@ -228,17 +300,20 @@ class LeastSquares(BaseEstimator):
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
     def _knowledge_of(self, rows: Rows) -> Knowledge:
-        return Knowledge.of(self._bind(), *rows, task=self._task, verbose=bool(self.verbose))
+        return self._recipe().knowledge(rows)
 
-    def _set(self, knowledge: Knowledge) -> None:
-        self.knowledge_ = knowledge
-        self._solution = _Solution()
+    def _recipe(self) -> Recipe:
+        """How rows become knowledge, as the parameters are set now."""
+        return Recipe(self._bind(), self._task, self._target_resolution(), bool(self.verbose))
+
+    def _target_resolution(self) -> float:
+        return 1.0  # of class indicators
 
     def _take_names(self, other: LeastSquares) -> None:
         """Column names must agree where both have them."""
         theirs = getattr(other, "feature_names_in_", None)
         ours = getattr(self, "feature_names_in_", None)
-        if "knowledge_" not in self.__dict__ and theirs is not None:
+        if "_state" not in self.__dict__ and theirs is not None:
             self.feature_names_in_ = theirs
         elif ours is not None and theirs is not None and list(ours) != list(theirs):
             raise MismatchError(
@@ -267,46 +342,67 @@ class LeastSquares(BaseEstimator):
             bound = self._bound_map = feature_map.bind(self.n_features_in_)
         return bound
 
-    def _check_ours(self, knowledge: Knowledge) -> BoundMap:
-        """Our feature map, as it is set now; raises if it is not the knowledge's."""
-        phi = self._bind()
-        ours = phi.describe() | self._target_specification()
-        check_same_specification(ours, knowledge.specification)
-        if knowledge.task != self._task:
-            raise MismatchError(
-                f"{type(self).__name__} cannot use the knowledge of a {knowledge.task}."
-            )
-        return phi
+    def _check_ours(self, specification: Mapping[str, Any], task: str) -> BoundMap:
+        """Our feature map, as it is set now; raises if it is not the specification's."""
+        recipe = self._recipe()
+        check_same_specification(recipe.specification, specification)
+        if task != self._task:
+            raise MismatchError(f"{type(self).__name__} cannot use the knowledge of a {task}.")
+        return recipe.phi
 
-    def _target_specification(self) -> dict[str, Any]:
-        return {}
+    def _new_state(self, knowledge: Knowledge) -> State:
+        if self.solver == "cholesky":
+            return Settled(self._recipe(), knowledge)
+        if self.solver == "woodbury":
+            return Live(self._recipe(), knowledge)
+        raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
 
-    def _known(self) -> Knowledge:
-        """The knowledge, or AttributeError: what is not learned has no attributes."""
-        if "knowledge_" not in self.__dict__:
+    def _current(self) -> State | None:
+        """The state, in the form that the solver asks for; None before anything is learned."""
+        state: State | None = self.__dict__.get("_state")
+        if state is not None and state.solver != self.solver:
+            state = self._state = self._new_state(state.knowledge())
+        return state
+
+    def _held(self) -> State:
+        """The state, or AttributeError: what is not learned has no attributes."""
+        state = self._current()
+        if state is None:
             raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
-        return self.knowledge_
+        return state
 
-    def _right_sides(self) -> Integers:
+    def _live(self, what: str) -> Live:
+        state = self._held()
+        if not isinstance(state, Live):
+            raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
+        return state
+
+    def _import(self, state: Mapping[str, Any]) -> None:
+        if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
+            raise ValueError(
+                "import_state needs solver='woodbury' and what export_state returned, got "
+                f"solver={self.solver!r} and format {str(state.get('format'))!r}."
+            )
+        specification = json.loads(str(state["specification"]))
+        self.n_features_in_ = int(specification["n_features"])
+        self._check_ours(specification, str(state["task"]))
+        if float(state["rho"]) != self.rho:
+            raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
+        self._state = Live.imported(self._recipe(), state)
+
+    def _code(self, V: Any) -> Any:
+        """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
 
     def _weights(self) -> tuple[Floats, BoundMap]:
         """The solution in steps of the grids, so that predictions are codes(x) @ weights."""
-        known = self._known()
-        if not known.n_samples:
+        state = self._held()
+        if not state.n_samples:
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        phi = self._check_ours(known)
-
-        def solve(rho: float) -> Floats:
-            with np.errstate(over="ignore"):
-                ridge = np.ldexp(rho, known.weight_bits) / (phi.steps * phi.steps)
-            if not np.all((ridge > 0) & (ridge < np.inf)):
-                raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
-            return correctly_rounded_solve(known.feature_gram, ridge, self._right_sides())
-
-        return self._solution.get(positive("rho", self.rho), solve), phi
+        phi = self._check_ours(state.recipe.specification, self._task)
+        return state.weights(positive("rho", self.rho), phi, self._code), phi
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
@@ -326,32 +422,10 @@ class LeastSquares(BaseEstimator):
             out[rows] = exact.row_products(phi.codes(dense_rows(X, rows)), Z)
         return out
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_state" in self.__dict__
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:
-    """Warn of columns that vary by a few steps of their grid only, and lie off it."""
-    spread = values.max(axis=0) - values.min(axis=0)
-    coarse = np.flatnonzero((spread > 0) & (spread < _COARSE * steps))
-    codes = values[:, coarse] / steps[coarse]
-    coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
-    if coarse.size:
-        bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)
-        named = ", ".join(map(str, coarse[:5])) + (", ..." if coarse.size > 5 else "")
-        warnings.warn(
-            f"{what} {named} varies by less than {_COARSE} steps of its grid, so that most of it "
-            f"is rounded away. Scale it, or use {parameter}=2**{bits}.",
-            ResolutionWarning,
-            stacklevel=_stack_level(),
-        )
-
-
-def _stack_level() -> int:
-    """How far up the caller is, so that a warning points at the user's own line."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("traceless."):
-        level, frame = level + 1, frame.f_back
-    return level

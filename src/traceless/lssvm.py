@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from traceless import exact
-from traceless.exact import Floats, Integers
+from traceless.exact import Floats
 from traceless.features import FeatureMap
-from traceless.features.grid import grid_steps
+from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge import Knowledge
-from traceless.least_squares import ROWS, LeastSquares, Rows, report_coarse
+from traceless.least_squares import ROWS, LeastSquares
 
 __all__ = ["LSSVC", "LSSVR"]
 
@@ -36,6 +35,10 @@ class LSSVC(ClassifierMixin, LeastSquares):
     rho : float, default=1.0
         Strength ρ > 0 of the regularisation, 1/C. It may be changed after training with
         ``set_params`` and takes effect at once, without the data.
+    solver : {"cholesky", "woodbury"}, default="cholesky"
+        "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
+        "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
+        without a factorisation; `seal` gives the exact ones at any time.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
 
@@ -68,10 +71,15 @@ class LSSVC(ClassifierMixin, LeastSquares):
     _task = "classification"
 
     def __init__(
-        self, feature_map: FeatureMap | None = None, rho: float = 1.0, verbose: bool = False
+        self,
+        feature_map: FeatureMap | None = None,
+        rho: float = 1.0,
+        solver: str = "cholesky",
+        verbose: bool = False,
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
+        self.solver = solver
         self.verbose = verbose
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -102,7 +110,7 @@ class LSSVC(ClassifierMixin, LeastSquares):
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels of the rows held now, in order."""
-        return np.array(self._known().responses)
+        return np.array(self._held().responses)
 
     @property
     def coef_(self) -> Floats:
@@ -146,13 +154,11 @@ class LSSVC(ClassifierMixin, LeastSquares):
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
-    def _right_sides(self) -> Integers:
-        """Σ ω y φ with y = +1 in the class and -1 outside."""
-        V = exact.wide(self.knowledge_.response_sums)
+    def _code(self, V: Any) -> Any:
+        """±1 coding: a class against the rest; with two classes the second against the first."""
         if V.shape[1] == 2:
             return V[:, 1:] - V[:, :1]
-        total: Integers = V.sum(axis=1, keepdims=True)
-        return 2 * V - total
+        return 2 * V - V.sum(axis=1, keepdims=True)
 
 
 class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
@@ -167,6 +173,10 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
         ``set_params`` and takes effect at once, without the data.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
+    solver : {"cholesky", "woodbury"}, default="cholesky"
+        "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
+        "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
+        without a factorisation; `seal` gives the exact ones at any time.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
 
@@ -200,10 +210,12 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
         feature_map: FeatureMap | None = None,
         rho: float = 1.0,
         target_resolution: float = 2**-14,
+        solver: str = "cholesky",
         verbose: bool = False,
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
+        self.solver = solver
         self.target_resolution = target_resolution
         self.verbose = verbose
 
@@ -248,25 +260,14 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
         values = self._decision(X) * self.target_resolution
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def _knowledge_of(self, rows: Rows) -> Knowledge:
-        resolution = self._target_specification()["target_resolution"]
-        return Knowledge.of(
-            self._bind(),
-            *rows,
-            task=self._task,
-            target_resolution=resolution,
-            verbose=bool(self.verbose),
-        )
-
-    def _target_specification(self) -> dict[str, Any]:
-        step = grid_steps(self.target_resolution, 1, "target_resolution")
-        return {"target_resolution": float(step[0])}
+    def _target_resolution(self) -> float:
+        return float(grid_steps(self.target_resolution, 1, "target_resolution")[0])
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:
         super()._check_first(part, X, y)
         targets = y[:ROWS].reshape(min(len(y), ROWS), -1)
-        step = self._target_specification()["target_resolution"]
-        report_coarse(targets, np.full(targets.shape[1], step), "Target", "target_resolution")
+        steps = np.full(targets.shape[1], self._target_resolution())
+        report_coarse(targets, steps, "Target", "target_resolution")
 
-    def _right_sides(self) -> Integers:
-        return self.knowledge_.response_sums
+    def _code(self, V: Any) -> Any:
+        return V

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
 
 from traceless.exact import LARGEST, Floats, peak
-from traceless.exceptions import RangeError
+from traceless.exceptions import RangeError, ResolutionWarning
 
+_COARSE = 8  # a column that varies by fewer steps than this is reported
 _BLOCK = 2**16  # elements worked on at a time: they stay in the core's own cache
 
 
@@ -63,3 +66,28 @@ def blocks(n_rows: int, width: int) -> list[slice]:
     """Slices of rows that stay in the cache while they are worked on."""
     size = max(1, _BLOCK // max(width, 1))
     return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+
+
+def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:
+    """Warn of columns that vary by a few steps of their grid only, and lie off it."""
+    spread = values.max(axis=0) - values.min(axis=0)
+    coarse = np.flatnonzero((spread > 0) & (spread < _COARSE * steps))
+    codes = values[:, coarse] / steps[coarse]
+    coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
+    if coarse.size:
+        bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)
+        named = ", ".join(map(str, coarse[:5])) + (", ..." if coarse.size > 5 else "")
+        warnings.warn(
+            f"{what} {named} varies by less than {_COARSE} steps of its grid, so that most of it "
+            f"is rounded away. Scale it, or use {parameter}=2**{bits}.",
+            ResolutionWarning,
+            stacklevel=_stack_level(),
+        )
+
+
+def _stack_level() -> int:
+    """How far up the caller is, so that a warning points at the user's own line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("traceless."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -1,0 +1,346 @@
+"""Live models: ready after each change, and never worse than a float64 retrain."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.linalg import cho_factor, cho_solve
+
+from traceless import (
+    LSSVC,
+    LSSVR,
+    ConditionError,
+    Knowledge,
+    MismatchError,
+    NotLearnedError,
+    UnsealableError,
+    live,
+)
+from traceless.features import Linear, RandomFourier
+from traceless.live import Live
+from traceless.solve import correctly_rounded_solve
+from traceless.states import Recipe
+
+J = 40
+
+
+class Stream:
+    """A live regression with rows that come and go, beside exact and retrained answers."""
+
+    def __init__(self, X, y, rho):
+        self.phi, self.rho = Linear(bias=False).bind(X.shape[1]), rho
+        recipe = Recipe(self.phi, "regression", 2**-14)
+        self.live = Live(recipe, recipe.knowledge((X, y, None)))
+        self.live.inverse(rho)
+
+    def errors(self):
+        """(error of the live coefficients, error of a float64 retrain), both relative."""
+        U, known = self.live.inverse(self.rho).U, self.live.knowledge()
+        steps = self.phi.steps[:, None]
+        Z = correctly_rounded_solve(
+            known.feature_gram, self.rho / steps[:, 0] ** 2, known.response_sums
+        )
+        exact = Z / steps
+        S = known.feature_gram * steps * steps.T
+        A = S + self.rho * np.eye(len(S))
+        retrained = cho_solve(cho_factor(A), known.response_sums * steps)
+        scale = np.linalg.norm(exact)
+        return np.linalg.norm(U - exact) / scale, np.linalg.norm(retrained - exact) / scale
+
+    def assert_as_good_as_retraining(self):
+        ours, theirs = self.errors()
+        assert ours <= 10 * max(theirs, 2e-16)
+
+
+def rows(rng, n=1, size=1.0):
+    return rng.normal(size=(n, J)) * size, rng.normal(size=n), None
+
+
+@pytest.mark.parametrize("held", [20, 200])
+def test_cycles_of_adding_and_removing_at_a_tiny_rho(rng, held):
+    stream = Stream(*rows(rng, held)[:2], rho=1e-6)
+    for i in range(2000 if held > J else 200):
+        row = rows(rng)
+        stream.live.updated(row, None)
+        stream.live.updated(None, row)
+        if i % 100 == 0:
+            stream.assert_as_good_as_retraining()
+    stream.assert_as_good_as_retraining()
+
+
+@pytest.mark.parametrize("rho", [1.0, 1e-2, 1e-6])
+def test_a_window_shorter_than_the_number_of_features(rng, rho):
+    window = [rows(rng) for _ in range(25)]
+    stream = Stream(np.vstack([r[0] for r in window]), np.hstack([r[1] for r in window]), rho)
+    for i in range(300):
+        window.append(rows(rng))
+        stream.live.updated(window[-1], window.pop(0))
+        if i % 20 == 0:
+            stream.assert_as_good_as_retraining()
+    assert stream.live.n_samples == 25
+    stream.assert_as_good_as_retraining()
+
+
+@pytest.mark.parametrize("rho", [1.0, 1e-3])
+def test_outliers_that_come_and_go(rng, rho):
+    window = [rows(rng) for _ in range(150)]
+    stream = Stream(np.vstack([r[0] for r in window]), np.hstack([r[1] for r in window]), rho)
+    for i in range(500):
+        window.append(rows(rng, size=1e4 if rng.random() < 0.02 else 1.0))
+        gone = window.pop(int(rng.integers(len(window) - 1)))
+        stream.live.updated(window[-1], gone)
+        if i % 10 == 0:
+            stream.assert_as_good_as_retraining()
+    stream.assert_as_good_as_retraining()
+
+
+def test_pivots_at_or_below_zero_are_refused(rng):
+    X, y, _ = rows(rng, 20)
+    stream = Stream(X, y, rho=1e-3)
+    before = stream.live.knowledge()
+    with pytest.raises(NotLearnedError, match="no data could have it"):
+        stream.live.updated(None, rows(rng))
+    with pytest.raises(NotLearnedError, match="no data could have it"):
+        stream.live.updated(None, (2 * X[:1], y[:1], None))
+    assert stream.live.knowledge() == before
+    stream.assert_as_good_as_retraining()
+
+
+# --- through the estimators ----------------------------------------------------------------------
+
+
+def data(rng, n=300, classes=3):
+    X = rng.normal(size=(n, 4))
+    return X, rng.integers(0, classes, n)
+
+
+def close(a, b):
+    np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("phi", [Linear(), RandomFourier(60, gamma=0.2)])
+def test_ready_after_each_change_and_sealed_to_the_bit(rng, phi):
+    X, y = data(rng)
+    weights = rng.uniform(0.5, 2, 300)
+    model = LSSVC(phi, solver="woodbury").fit(X[:100], y[:100], weights[:100])
+    for step in (slice(100, 101), slice(101, 104), slice(104, 150), slice(150, 300)):
+        model.partial_fit(X[step], y[step], sample_weight=weights[step])
+        held = slice(0, step.stop)
+        close(model.coef_, LSSVC(phi).fit(X[held], y[held], weights[held]).coef_)
+    model.update(add=(X[:1], y[:1]), forget=(X[:90], y[:90], weights[:90]))
+    order = np.r_[90:300, 0]
+    w = np.r_[weights[90:], 1.0]
+    fresh = LSSVC(phi).fit(X[order], y[order], w)
+    close(model.coef_, fresh.coef_)
+    close(model.intercept_, fresh.intercept_)
+    assert model.digest() == fresh.digest()
+    model.seal()
+    assert (model.coef_ == fresh.coef_).all()
+    assert (model.predict(X) == fresh.predict(X)).all()
+    model.forget(X[:1], y[:1])
+    close(model.coef_, LSSVC(phi).fit(X[90:], y[90:], weights[90:]).coef_)
+
+
+def test_classes_come_and_go_live(rng):
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury").fit(X[y == 0], y[y == 0])
+    for c in (2, 1):
+        model.partial_fit(X[y == c], y[y == c])
+    assert model.classes_.tolist() == [0, 1, 2]
+    close(model.coef_, LSSVC().fit(X, y).coef_)
+    model.forget(X[y == 2], y[y == 2])
+    assert model.classes_.tolist() == [0, 1]
+    close(model.coef_, LSSVC().fit(X[y < 2], y[y < 2]).coef_)
+    for c in (0, 1):
+        model.forget(X[y == c], y[y == c])
+    assert (model.n_samples_, model.classes_.tolist()) == (0, [])
+    model.partial_fit(X, y)
+    close(model.coef_, LSSVC().fit(X, y).coef_)
+
+
+def test_several_targets(rng):
+    X, Y = rng.normal(size=(200, 5)), rng.normal(size=(200, 3))
+    model = LSSVR(solver="woodbury").fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
+    model.forget(X[:20], Y[:20])
+    fresh = LSSVR().fit(X[20:], Y[20:])
+    close(model.coef_, fresh.coef_)
+    assert model.seal().digest() == fresh.digest()
+    assert (model.predict(X) == fresh.predict(X)).all()
+
+
+def test_rho_and_solver_may_change_at_any_time(rng):
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury").fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+    close(model.set_params(rho=3.0).coef_, LSSVC(rho=3.0).fit(X, y).coef_)
+    model.set_params(solver="cholesky")
+    assert (model.coef_ == LSSVC(rho=3.0).fit(X, y).coef_).all()
+    model.set_params(solver="woodbury").forget(X[:9], y[:9])
+    close(model.coef_, LSSVC(rho=3.0).fit(X[9:], y[9:]).coef_)
+    with pytest.raises(ValueError, match="'cholesky' or 'woodbury', got 'magic'"):
+        LSSVC(solver="magic").fit(X, y)
+
+
+def test_merge_live(rng):
+    X, y = data(rng)
+    a = LSSVC(solver="woodbury").fit(X[:100], y[:100]).partial_fit(X[100:103], y[100:103])
+    b = LSSVC(solver="woodbury").fit(X[103:200], y[103:200]).partial_fit(X[200:], y[200:])
+    a.merge(b)
+    assert a.digest() == LSSVC().fit(X, y).digest()
+    close(a.coef_, LSSVC().fit(X, y).coef_)
+
+
+def test_the_auxiliary_matrix_of_the_paper(rng):
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury", rho=0.7).fit(X, y)
+    F = Linear().transform(X)
+    C = F.T @ np.linalg.solve(F @ F.T + 0.7 * np.eye(300), F)
+    np.testing.assert_allclose(model.auxiliary_, C, atol=1e-9)
+    with pytest.raises(AttributeError, match="needs solver='woodbury'"):
+        _ = LSSVC().fit(X, y).auxiliary_
+
+
+@pytest.mark.parametrize("bad", ["never learned", "too many", "NaN"])
+def test_all_or_nothing_live(rng, bad):
+    X, y = data(rng, n=30)
+    phi = RandomFourier(100, gamma=0.2)  # fewer rows than features: strange rows show
+    model = LSSVC(phi, solver="woodbury").fit(X, y).partial_fit(X[:2], y[:2])
+    digest, scores = model.digest(), model.decision_function(X)
+    gone = {
+        "never learned": (X[:1] + 5.0, y[:1]),
+        "too many": (X[[0] * 40], y[[0] * 40]),
+        "NaN": (X[:1] * np.nan, y[:1]),
+    }[bad]
+    with pytest.raises(ValueError, match=r"NaN|no data could have it|too many"):
+        model.update(add=(X[:3] + 1, y[:3]), forget=gone)
+    assert model.n_samples_ == 32
+    assert model.digest() == digest
+    close(model.decision_function(X), scores)
+
+
+def test_an_interrupt_leaves_a_live_model_as_it_was(rng, monkeypatch):
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury").fit(X, y)
+    digest, coef = model.digest(), model.coef_
+    apply = live.Inverse.apply
+
+    def interrupted(self, change):
+        apply(self, change)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(live.Inverse, "apply", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[:1], y[:1])
+    monkeypatch.undo()
+    assert model.digest() == digest
+    close(model.coef_, coef)
+
+
+def test_a_pickle_carries_no_rows(rng):
+    X, y = data(rng)
+    secret = np.full((1, 4), 1.2345678901234567)
+    model = LSSVC(solver="woodbury").fit(X, y).partial_fit(secret, [1]).forget(secret, [1])
+    raw = pickle.dumps(model)
+    assert secret.tobytes()[:8] not in raw
+    other = pickle.loads(raw)
+    assert other.digest() == LSSVC().fit(X, y).digest()
+    close(other.coef_, model.coef_)
+
+
+def test_long_queues_are_folded(rng):
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury").fit(X[:100], y[:100])
+    for i in range(100, 300):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert sum(len(q.change.F) for q in model._state._queue) <= 64
+    assert model.digest() == LSSVC().fit(X, y).digest()
+
+
+def test_ill_conditioned_systems_name_the_other_solver(rng):
+    X = rng.integers(-(2**30), 2**30, size=(3, 6)).astype(float)
+    with pytest.raises(ConditionError, match="solver='cholesky'"):
+        LSSVC(rho=1e-6, solver="woodbury").fit(X, [0, 1, 0])
+
+
+# --- the paper's state, without the knowledge -----------------------------------------------------
+
+
+def test_export_and_import_of_the_papers_state(rng, tmp_path):
+    X, y = data(rng)
+    labels = np.array(["a", "b", "c"])[y]
+    server = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury").fit(X[:200], labels[:200])
+    np.savez(tmp_path / "state.npz", **server.export_state())
+    with np.load(tmp_path / "state.npz") as file:
+        user = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury").import_state(file)
+    assert user.classes_.tolist() == ["a", "b", "c"]
+    assert user.n_samples_ == 200
+    assert (user.decision_function(X) == server.decision_function(X)).all()
+    user.update(add=(X[200:], labels[200:]), forget=(X[:50], labels[:50]))
+    close(user.coef_, LSSVC(RandomFourier(40), rho=0.5).fit(X[50:], labels[50:]).coef_)
+    for ask in (user.seal, user.digest, lambda: user.merge(server), lambda: user.knowledge_):
+        with pytest.raises(UnsealableError, match="cannot be sealed"):
+            ask()
+    with pytest.raises(UnsealableError, match="rho cannot be changed"):
+        user.set_params(rho=1.0).predict(X)
+    assert user.set_params(rho=0.5).n_samples_ == 250
+
+
+def test_an_imported_state_is_all_or_nothing(rng):
+    X, y = data(rng, n=30)
+    phi = RandomFourier(100, gamma=0.2)
+    state = LSSVC(phi, solver="woodbury").fit(X, y).export_state()
+    user = LSSVC(phi, solver="woodbury").import_state(state)
+    before = user.decision_function(X)
+    with pytest.raises(NotLearnedError, match="not in the data"):
+        user.update(add=(X[:2], y[:2]), forget=(X[:3] + 9, y[:3]))
+    assert (user.decision_function(X) == before).all()
+    assert user.n_samples_ == 30
+
+
+def test_import_checks_what_it_is_given(rng):
+    X, y = data(rng)
+    state = LSSVC(solver="woodbury").fit(X, y).export_state()
+    for model, error, message in (
+        (LSSVC(Linear(bias=False), solver="woodbury"), MismatchError, "bias is False here"),
+        (LSSVC(rho=2.0, solver="woodbury"), MismatchError, r"rho is 2\.0 here and 1\.0"),
+        (LSSVC(), ValueError, "needs solver='woodbury'"),
+        (LSSVR(solver="woodbury"), MismatchError, "target_resolution|classification"),
+    ):
+        with pytest.raises(error, match=message):
+            model.import_state(state)
+        assert vars(model) == vars(copy.copy(model))
+        assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match="format"):
+        LSSVC(solver="woodbury").import_state({})
+
+
+def test_forgetting_an_estimate_by_name(rng):
+    X, y = data(rng)
+    exact = LSSVC(solver="woodbury").fit(X[1:], y[1:])
+    model = LSSVC(solver="woodbury").fit(X, y)
+    guess = X[:1] + 0.05 * np.linalg.norm(X[0]) * np.array([[0.5, 0.5, -0.5, 0.5]])
+    predicted = model.forget_estimate(guess, y[:1], error=0.05)
+    real = np.linalg.norm(model.coef_ - exact.coef_) / np.linalg.norm(exact.coef_)
+    assert 0.1 * predicted < real < 10 * predicted
+    with pytest.raises(UnsealableError, match="forgotten an estimate"):
+        model.digest()
+    with pytest.raises(AttributeError, match="needs solver='woodbury'"):
+        LSSVC().fit(X, y).forget_estimate(guess, y[:1])
+
+
+def test_an_estimate_that_is_refused_changes_nothing(rng):
+    X, y = data(rng, n=30)
+    model = LSSVC(RandomFourier(100, gamma=0.2), solver="woodbury").fit(X, y)
+    digest = model.digest()
+    with pytest.raises(NotLearnedError, match=r"too many|not in the data"):
+        model.forget_estimate(X + 5, y)
+    assert model.digest() == digest
+
+
+def test_knowledge_of_a_live_model_is_a_value(rng):
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury").fit(X, y)
+    before = model.knowledge_
+    model.partial_fit(X[:1], y[:1])
+    assert before == Knowledge.of(Linear(), X, y)
+    assert model.knowledge_ != before

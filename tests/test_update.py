@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import LinAlgError
+
+from traceless import update
+from traceless.update import Change, Inverse, expected_error, update_flops, worth_updating
+
+
+def dense(F, Y, weights, rho):
+    A = (F.T * weights) @ F + rho * np.eye(F.shape[1])
+    return np.linalg.inv(A), np.linalg.solve(A, (F.T * weights) @ Y)
+
+
+def assert_is(inverse, F, Y, weights):
+    P, U = dense(F, Y, weights, inverse.rho)
+    np.testing.assert_allclose(inverse.full(), P, rtol=0, atol=1e-10 * np.abs(P).max())
+    np.testing.assert_allclose(inverse.U, U, rtol=0, atol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.lists(st.tuples(st.sampled_from([1, -1]), st.integers(1, 40)), max_size=6),
+    rank_one=st.sampled_from([0, 3, 8]),
+    block=st.sampled_from([5, 16, 128]),
+)
+def test_any_sequence_of_batches_equals_a_dense_inverse(seed, steps, rank_one, block):
+    rng = np.random.default_rng(seed)
+    F, Y = rng.normal(size=(300, 7)), rng.normal(size=(300, 2))
+    weights = rng.uniform(0.5, 2, size=300)
+    held = list(range(20))
+    inverse = Inverse.of(
+        (F[held].T * weights[held]) @ F[held], (F[held].T * weights[held]) @ Y[held], 0.3
+    )
+    fresh = iter(range(20, 300))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(update, "RANK_ONE_ROWS", rank_one)
+        patch.setattr(update, "block_rows", lambda _: block)
+        for sign, n in steps:
+            rows = [next(fresh) for _ in range(n)] if sign > 0 else held[: min(n, len(held))]
+            inverse.apply(Change(F[rows], Y[rows], weights[rows], sign))
+            held = held + rows if sign > 0 else held[len(rows) :]
+    assert_is(inverse, F[held], Y[held], weights[held])
+
+
+def test_theorem_1_as_the_paper_states_it(rng):
+    """Equations (5) and (6) with C, both ways at once, against our update of P."""
+    rho, J = 0.5, 6
+    F, y = rng.normal(size=(40, J)), rng.normal(size=(40, 1))
+    inverse = Inverse.of(F[:30].T @ F[:30], F[:30].T @ y[:30], rho)
+    C, w = np.eye(J) - rho * inverse.full(), inverse.U.copy()
+    added, removed = slice(30, 40), slice(0, 5)
+    Fc, Fs = np.vstack([F[added], F[removed]]).T, np.vstack([F[added], -F[removed]]).T
+    yc = np.vstack([y[added], -y[removed]])
+    small = np.linalg.inv(rho * np.eye(15) - Fs.T @ (C - np.eye(J)) @ Fc)
+    w_new = w + (C - np.eye(J)) @ Fc @ small @ (Fs.T @ w - yc)
+    C_new = C + (C - np.eye(J)) @ Fc @ small @ Fs.T @ (C - np.eye(J))
+    for rows, sign in ((added, 1), (removed, -1)):
+        inverse.apply(Change(F[rows], y[rows], np.ones(len(F[rows])), sign))
+    np.testing.assert_allclose(inverse.U, w_new, rtol=1e-9)
+    np.testing.assert_allclose(np.eye(J) - rho * inverse.full(), C_new, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_rows_that_were_never_learned_have_unsound_pivots(rng, n):
+    F, Y = rng.normal(size=(5, 30)), rng.normal(size=(5, 1))
+    inverse = Inverse.of(F.T @ F, F.T @ Y, 0.1)
+    strange = rng.normal(size=(n, 30))
+    with pytest.raises(LinAlgError, match="not in the data"):
+        inverse.apply(Change(strange, np.ones((n, 1)), np.ones(n), -1))
+
+
+def test_not_positive_definite():
+    with pytest.raises(LinAlgError, match="not positive definite"):
+        Inverse.of(-np.eye(2), np.ones((2, 1)), 0.5)
+
+
+def test_small_batches_are_updated_and_large_ones_rebuilt():
+    for J in (784, 4096):
+        assert worth_updating(J, 1)
+        assert worth_updating(J, J // 3)
+        assert not worth_updating(J, J)
+        crossing = next(L for L in range(1, J) if not worth_updating(J, L))
+        assert J / 3 < crossing < 0.6 * J
+    assert update_flops(784, 100) == pytest.approx(3 * 784**2 * 100 + 3 * 784 * 100**2 + 100**3 / 3)
+
+
+def test_arguments_are_not_written_to(rng):
+    F, Y = rng.normal(size=(40, 6)), rng.normal(size=(40, 2))
+    S, V = F.T @ F, F.T @ Y
+    arrays = [F, Y, S, V]
+    before = [a.copy() for a in arrays]
+    inverse = Inverse.of(S, V, 1.0)
+    inverse.apply(Change(F, Y, np.ones(40), 1))
+    inverse.apply(Change(F[:2], Y[:2], np.ones(2), -1))
+    assert all((a == b).all() for a, b in zip(arrays, before, strict=True))
+
+
+def test_expected_error_of_forgetting_an_estimate(rng):
+    """Against what forgetting many random estimates of one row really does."""
+    F, Y = rng.normal(size=(200, 12)), rng.normal(size=(200, 2))
+    full = Inverse.of(F.T @ F, F.T @ Y, 1.0)
+    true = full.copy()
+    row = Change(F[:1], Y[:1], np.ones(1), -1)
+    true.apply(row)
+    predicted = expected_error(true, true.U, row, 0.05)
+    errors = []
+    for _ in range(2000):
+        delta = rng.normal(size=(1, 12))
+        delta *= 0.05 * np.linalg.norm(F[0]) / np.linalg.norm(delta)
+        off = full.copy()
+        off.apply(Change(F[:1] + delta, Y[:1], np.ones(1), -1))
+        errors.append(np.linalg.norm(off.U - true.U) / np.linalg.norm(true.U))
+    assert predicted == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.1)
