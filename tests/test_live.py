@@ -57,14 +57,14 @@ def rows(rng, n=1, size=1.0):
     return rng.normal(size=(n, J)) * size, rng.normal(size=n), None
 
 
-@pytest.mark.parametrize("held", [20, 200])
-def test_cycles_of_adding_and_removing_at_a_tiny_rho(rng, held):
+@pytest.mark.parametrize(("held", "cycles"), [(20, 300), (200, 100_000)])
+def test_cycles_of_adding_and_removing_at_a_tiny_rho(rng, held, cycles):
     stream = Stream(*rows(rng, held)[:2], rho=1e-6)
-    for i in range(2000 if held > J else 200):
-        row = rows(rng)
-        stream.live.updated(row, None)
-        stream.live.updated(None, row)
-        if i % 100 == 0:
+    some = [rows(rng) for _ in range(100)]
+    for i in range(cycles):
+        stream.live.updated(some[i % 100], None)
+        stream.live.updated(None, some[i % 100])
+        if i % (cycles // 20) == 0:
             stream.assert_as_good_as_retraining()
     stream.assert_as_good_as_retraining()
 
@@ -254,6 +254,24 @@ def test_long_queues_are_folded(rng):
         model.partial_fit(X[i : i + 1], y[i : i + 1])
         assert sum(len(q.change.F) for q in model._state._queue) <= 64
     assert model.digest() == LSSVC().fit(X, y).digest()
+
+
+def test_a_queue_of_all_kinds_is_folded_at_once(rng):
+    X, y = data(rng)
+    labels = np.array(["a", "bb", "c"])[y]
+    phi = RandomFourier(80, gamma=0.2)
+    model = LSSVC(phi, solver="woodbury").fit(X[:100], labels[:100])
+    model.partial_fit(X[100:103], labels[100:103].tolist())
+    model.partial_fit(X[103:105], labels[103:105].astype(object), sample_weight=[0.5, 3.0])
+    model.update(add=(X[105:106], ["new"], 2.0), forget=(X[:4], labels[:4]))
+    model.forget(X[103:104], labels[103:104], [0.5])
+    rows = np.r_[4:103, 104, 105]
+    fresh = LSSVC(phi).fit(
+        X[rows], np.r_[labels[4:103], labels[104:105], ["new"]], np.r_[np.ones(99), 3, 2]
+    )
+    assert len(model._state._queue) == 5
+    assert model.digest() == fresh.digest()
+    close(model.coef_, fresh.coef_)
 
 
 def test_ill_conditioned_systems_name_the_other_solver(rng):

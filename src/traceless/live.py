@@ -258,11 +258,14 @@ class Live:
         self._queue = queue
 
     def _fold(self, queue: list[_Queued]) -> Knowledge:
+        """The knowledge with the queue, gathered at once: all additions, all removals."""
         assert self._known is not None
         known = self._known
-        for q in queue:
-            part = self.recipe.knowledge(q.rows)
-            known = known + part if q.change.sign > 0 else known - part
+        for sign in (1, -1):
+            several = [q.rows for q in queue if q.change.sign == sign]
+            if several:
+                part = self.recipe.knowledge(_joined(several))
+                known = known + part if sign > 0 else known - part
         return known
 
     def _drop_empty_classes(self) -> None:
@@ -368,3 +371,13 @@ def _aligned(queued: _Queued, responses: tuple[Label, ...]) -> Change:
     change = queued.change
     Y = _spread(change.Y, queued.names, responses)
     return Change(change.F, Y, change.weights, change.sign)
+
+
+def _joined(several: list[Rows]) -> Rows:
+    """Rows behind one another; weights are 1 where none were given."""
+    X, y, weights = zip(*several, strict=True)
+    weight = None
+    if any(w is not None for w in weights):
+        each = [1.0 if w is None else w for w in weights]
+        weight = np.concatenate([np.broadcast_to(w, len(x)) for w, x in zip(each, X, strict=True)])
+    return np.concatenate(X), np.concatenate(y), weight
