@@ -4,13 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-updates bench-cv reproduce clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests"
-	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers"
+	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
+	@echo "             make bench-updates and make bench-cv for small changes and cross-validation"
+	@echo "make reproduce   the experiments of Lee et al. 2019, as a report in results/lee2019"
 	@echo "make lint    style, types and layers only"
 	@echo "make clean   remove the environment and caches"
 
@@ -39,6 +41,15 @@ test: lint
 
 bench: $(VENV)/with-bench
 	$(BIN)/python benchmarks/foundation.py
+
+bench-updates: $(VENV)/with-bench
+	$(BIN)/python benchmarks/updates.py
+
+bench-cv: $(VENV)/with-bench
+	$(BIN)/python benchmarks/cross_validation.py
+
+reproduce: $(VENV)/with-plots
+	$(BIN)/python -m traceless.experiments lee2019
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache

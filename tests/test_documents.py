@@ -19,7 +19,7 @@ def test_examples_run_by_copy_and_paste(name, capsys):
     assert refused == (name == "docs/guide.md")
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/cross-validation.md"])
 def test_links_lead_somewhere(name):
     text = (ROOT / name).read_text()
     for target in re.findall(r"\]\(([^)#]+)\)", text):

@@ -109,6 +109,13 @@ def test_bad_labels(y, error, message):
         Knowledge.of(PHI, np.ones((2, 1)), y)
 
 
+def test_no_rows_at_all():
+    assert Knowledge.of(PHI, np.empty((0, 2)), []).n_samples == 0
+    nothing = Knowledge.of(PHI, np.empty((0, 2)), np.empty(0), task="regression")
+    some = Knowledge.of(PHI, np.ones((1, 2)), [3.0], task="regression")
+    assert nothing + some == some
+
+
 def test_bad_targets():
     X = np.ones((2, 1))
     for y in ([1.0, np.nan], [np.inf, 1.0], [1e300, 0.0]):

@@ -166,7 +166,7 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
 
 def _target_codes(y: Floats, resolution: float) -> Floats:
     step = float(grid_steps(resolution, 1, "target_resolution")[0])
-    codes = np.rint(y.reshape(len(y), -1) / step)
+    codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
     if not exact.peak(codes) <= exact.LARGEST:
         raise RangeError(
             f"A target is not finite or is beyond {exact.LARGEST * step:.6g}, which is as far as "

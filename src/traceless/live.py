@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm, dsymm
+from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
 from traceless.exact import Floats
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
@@ -34,9 +34,9 @@ from traceless.update import Change, Inverse, expected_error, worth_updating
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
-_STRAIN = 32.0  # updates between two looks at the residual, while P is good
+_STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
-_DECAY = 1e-13  # error of P beyond which U is refined whenever it is read
+_DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
 
 
@@ -69,6 +69,7 @@ class Live:
         self._queue: list[_Queued] = []
         self._inverse: Inverse | None = None
         self._base: tuple[Floats, Floats] | None = None  # S and V of the knowledge in float64
+        self._norm_of_S = 0.0
         self._floor = 0.0, 0.0  # residual and decay that the last new inverse had
         self._patience = _STRAIN
         self._sealed: Settled | None = None
@@ -292,7 +293,7 @@ class Live:
                 "scale the columns, or use solver='cholesky'."
             ) from None
         self._floor = self._refine(self._inverse), self._decay(self._inverse)
-        self._patience = _STRAIN if self._floor[1] < _DECAY else 0.0
+        self._be_patient(self._floor[1])
 
     def _floats(self) -> tuple[Floats, Floats]:
         """S and V of the knowledge (without the queue), in real units."""
@@ -304,7 +305,7 @@ class Live:
             S *= steps[:, None] * unit
             S *= steps
             V = self._known.response_sums.astype(np.float64) * (steps[:, None] * unit)
-            self._base = S, V
+            self._base, self._norm_of_S = (S, V), _norm(S)
         return self._base
 
     def _residual(self, inverse: Inverse) -> tuple[Floats, float]:
@@ -318,8 +319,8 @@ class Live:
             error = change.Y - dgemm(1.0, change.F.T, U, trans_a=True)
             error *= change.sign * change.weights[:, None]
             R += dgemm(1.0, change.F.T, np.asfortranarray(error))
-        size = np.linalg.norm(V) + (inverse.rho + np.linalg.norm(S)) * np.linalg.norm(U)
-        return R, float(np.linalg.norm(R) / size) if size else 0.0
+        size = _norm(V) + (inverse.rho + self._norm_of_S) * _norm(U)
+        return R, _norm(R) / size if size else 0.0
 
     def _refine(self, inverse: Inverse) -> float:
         """U += P R for as long as that makes the residual smaller; returns its size."""
@@ -343,7 +344,7 @@ class Live:
             Fx = dgemm(1.0, q.change.F.T, x, trans_a=True)
             Fx *= q.change.sign * q.change.weights[:, None]
             y += dgemm(1.0, q.change.F.T, Fx)
-        return float(np.linalg.norm(inverse.times(y) - x) / np.linalg.norm(x))
+        return _norm(inverse.times(y) - x) / _norm(x)
 
     def _watch(self, inverse: Inverse) -> None:
         """Refine U and look at P; where a new inverse would do better, build it anew."""
@@ -351,9 +352,14 @@ class Live:
             self.knowledge()  # large rows that have left must not blur the residual
         inverse.strain = 0.0
         size, decay = self._refine(inverse), self._decay(inverse)
-        self._patience = _STRAIN if decay < _DECAY else 0.0
-        if not (size <= 4 * self._floor[0] and decay <= max(1e-9, 10 * self._floor[1])):
+        self._be_patient(decay)
+        if not (size <= 4 * self._floor[0] and decay <= max(1e-12, 100 * self._floor[1])):
             self._build(inverse.rho)
+
+    def _be_patient(self, decay: float) -> None:
+        """Look at U again after some changes; at once where P is no longer as good as new."""
+        good = decay <= min(_DECAY, max(1e-14, 10 * self._floor[1]))
+        self._patience = _STRAIN if good else 0.0
 
 
 def _spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:
@@ -371,6 +377,11 @@ def _aligned(queued: _Queued, responses: tuple[Label, ...]) -> Change:
     change = queued.change
     Y = _spread(change.Y, queued.names, responses)
     return Change(change.F, Y, change.weights, change.sign)
+
+
+def _norm(a: Floats) -> float:
+    """Euclidean length, by the one BLAS that is used here (numpy.linalg.norm has another)."""
+    return float(dnrm2(a.ravel(order="K"))) if a.size else 0.0
 
 
 def _joined(several: list[Rows]) -> Rows:

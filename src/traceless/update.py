@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from traceless.exact import Floats
@@ -130,7 +130,7 @@ class Inverse:
     def _rank_one(self, change: Change) -> None:
         sign, f, weight = float(change.sign), change.F[0], float(change.weights[0])
         b = dsymv(1.0, self.P, f)
-        pivot = 1.0 / weight + sign * float(f.dot(b))
+        pivot = 1.0 / weight + sign * float(ddot(f, b))
         self._check(np.array([pivot]), change)
         error = change.Y[0] - dgemm(1.0, self.U, f[:, None], trans_a=True)[:, 0]
         self.U = dger(sign / pivot, b, error, a=self.U, overwrite_a=True)

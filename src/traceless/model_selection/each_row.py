@@ -1,0 +1,193 @@
+"""Leave-one-out in closed form, and what it says of each row.
+
+A row's influence is the change of the model's answer to it if it were forgotten,
+
+    f₋ᵢ(xᵢ) - f(xᵢ) = -kω r / (1 - ωk)     (`traceless.model_selection.held_out`)
+
+and its held-out margin is how clearly all others agree with its label. Rows whose margin is
+lowest are those that the rest of the data contradicts: mislabelled rows come first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import indexable
+
+from traceless import exact
+from traceless.exact import Floats
+from traceless.knowledge import Knowledge
+from traceless.least_squares import LeastSquares
+from traceless.model_selection.held_out import Whole, blocks
+from traceless.model_selection.rows import Indices, Rows, right_sides
+from traceless.progress import progress
+from traceless.solve import correctly_rounded_solve
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What each row does to the model's answer to itself. Made by `influence`.
+
+    Attributes
+    ----------
+    held_out : ndarray of shape (n_samples,) or (n_samples, n_classes or n_targets)
+        Decision values, or predictions, of each row by a model that has not seen it.
+    change : ndarray of the same shape
+        `held_out` less the same with the row in: what forgetting the row would change.
+    margin : ndarray of shape (n_samples,)
+        For classes, the held-out decision value of the row's own class, less that of the best
+        other one if there are more than two: negative where all other rows contradict the
+        label. For targets, minus the size of the held-out residual.
+    """
+
+    held_out: Floats
+    change: Floats
+    margin: Floats
+
+    def suspicious(self, n: int) -> NDArray[np.intp]:
+        """The `n` rows with the lowest held-out margin, the lowest first.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        if not 0 <= n <= len(self.margin):
+            raise ValueError(f"n must be between 0 and the {len(self.margin)} rows, got {n}.")
+        return np.argsort(self.margin, kind="stable")[:n]
+
+    def __repr__(self) -> str:
+        return (
+            f"<Influence of {len(self.margin)} rows: largest change "
+            f"{np.abs(self.change).max():.3g}, held-out margins {self.margin.min():.3g} to "
+            f"{self.margin.max():.3g}>"
+        )
+
+
+def leave_one_out(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None) -> Floats:
+    """Decision values (or predictions) of each row by a model of all other rows.
+
+    In closed form, at about the cost of two fits. Classes are those of all rows: for the only
+    row of its class, the model left has that class as one that never occurs.
+
+    Parameters
+    ----------
+    estimator : LSSVC or LSSVR
+        It is not changed.
+    X, y, sample_weight
+        The rows, as for ``fit``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or (n_samples, n_classes or n_targets)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from traceless import LSSVR
+    >>> from traceless.model_selection import leave_one_out
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> held_out = leave_one_out(LSSVR(rho=0.1), X, y)
+    >>> exact = LSSVR(rho=0.1).fit(X[1:], y[1:]).predict(X[:1])
+    >>> bool(abs(held_out[0] - exact[0]) < 1e-9)
+    True
+    """
+    rows, total = _gathered(estimator, X, y, sample_weight)
+    return rows.in_units(left_out_scores(rows, total)[1], total)
+
+
+def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None) -> Influence:
+    """How each row changes the model's answer to itself, and how the others judge its label.
+
+    Parameters
+    ----------
+    estimator : LSSVC or LSSVR
+        It is not changed.
+    X, y, sample_weight
+        The rows, as for ``fit``.
+
+    Returns
+    -------
+    Influence
+        With ``held_out``, ``change``, ``margin`` and ``suspicious(n)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from traceless import LSSVC
+    >>> from traceless.features import RandomFourier
+    >>> from traceless.model_selection import influence
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[[3, 77]] = 2, 0  # two wrong labels
+    >>> found = influence(LSSVC(RandomFourier(100, gamma=0.2)), X, y)
+    >>> sorted(found.suspicious(2).tolist())
+    [3, 77]
+    """
+    rows, total = _gathered(estimator, X, y, sample_weight)
+    fitted, held_out = left_out_scores(rows, total)
+    everything = np.arange(len(rows))
+    margin = _margin(held_out, rows.targets(everything, total), total)
+    change = rows.in_units(held_out - fitted, total)
+    return Influence(rows.in_units(held_out, total), change, margin)
+
+
+def _gathered(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Knowledge]:
+    X, y = indexable(X, y)
+    rows = Rows.check(estimator, X, y, sample_weight)
+    total = rows.all_knowledge()
+    rows.check_first(total)
+    return rows, total
+
+
+def left_out_scores(
+    rows: Rows, total: Knowledge, rho: float | None = None
+) -> tuple[Floats, Floats]:
+    """Scores with each row in, and with it held out; exact where float64 cannot be trusted."""
+    whole = Whole(rows, total, rho)
+    verbose = bool(rows.probe.verbose)
+    parts = [
+        whole.singles(index) if whole.usable else _untrusted(index, total)
+        for index in progress(blocks(len(rows)), "leaving one out", verbose)
+    ]
+    fitted, held_out, trusted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if not trusted.all():
+        rest = np.flatnonzero(~trusted)
+        fitted[rest] = _exact_scores(rows, total, total, rest, rho)
+        for i in progress(rest.tolist(), "leaving one out, exactly", verbose):
+            row = np.array([i])
+            held_out[row] = _exact_scores(rows, total, total - rows.knowledge(row), row, rho)
+    return fitted, held_out
+
+
+def _untrusted(index: Indices, total: Knowledge) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    width = (
+        1 if total.task == "classification" and len(total.responses) == 2 else len(total.responses)
+    )
+    nothing = np.full((len(index), width), np.nan)
+    return nothing, nothing, np.zeros(len(index), dtype=bool)
+
+
+def _exact_scores(
+    rows: Rows, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
+) -> Floats:
+    """Scores of some rows by the model of `known`, in the classes of `total`."""
+    Q = right_sides(known, total.responses)
+    Z = correctly_rounded_solve(known.feature_gram, rows.ridge(known, rho), Q)
+    return exact.row_products(rows.codes(index), Z)
+
+
+def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:
+    if total.task == "regression":
+        step = float(total.specification["target_resolution"])
+        return np.asarray(-np.sqrt(((targets - held_out) ** 2).sum(axis=1)) * step)
+    if targets.shape[1] == 1:
+        return np.asarray((targets * held_out)[:, 0])
+    own = targets > 0
+    best_other = np.where(own, -np.inf, held_out).max(axis=1)
+    return np.asarray(np.where(own, held_out, -np.inf).max(axis=1) - best_other)

@@ -1,0 +1,149 @@
+"""The rows of a cross-validation: checked once, then taken, coded and gathered by index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from traceless.exact import Floats, Integers, wide
+from traceless.exceptions import RangeError
+from traceless.features.parameters import positive
+from traceless.gather import Label, dense_rows, whole_weights
+from traceless.knowledge import Knowledge
+from traceless.least_squares import LeastSquares
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked rows, with a clone of the estimator that checked them and knows their columns."""
+
+    estimator: LeastSquares
+    probe: LeastSquares
+    X: Any
+    y: NDArray[Any]
+    sample_weight: Floats | None
+
+    @classmethod
+    def check(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+        """Rows as the estimator's own ``fit`` would take them; the estimator stays as it is."""
+        if not isinstance(estimator, LeastSquares):
+            raise TypeError(
+                "Only the estimators of traceless (LSSVC, LSSVR) can be cross-validated by "
+                f"unlearning, got {type(estimator).__name__}. For any other estimator, and for "
+                "pipelines, use the function of the same name in sklearn.model_selection."
+            )
+        probe = clone(estimator)
+        X, y, weight = probe._checked((X, y, sample_weight), reset=True)
+        whole_weights(weight, len(y))  # raises what is wrong with them
+        if weight is not None:
+            weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
+        return cls(estimator, probe, X, y, weight)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number J of features."""
+        return len(self.probe._bind().steps)
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which rows have weight."""
+        if self.sample_weight is None:
+            return np.ones(len(self), dtype=bool)
+        return self.sample_weight > 0
+
+    def knowledge(self, index: Indices) -> Knowledge:
+        """What some of the rows add up to."""
+        span = as_slice(index)
+        weight = None if self.sample_weight is None else self.sample_weight[span]
+        return self.probe._knowledge_of((self.X[span], self.y[span], weight))
+
+    def all_knowledge(self) -> Knowledge:
+        """What all of the rows add up to."""
+        return self.knowledge(np.arange(len(self)))
+
+    def check_first(self, total: Knowledge) -> None:
+        """What ``fit`` checks once: there is weight, and the grid is not too coarse."""
+        self.probe._check_first(total, self.X, self.y)
+
+    def model(self, knowledge: Knowledge) -> LeastSquares:
+        """A new model that has learned this, as if fitted to the rows it came from."""
+        if not knowledge.n_samples:
+            raise ValueError("All rows have sample_weight zero: there is nothing to learn.")
+        model: LeastSquares = clone(self.estimator)
+        parameters = model.get_params(deep=False)
+        learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
+        model.__dict__.update(learned)  # column names, and the feature map with its tables made
+        model._state = model._new_state(knowledge)  # merge would check what cannot be wrong
+        return model
+
+    def codes(self, index: Indices) -> Floats:
+        """The integer features of some rows."""
+        return self.probe._bind().codes(dense_rows(self.X[as_slice(index)], slice(None)))
+
+    def targets(self, index: Indices, total: Knowledge) -> Floats:
+        """What the model is fitted to: ±1 for classes (of `total`), else targets in steps."""
+        y = self.y[as_slice(index)]
+        if total.task == "regression":
+            step = float(total.specification["target_resolution"])
+            return np.asarray(np.rint(y.reshape(len(y), -1) / step))
+        labels = np.array(total.responses)
+        signs = np.where(y[:, None] == labels, 1.0, -1.0)
+        return signs[:, 1:] if len(labels) == 2 else signs
+
+    def weights(self, total: Knowledge) -> Floats | None:
+        """The weights as they were rounded, in the units of `total`."""
+        whole, bits = whole_weights(self.sample_weight, len(self))
+        return None if whole is None else np.ldexp(whole, total.weight_bits - bits)
+
+    def ridge(self, known: Knowledge, rho: float | None = None) -> Floats:
+        """ρ in the units of a knowledge's integers, one for each feature."""
+        steps = self.probe._bind().steps
+        rho = positive("rho", self.probe.rho if rho is None else rho)
+        with np.errstate(over="ignore"):
+            ridge = np.ldexp(rho, known.weight_bits) / (steps * steps)
+        if not np.all((ridge > 0) & (ridge < np.inf)):
+            raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
+        return np.asarray(ridge)
+
+    def in_units(self, scores: Floats, total: Knowledge) -> Floats:
+        """Scores of the integer model as an estimator returns them."""
+        if total.task == "regression":
+            scores = scores * float(total.specification["target_resolution"])
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def right_sides(known: Knowledge, classes: tuple[Label, ...]) -> Integers:
+    """Σ ω y φ in integers, y as in `Rows.targets`; a class without rows is -1 throughout."""
+    V = wide(known.response_sums)
+    if known.task == "regression":
+        return V
+    absent = np.zeros(len(V), dtype=np.int64).astype(object)
+    sums = dict(zip(known.responses, V.T, strict=True))
+    V = np.column_stack([sums.get(label, absent) for label in classes])
+    if len(classes) == 2:
+        return V[:, 1:] - V[:, :1]
+    total: Integers = V.sum(axis=1, keepdims=True)
+    return 2 * V - total
+
+
+def as_slice(index: Indices) -> Any:
+    """Neighbouring rows as a slice, which is a view where an array of indices would copy."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def subset(X: Any, index: Indices) -> Any:
+    """Some rows of what the user gave, in its own kind."""
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
+    return X[as_slice(index)] if hasattr(X, "shape") else [X[i] for i in index]

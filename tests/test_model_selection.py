@@ -1,0 +1,628 @@
+"""scikit-learn's own functions are the oracle: same estimator, same splits, same numbers."""
+
+import re
+import warnings
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_matrix
+from sklearn import config_context, model_selection
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import Ridge
+from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from cases import MAPS, name
+from traceless import LSSVC, LSSVR, ResolutionWarning
+from traceless.features import Linear, Polynomial, RandomFourier
+from traceless.model_selection import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    influence,
+    leave_one_out,
+    select_rho,
+)
+from traceless.model_selection import folds as folds_module
+from traceless.model_selection import rho as rho_module
+from traceless.model_selection.held_out import Whole
+
+N = 60
+CLOSE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def data(kind, rng=None, n=N):
+    """Rows, labels or targets, and an estimator for them."""
+    rng = rng or np.random.default_rng(7)
+    X = rng.normal(size=(n, 4))
+    if kind == "two":
+        return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "yes", "no"), LSSVC()
+    if kind == "three":
+        return X, np.argmax(X[:, :3] + rng.normal(size=(n, 3)), axis=1), LSSVC(rho=0.3)
+    y = X[:, :2] + 0.3 * rng.normal(size=(n, 2))
+    return X, (y[:, 0] if kind == "target" else y), LSSVR(rho=0.2)
+
+
+KINDS = ["two", "three", "target", "targets"]
+SPLITTERS = {
+    "default": None,
+    "int": 4,
+    "KFold": KFold(5),
+    "shuffled": KFold(7, shuffle=True, random_state=0),
+    "Repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=1),
+    "gaps": ShuffleSplit(4, train_size=0.5, test_size=0.2, random_state=2),
+    "small train": ShuffleSplit(4, train_size=0.3, test_size=0.2, random_state=3),
+    "TimeSeries": TimeSeriesSplit(4),
+    "LeaveOneOut": LeaveOneOut(),
+}
+SCORE = {"two": "roc_auc", "three": None, "target": "r2", "targets": "neg_mean_squared_error"}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+# --- the same numbers as scikit-learn --------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
+def test_subtracting_gives_the_bits_of_scikit_learn(kind, cv):
+    X, y, estimator = data(kind)
+    single = isinstance(cv, LeaveOneOut)
+    scoring = (
+        {"target": "neg_mean_absolute_error", "two": None}.get(kind) if single else SCORE[kind]
+    )
+    if single and kind == "targets":
+        scoring = "neg_mean_squared_error"
+    ours = cross_val_score(estimator, X, y, cv=cv, scoring=scoring, path="subtract")
+    theirs = model_selection.cross_val_score(estimator, X, y, cv=cv, scoring=scoring)
+    assert ours.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("path", ["subtract", "hat", "auto"])
+@pytest.mark.parametrize(
+    "cv", [3, KFold(9), KFold(30, shuffle=True, random_state=1), LeaveOneOut()]
+)
+def test_held_out_values_are_those_of_scikit_learn(kind, cv, path):
+    X, y, estimator = data(kind)
+    methods = ["predict", "decision_function"] if kind in ("two", "three") else ["predict"]
+    for method in methods:
+        ours = cross_val_predict(estimator, X, y, cv=cv, method=method, path=path)
+        theirs = model_selection.cross_val_predict(estimator, X, y, cv=cv, method=method)
+        assert ours.dtype.kind == theirs.dtype.kind
+        if path == "subtract" or ours.dtype.kind in "iU":
+            assert ours.tolist() == theirs.tolist()
+        else:
+            assert_allclose(ours, theirs, **CLOSE)
+            assert (ours != theirs).any() or path == "auto"  # else it was not the closed form
+
+
+@pytest.mark.parametrize("feature_map", MAPS, ids=name)
+@pytest.mark.parametrize("task", ["two", "targets"])
+def test_every_feature_map(feature_map, task):
+    X, y, estimator = data(task)
+    estimator.set_params(feature_map=feature_map, rho=0.5)
+    method = "decision_function" if task == "two" else "predict"
+    for cv in (3, 20):
+        args = {"X": X, "y": y, "cv": cv, "method": method}
+        theirs = model_selection.cross_val_predict(estimator, **args)
+        assert np.array_equal(cross_val_predict(estimator, **args, path="subtract"), theirs)
+        assert_allclose(cross_val_predict(estimator, **args, path="hat"), theirs, **CLOSE)
+
+
+def test_columns_of_unequal_scale(rng):
+    X = rng.normal(size=(N, 4)) * [1, 1e-3, 1e3, 1]
+    y = X[:, 0] + 1e3 * X[:, 1] + 1e-3 * X[:, 2]
+    steps = [2**-14, 2**-24, 2**-4, 2**-14]
+    estimator = LSSVR(Linear(resolution=steps), rho=1e-6)
+    args = {"X": X, "y": y, "cv": KFold(30)}
+    theirs = model_selection.cross_val_predict(estimator, **args)
+    assert_allclose(cross_val_predict(estimator, **args, path="hat"), theirs, **CLOSE)
+
+
+def test_groups_and_stratification(rng):
+    X, y, estimator = data("three")
+    groups = rng.integers(0, 12, size=N)
+    for cv, g in ((GroupKFold(4), groups), (StratifiedKFold(4), None)):
+        for path in ("subtract", "hat"):
+            ours = cross_val_score(estimator, X, y, cv=cv, groups=g, path=path)
+            assert (
+                ours.tolist()
+                == model_selection.cross_val_score(estimator, X, y, cv=cv, groups=g).tolist()
+            )
+
+
+def test_splits_of_any_kind():
+    """Repeated rows, negative indices, masks, gaps, and rows both learned and tested."""
+    X, y, estimator = data("target")
+    everything = np.arange(N)
+    splits = [
+        (np.r_[0:30, 0:30, 31], np.arange(40, 60)),
+        (np.arange(-50, 0), np.arange(5)),
+        (everything > 20, everything <= 15),
+        (np.arange(20, 60), np.arange(10, 30)),
+        (np.arange(1, 60), np.array([0])),
+        (everything, np.array([3, 3, 4])),
+        (np.arange(2, 60), np.array([1, 0, 1])),
+    ]
+    scoring = "neg_mean_squared_error"
+    theirs = model_selection.cross_val_score(estimator, X, y, cv=splits, scoring=scoring)
+    ours = cross_val_score(estimator, X, y, cv=iter(splits), scoring=scoring, path="subtract")
+    assert ours.tolist() == theirs.tolist()
+    ours = cross_val_score(estimator, X, y, cv=splits, scoring=scoring, path="hat")
+    assert_allclose(ours, theirs, **CLOSE)
+
+
+def test_pairs_left_out_in_closed_form():
+    X, y, estimator = data("target", n=12)
+    scoring = "neg_mean_squared_error"
+    theirs = model_selection.cross_val_score(estimator, X, y, cv=LeavePOut(2), scoring=scoring)
+    ours = cross_val_score(estimator, X, y, cv=LeavePOut(2), scoring=scoring)
+    assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_sample_weights(kind, rng, whole):
+    X, y, estimator = data(kind)
+    weight = rng.integers(0, 4, size=N) if whole else 3 * rng.random(N) * (rng.random(N) < 0.8)
+    params = {"sample_weight": weight}
+    method = "decision_function" if kind in ("two", "three") else "predict"
+    for cv in (KFold(3), KFold(20)):
+        args = {"X": X, "y": y, "cv": cv, "params": params, "method": method}
+        theirs = model_selection.cross_val_predict(estimator, **args)
+        assert np.array_equal(cross_val_predict(estimator, **args, path="subtract"), theirs)
+        assert_allclose(cross_val_predict(estimator, **args, path="hat"), theirs, **CLOSE)
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+def half_right(estimator, X, y):
+    """A scorer of one's own that asks the model for more than the test rows."""
+    return {
+        "half": np.mean(estimator.predict(X) == y) / 2,
+        "size": float(np.abs(estimator.coef_).sum()),
+        "copy": np.mean(estimator.predict(np.array(X)) == y),
+        "rows": estimator.n_samples_ + len(estimator.digest()),
+    }
+
+
+@pytest.mark.parametrize("path", ["subtract", "hat", "auto"])
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        None,
+        "roc_auc",
+        "balanced_accuracy",
+        ["accuracy", "roc_auc", "average_precision"],
+        {"a": "accuracy", "f": make_scorer(lambda y, p: np.mean(y == p))},
+        half_right,
+    ],
+    ids=["default", "auc", "name", "list", "dict", "callable"],
+)
+def test_any_scoring(scoring, path):
+    X, y, estimator = data("two")
+    y = (y == "yes").astype(int)
+    args = {"X": X, "y": y, "cv": StratifiedKFold(20), "scoring": scoring}
+    ours = cross_validate(estimator, **args, path=path)
+    theirs = model_selection.cross_validate(estimator, **args)
+    assert list(ours) == list(theirs)
+    for key in theirs:
+        if not key.endswith("_time"):
+            assert ours[key].tolist() == theirs[key].tolist(), key
+
+
+def test_everything_that_can_be_returned():
+    X, y, estimator = data("three")
+    options = {"return_train_score": True, "return_estimator": True, "return_indices": True}
+    args = {"X": X, "y": y, "cv": KFold(20), "scoring": ["accuracy", "f1_macro"], **options}
+    ours = cross_validate(estimator, **args)
+    theirs = model_selection.cross_validate(estimator, **args)
+    assert list(ours) == list(theirs)
+    for key in ("test_accuracy", "train_accuracy", "test_f1_macro", "train_f1_macro"):
+        assert ours[key].tolist() == theirs[key].tolist()
+    for a, b in zip(ours["estimator"], theirs["estimator"], strict=True):
+        assert a.digest() == b.digest()
+        assert np.array_equal(a.coef_, b.coef_)
+        assert a.get_params() == b.get_params()
+    for part in ("train", "test"):
+        for a, b in zip(ours["indices"][part], theirs["indices"][part], strict=True):
+            assert np.array_equal(a, b)
+    assert (ours["fit_time"] > 0).all()
+    assert (ours["score_time"] > 0).all()
+
+
+def test_models_do_not_share_their_feature_map():
+    X, y, _ = data("two")
+    estimator = LSSVC(RandomFourier(20, gamma=0.1))
+    first, second = cross_validate(estimator, X, y, cv=2, return_estimator=True)["estimator"]
+    assert first.feature_map is not second.feature_map
+    assert first.feature_map is not estimator.feature_map
+
+
+def test_pandas_keeps_its_names_and_sparse_rows_work(kind):
+    X, y, estimator = data(kind)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    theirs = model_selection.cross_validate(
+        estimator, frame, pd.Series(y) if y.ndim == 1 else y, cv=3
+    )
+    for rows in (frame, csr_matrix(X), X.tolist()):
+        ours = cross_validate(estimator, rows, y.tolist(), cv=3, return_estimator=True)
+        assert ours["test_score"].tolist() == theirs["test_score"].tolist()
+    ours = cross_validate(estimator, frame, y, cv=3, return_estimator=True)
+    assert list(ours["estimator"][0].feature_names_in_) == list("abcd")
+    single = cross_val_predict(estimator, frame, y, cv=KFold(30))
+    assert single.shape == y.shape
+
+
+def test_what_has_no_score_fails_as_in_scikit_learn():
+    X, y, estimator = data("two")
+    for function in (cross_val_score, model_selection.cross_val_score):
+        with pytest.warns(UserWarning, match="Scoring failed"):
+            assert np.isnan(function(estimator, X, y, cv=2, scoring="neg_log_loss")).all()
+        with pytest.raises(AttributeError, match="predict_proba"):
+            function(estimator, X, y, cv=2, scoring="neg_log_loss", error_score="raise")
+    for function in (cross_val_predict, model_selection.cross_val_predict):
+        with pytest.raises(AttributeError, match="predict_proba"):
+            function(estimator, X, y, cv=2, method="predict_proba")
+        with pytest.raises(ValueError, match="only works for partitions"):
+            function(estimator, X, y, cv=ShuffleSplit(2))
+
+
+def test_a_fold_that_cannot_be_learned():
+    X, y, estimator = data("target")
+    params = {"sample_weight": np.r_[np.ones(20), np.zeros(40)]}
+    for function in (cross_val_score, model_selection.cross_val_score):
+        with pytest.warns(FitFailedWarning, match="1 fits failed out of a total of 3"):
+            scores = function(estimator, X, y, cv=KFold(3), params=params, error_score=-7)
+        assert (scores == -7).tolist() == [True, False, False]
+        with pytest.raises(ValueError, match="nothing to learn"):
+            function(estimator, X, y, cv=KFold(3), params=params, error_score="raise")
+
+
+def test_a_fold_that_holds_all_of_a_class():
+    X, y, estimator = data("three")
+    y = np.where(np.arange(N) < 3, 3, y)  # a fourth class, all in one fold
+    cv = KFold(20)
+    theirs = model_selection.cross_val_predict(estimator, X, y, cv=cv)
+    for path in ("hat", "auto", "subtract"):
+        assert cross_val_predict(estimator, X, y, cv=cv, path=path).tolist() == theirs.tolist()
+    with pytest.warns(RuntimeWarning, match="classes"):
+        theirs = model_selection.cross_val_predict(
+            estimator, X, y, cv=cv, method="decision_function"
+        )
+    with pytest.warns(RuntimeWarning, match="3 of 4 classes"):
+        ours = cross_val_predict(estimator, X, y, cv=cv, method="decision_function")
+    assert_allclose(ours, theirs, **CLOSE)
+    assert np.array_equal(ours[:3], theirs[:3])  # the fold without the class was subtracted
+    y = np.where(np.arange(N) < 3, "rare", "common")
+    for function in (cross_val_predict, model_selection.cross_val_predict):
+        assert (function(estimator, X, y, cv=cv)[:3] == "common").all()
+        with (
+            warnings.catch_warnings(action="ignore"),
+            pytest.raises(ValueError, match=r"1 of 2 classes|Only 1 class"),
+        ):
+            function(estimator, X, y, cv=cv, method="decision_function")
+
+
+def test_which_way_is_chosen(monkeypatch):
+    X, y, estimator = data("target")  # 5 features
+    seen = []
+    original = Whole.folds
+    monkeypatch.setattr(
+        Whole, "folds", lambda self, folds, *a: seen.append(len(folds)) or original(self, folds, *a)
+    )
+    cross_val_predict(estimator, X, y, cv=KFold(12))
+    assert seen == []  # 5 rows are no fewer than 5 features
+    cross_val_predict(estimator, X, y, cv=KFold(15))
+    assert seen == [15]
+    cross_validate(estimator, X, y, cv=KFold(15), return_estimator=True)
+    cross_val_predict(estimator, X, y, cv=KFold(15), path="subtract")
+    assert seen == [15]
+    cross_val_predict(estimator, X, y, cv=KFold(3), path="hat")
+    assert seen == [15, 3]
+
+
+def test_where_float64_is_not_enough_the_fold_is_subtracted(rng):
+    X = rng.normal(size=(N, 5))
+    X[0] *= 1e4
+    estimator = LSSVR(Linear(resolution=2**-30), rho=1e-9)
+    y = X[:, 0] + rng.normal(size=N)
+    theirs = model_selection.cross_val_predict(estimator, X, y, cv=LeaveOneOut())
+    ours = cross_val_predict(estimator, X, y, cv=LeaveOneOut(), path="hat")
+    scale = np.abs(y).max()
+    assert ours[0] == theirs[0]
+    assert_allclose(ours, theirs, rtol=0, atol=1e-12 * scale)
+    assert_allclose(leave_one_out(estimator, X, y), theirs, rtol=0, atol=1e-12 * scale)
+    powers = np.vander(np.linspace(0, 1, N), 14)
+    estimator = LSSVR(Linear(resolution=2**-40), rho=2**-45)
+    theirs = model_selection.cross_val_predict(estimator, powers, y, cv=KFold(20))
+    assert np.array_equal(cross_val_predict(estimator, powers, y, cv=KFold(20), path="hat"), theirs)
+
+
+def test_the_estimator_is_never_changed(kind):
+    X, y, estimator = data(kind)
+    estimator.fit(X[:40], y[:40])
+    before, state = estimator.digest(), dict(vars(estimator))
+    rows = X.copy(), y.copy()
+    cross_validate(estimator, X, y, cv=3, return_estimator=True)
+    cross_val_predict(estimator, X, y, cv=KFold(20))
+    influence(estimator, X, y)
+    select_rho(estimator, X, y, [0.1, 1.0])
+    assert estimator.digest() == before
+    assert vars(estimator) == state
+    assert np.array_equal(rows[0], X)
+    assert np.array_equal(rows[1], y)
+
+
+def test_the_woodbury_solver_is_cross_validated_too():
+    X, y, estimator = data("two")
+    estimator.set_params(solver="woodbury")
+    args = {"X": X, "y": y, "cv": 4, "method": "decision_function"}
+    theirs = model_selection.cross_val_predict(estimator, **args)
+    assert_allclose(cross_val_predict(estimator, **args), theirs, **CLOSE)
+    assert_allclose(cross_val_predict(estimator, **args, path="hat"), theirs, **CLOSE)
+
+
+def test_what_is_refused():
+    X, y, estimator = data("two")
+    for other in (Ridge(), make_pipeline(StandardScaler(), LSSVC())):
+        with pytest.raises(TypeError, match=r"sklearn\.model_selection"):
+            cross_val_score(other, X, y)
+        with pytest.raises(TypeError, match=r"sklearn\.model_selection"):
+            influence(other, X, y)
+    with pytest.raises(ValueError, match="path must be"):
+        cross_val_score(estimator, X, y, path="quick")
+    with pytest.raises(ValueError, match="makes no models"):
+        cross_validate(estimator, X, y, path="hat", return_estimator=True)
+    with pytest.raises(TypeError, match="sample_weight only, got colour"):
+        cross_val_score(estimator, X, y, params={"colour": 1})
+    with pytest.raises(ValueError, match="error_score must be"):
+        cross_val_score(estimator, X, y, error_score="ignore")
+    with pytest.raises(ValueError, match="must return a number"):
+        cross_validate(estimator, X, y, scoring=lambda *_: None, error_score="raise")
+    with config_context(enable_metadata_routing=True), pytest.raises(NotImplementedError):
+        cross_val_score(estimator, X, y)
+    with pytest.raises(ValueError, match="sample_weight must have shape"):
+        cross_val_score(estimator, X, y, params={"sample_weight": np.ones(3)})
+    with pytest.raises(ValueError, match="All the 5 fits failed"):
+        cross_val_score(LSSVC(rho=-1), X, y, path="subtract")
+
+
+def test_a_coarse_grid_is_reported_once():
+    X, y, estimator = data("target")
+    with pytest.warns(ResolutionWarning) as seen:
+        cross_val_score(estimator, X * 1e-5, y, cv=3)
+    assert len(seen) == 1
+
+
+def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
+    X, y, estimator = data("two")
+    seconds = count(step=5)  # each look at the clock is five seconds later
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr("traceless.progress.time", clock)
+    monkeypatch.setattr("traceless.model_selection.held_out._BLOCK", 8)
+    for cv, labels in ((3, {"cross-validating"}), (30, {"cross-validating", "holding out"})):
+        cross_val_predict(estimator, X, y, cv=KFold(cv), verbose=0)
+        assert capsys.readouterr().err == ""
+        cross_val_predict(estimator, X, y, cv=KFold(cv), verbose=1)
+        assert set(re.findall(r"([a-z -]+) \[", capsys.readouterr().err)) == labels
+
+
+# --- leave-one-out and influence ------------------------------------------------------------------
+
+
+def refits(estimator, X, y, weight=None):
+    """Held-out and fitted answers of every row, by fitting all models."""
+    answer = "decision_function" if hasattr(estimator, "decision_function") else "predict"
+    weight = np.ones(len(y)) if weight is None else weight
+    full = getattr(clone(estimator).fit(X, y, weight), answer)(X)
+    held_out = []
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        model = clone(estimator).fit(X[rest], y[rest], weight[rest])
+        held_out.append(getattr(model, answer)(X[[i]])[0])
+    return np.array(held_out), full
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_influence_is_that_of_refits(kind, rng, weighted):
+    X, y, estimator = data(kind)
+    weight = rng.integers(0, 3, size=N) / 2 if weighted else None
+    held_out, full = refits(estimator, X, y, weight)
+    found = influence(estimator, X, y, weight)
+    assert_allclose(found.held_out, held_out, **CLOSE)
+    assert_allclose(found.change, held_out - full, **CLOSE)
+    assert np.array_equal(leave_one_out(estimator, X, y, weight), found.held_out)
+    if kind == "two":
+        margin = np.where(y == "yes", 1, -1) * held_out
+    elif kind == "three":
+        margin = [s[c] - max(np.delete(s, c)) for s, c in zip(held_out, y, strict=True)]
+    else:
+        margin = -np.linalg.norm((y - held_out).reshape(N, -1), axis=1)
+    assert_allclose(found.margin, margin, rtol=1e-4, atol=1e-4)  # targets are on a grid
+    assert "60 rows" in repr(found)
+
+
+def test_the_only_row_of_its_class_is_judged_by_the_others():
+    X, y, estimator = data("three")
+    y = np.where(np.arange(N) == 5, 9, y)
+    found = influence(estimator, X, y)
+    rest = np.arange(N) != 5
+    without = LSSVR(rho=estimator.rho).fit(X[rest], np.full(N - 1, -1.0))  # never class 9
+    assert_allclose(found.held_out[5, 3], without.predict(X[[5]])[0], rtol=1e-9)
+    assert found.margin[5] < 0
+
+
+def test_wrong_labels_and_targets_are_suspicious(rng):
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[:, 0] += np.sign(X[:, 0])
+    wrong = rng.choice(300, size=12, replace=False)
+    y[wrong] = 1 - y[wrong]
+    found = influence(LSSVC(), X, y).suspicious(12)
+    assert set(found) == set(wrong)
+    target = X[:, 0] + 0.01 * rng.normal(size=300)
+    target[wrong] += 5
+    assert set(influence(LSSVR(), X, target).suspicious(12)) == set(wrong)
+    with pytest.raises(ValueError, match="between 0 and the 300 rows"):
+        influence(LSSVR(), X, target).suspicious(301)
+
+
+def test_leave_one_out_where_nothing_can_be_factored():
+    t = np.linspace(0, 1, 25)
+    X, y = np.vander(t, 16), np.sin(5 * t)
+    estimator = LSSVR(Linear(resolution=2**-40), rho=2**-60)
+    theirs = model_selection.cross_val_predict(estimator, X, y, cv=LeaveOneOut())
+    assert np.array_equal(leave_one_out(estimator, X, y), theirs)
+
+
+# --- choosing rho -------------------------------------------------------------------------
+
+RHOS = [1e-3, 0.1, 1.0, 30.0]
+
+
+@pytest.mark.parametrize("cv", [3, KFold(30), ShuffleSplit(3, test_size=0.3, random_state=0)])
+def test_choosing_rho_is_trying_each(kind, cv):
+    X, y, estimator = data(kind)
+    scoring = {"two": "roc_auc" if cv == 3 else None, "three": None}.get(
+        kind, "neg_mean_squared_error"
+    )
+    result = select_rho(estimator, X, y, RHOS, cv=cv, scoring=scoring)
+    for rho, scores in zip(RHOS, result.scores, strict=True):
+        model = clone(estimator).set_params(rho=rho)
+        theirs = model_selection.cross_val_score(model, X, y, cv=cv, scoring=scoring)
+        assert_allclose(scores, theirs, **CLOSE)
+    assert_allclose(result.mean, result.scores.mean(axis=1))
+    assert_allclose(result.std, result.scores.std(axis=1))
+    means = dict(zip(RHOS, result.mean, strict=True))
+    assert result.best == max(rho for rho in RHOS if means[rho] == max(means.values()))
+    assert clone(estimator).set_params(rho=result.best).fit(X, y).rho == result.best
+    assert repr(result).count("best") == 1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_choosing_rho_by_leave_one_out(kind, rng, weighted):
+    X, y, estimator = data(kind)
+    weight = rng.integers(1, 5, size=N) / 4 if weighted else None
+    scoring = "accuracy" if kind in ("two", "three") else "neg_mean_squared_error"
+    result = select_rho(estimator, X, y, RHOS, "loo", scoring, sample_weight=weight)
+    for rho, score in zip(RHOS, result.scores[:, 0], strict=True):
+        model = clone(estimator).set_params(rho=rho)
+        held_out = model_selection.cross_val_predict(
+            model, X, y, cv=LeaveOneOut(), params={"sample_weight": weight}
+        )
+        best = np.mean(held_out == y) if scoring == "accuracy" else -mean_squared_error(y, held_out)
+        assert_allclose(score, best, **CLOSE)
+
+
+def test_one_decomposition_serves_all_rhos_and_is_dropped_where_inaccurate(monkeypatch, rng):
+    X, y, estimator = data("target")
+    factored = []
+    original = rho_module.left_out_scores
+    monkeypatch.setattr(
+        rho_module,
+        "left_out_scores",
+        lambda rows, total, rho: factored.append(rho) or original(rows, total, rho),
+    )
+    select_rho(estimator, X, y, RHOS, "loo")
+    assert factored == []
+    X = X * [1, 1e-3, 1e3, 1]
+    estimator = LSSVR(Linear(resolution=[2**-14, 2**-24, 2**-4, 2**-14]))
+    result = select_rho(estimator, X, y, [1e-4, 1e3], "loo", "neg_mean_squared_error")
+    assert factored == [1e-4]
+    held_out = leave_one_out(clone(estimator).set_params(rho=1e-4), X, y)
+    assert_allclose(result.scores[0, 0], -mean_squared_error(y, held_out), **CLOSE)
+    alone = select_rho(estimator, X, y, [1e-4], "loo", "neg_mean_squared_error")
+    assert alone.scores.tolist() == [result.scores[0].tolist()]
+
+
+def test_choosing_rho_where_a_class_vanishes_or_float64_is_not_enough(rng):
+    X, y, estimator = data("three")
+    y = np.where(np.arange(N) < 20, 3, np.where(y == 2, 1, y))  # class 3 is the first fold
+    for cv in (KFold(3), KFold(2)):
+        result = select_rho(estimator, X, y, RHOS, cv=cv)
+        for rho, scores in zip(RHOS, result.scores, strict=True):
+            model = clone(estimator).set_params(rho=rho)
+            theirs = model_selection.cross_val_score(model, X, y, cv=cv)
+            assert scores.tolist() == theirs.tolist()
+    powers, target = np.vander(np.linspace(0, 1, N), 14), rng.normal(size=N)
+    model = LSSVR(Linear(resolution=2**-40), rho=2**-45)
+    for cv in (KFold(3), KFold(20)):
+        result = select_rho(model, powers, target, [2**-45], cv, "neg_mean_squared_error")
+        theirs = model_selection.cross_val_score(
+            model, powers, target, cv=cv, scoring="neg_mean_squared_error"
+        )
+        assert result.scores[0].tolist() == theirs.tolist()
+
+
+def test_what_select_rho_refuses():
+    X, y, estimator = data("two")
+    with pytest.raises(ValueError, match="rhos"):
+        select_rho(estimator, X, y, [1.0, 0.0])
+    with pytest.raises(ValueError, match="empty"):
+        select_rho(estimator, X, y, [])
+    with pytest.raises(ValueError, match="one score"):
+        select_rho(estimator, X, y, RHOS, scoring=["accuracy"])
+    with pytest.raises(AttributeError, match="these values only"):
+        select_rho(estimator, X, y, RHOS, "loo", lambda model, *_: model.coef_.sum())
+    tied = select_rho(estimator, X, y, [0.1, 0.2, 0.3], 3, lambda *_: 1.0)
+    assert tied.best == 0.3
+
+
+# --- memory and documents ------------------------------------------------------------------------
+
+
+def test_folds_are_gathered_again_where_keeping_them_would_cost_too_much(monkeypatch):
+    X, y, estimator = data("two")
+    theirs = model_selection.cross_val_score(estimator, X, y, cv=6).tolist()
+    monkeypatch.setattr("traceless.model_selection.splits._MEMORY", 0)
+    assert cross_val_score(estimator, X, y, cv=6, path="subtract").tolist() == theirs
+
+
+def test_each_fold_is_gathered_once(monkeypatch):
+    X, y, estimator = data("two")
+    gathered = []
+    original = folds_module.Rows.knowledge
+    monkeypatch.setattr(
+        folds_module.Rows,
+        "knowledge",
+        lambda self, index: gathered.append(len(index)) or original(self, index),
+    )
+    cross_val_score(estimator, X, y, cv=KFold(6))
+    assert gathered == [10] * 6
+
+
+def test_the_page_runs_by_copy_and_paste():
+    page = Path(__file__).parent.parent / "docs" / "cross-validation.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    assert blocks
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(compile("\n".join(blocks), page.name, "exec"), {})
+
+
+def test_polynomials_of_few_rows():
+    """More features than rows: every fold is smaller than J, and the closed form still holds."""
+    X, y, estimator = data("target", n=25)
+    estimator.set_params(feature_map=Polynomial(degree=3), rho=1.0)
+    theirs = model_selection.cross_val_predict(estimator, X, y, cv=5)
+    assert_allclose(cross_val_predict(estimator, X, y, cv=5), theirs, **CLOSE)
