@@ -1,7 +1,7 @@
 """Small changes: the (w, C) update against retraining, incremental peers and the floor.
 
     make bench-updates                              everything, some minutes
-    python benchmarks/updates.py --quick            fewer rounds, J = 785 only
+    python benchmarks/updates.py --quick            fewer rounds, J = 784 only
 
 A model of 55 000 × 784 (MNIST, even against odd); L rows are added and removed, each time
 until the model is ready to predict. Writes updates.csv to benchmarks/results.
@@ -181,7 +181,7 @@ def show(rows: list[tuple[int, int, str, float]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, J = 785 only")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, J = 784 only")
     quick = parser.parse_args().quick
     print(machine())
     start = time.perf_counter()

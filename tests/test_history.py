@@ -75,6 +75,19 @@ def play(model, steps, take):
                 model.partial_fit(X, y, sample_weight=weight)
 
 
+def played(model, data):
+    """Draw rows and a history, and play it; returns (X, take, the rows held in the end)."""
+    X, y = data.draw(rows_of(model)), data.draw(responses_of(model))
+    weights = data.draw(weights_strategy)
+    steps, held = data.draw(histories())
+
+    def take(rows):
+        return X[rows], y[rows], None if weights is None else weights[rows]
+
+    play(model, steps, take)
+    return X, take, held
+
+
 def assert_same_bits(a, b, X):
     assert a.knowledge_ == b.knowledge_
     assert a.digest() == b.digest()
@@ -96,14 +109,7 @@ def assert_same_bits(a, b, X):
 @given(data=st.data())
 def test_any_history_equals_a_fit_from_scratch(kind, phi, data):
     model = kind(phi, rho=data.draw(st.sampled_from([1.0, 0.1, 100.0])))
-    X, y = data.draw(rows_of(model)), data.draw(responses_of(model))
-    weights = data.draw(weights_strategy)
-    steps, held = data.draw(histories())
-
-    def take(rows):
-        return X[rows], y[rows], None if weights is None else weights[rows]
-
-    play(model, steps, take)
+    X, take, held = played(model, data)
     if not held:
         assert model.n_samples_ == 0
         assert not model.knowledge_.gram.any()
@@ -117,14 +123,7 @@ def test_any_history_equals_a_fit_from_scratch(kind, phi, data):
 @given(data=st.data())
 def test_a_live_history_is_close_and_once_sealed_the_same(kind, data):
     model = kind(Linear(), solver="woodbury")
-    X, y = data.draw(rows_of(model)), data.draw(responses_of(model))
-    weights = data.draw(weights_strategy)
-    steps, held = data.draw(histories())
-
-    def take(rows):
-        return X[rows], y[rows], None if weights is None else weights[rows]
-
-    play(model, steps, take)
+    X, take, held = played(model, data)
     if held:
         fresh = kind(Linear()).fit(*take(sorted(held)))
         np.testing.assert_allclose(model.coef_, fresh.coef_, rtol=1e-4, atol=1e-7)

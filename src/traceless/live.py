@@ -253,7 +253,7 @@ class Live:
         queue = [*self._queue, *new]
         doubtful = vanished or (self._inverse is None and any(q.change.sign < 0 for q in new))
         n_queued = sum(len(q.change.F) for q in queue)
-        if doubtful or n_queued > max(_QUEUE, len(self.recipe.phi.steps) // 4):
+        if doubtful or n_queued > max(_QUEUE, len(self.recipe.phi.steps)):
             known, queue = self._fold(queue), []
             self._known, self._base = known.check_possible() if doubtful else known, None
         self._queue = queue

@@ -152,7 +152,7 @@ class Inverse:
         self.P = dsyrk(-sign, G, beta=1.0, c=self.P, overwrite_c=True)
 
     def _check(self, pivots: Floats, change: Change) -> None:
-        self.strain += len(pivots)
+        self.strain += 1.0
         if change.sign > 0:
             return
         relative = pivots * change.weights
@@ -160,7 +160,7 @@ class Inverse:
         least = self.rho / (self.rho + change.weights * norms)
         if not np.all(relative >= 0.999 * least):
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self.strain += float((1.0 / relative).sum())
+        self.strain += float((1.0 / relative).max())
 
 
 def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:
