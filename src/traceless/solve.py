@@ -31,12 +31,21 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from traceless.exact import Floats, Integers, matrix_times, wide
-from traceless.exceptions import ConditionError
+from traceless.exceptions import ConditionError, RangeError
 from traceless.twofold import Factor, Twofold, two_sum
 
-__all__ = ["correctly_rounded_solve"]
+__all__ = ["correctly_rounded_solve", "ridge_in_steps"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
+
+
+def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
+    """ρ in the units of integer knowledge, one for each feature: exact, or RangeError."""
+    with np.errstate(over="ignore"):
+        ridge = np.ldexp(rho, weight_bits) / (steps * steps)
+    if not np.all((ridge > 0) & (ridge < np.inf)):
+        raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
+    return np.asarray(ridge)
 
 
 def correctly_rounded_solve(S: Integers, ridge: Floats, Q: Integers) -> Floats:

@@ -11,14 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from traceless.exact import Floats
-from traceless.exceptions import RangeError
 from traceless.features import BoundMap
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
-from traceless.solve import correctly_rounded_solve
+from traceless.solve import correctly_rounded_solve, ridge_in_steps
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
 Coding = Callable[[Any], Any]  # responses to right-hand sides, linear: ±1 coding for classes
@@ -117,10 +114,7 @@ class Settled:
         """Correctly rounded coefficients."""
         if self._Z is None or self._rho != rho:
             known = self._known
-            with np.errstate(over="ignore"):
-                ridge = np.ldexp(rho, known.weight_bits) / (phi.steps * phi.steps)
-            if not np.all((ridge > 0) & (ridge < np.inf)):
-                raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
+            ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
             Q = code(known.response_sums.astype(object))
             self._Z, self._rho = correctly_rounded_solve(known.feature_gram, ridge, Q), rho
         return self._Z

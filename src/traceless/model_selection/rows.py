@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from traceless.exact import Floats, Integers, wide
-from traceless.exceptions import RangeError
 from traceless.features.parameters import positive
 from traceless.gather import Label, dense_rows, whole_weights
 from traceless.knowledge import Knowledge
 from traceless.least_squares import LeastSquares
+from traceless.solve import ridge_in_steps
 
 Indices = NDArray[np.intp]
 
@@ -106,13 +106,8 @@ class Rows:
 
     def ridge(self, known: Knowledge, rho: float | None = None) -> Floats:
         """ρ in the units of a knowledge's integers, one for each feature."""
-        steps = self.probe._bind().steps
         rho = positive("rho", self.probe.rho if rho is None else rho)
-        with np.errstate(over="ignore"):
-            ridge = np.ldexp(rho, known.weight_bits) / (steps * steps)
-        if not np.all((ridge > 0) & (ridge < np.inf)):
-            raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
-        return np.asarray(ridge)
+        return ridge_in_steps(rho, self.probe._bind().steps, known.weight_bits)
 
     def in_units(self, scores: Floats, total: Knowledge) -> Floats:
         """Scores of the integer model as an estimator returns them."""
