@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,7 +74,7 @@ def test_of_targets(rng):
 
 def test_it_cannot_be_written_to(rng):
     k = Knowledge.of(PHI, rng.normal(size=(5, 2)), [0, 1, 0, 1, 0])
-    for other in (k, k + k, -k, k - k):
+    for other in (k, k + k, -k, k - k, pickle.loads(pickle.dumps(k)), copy.deepcopy(k)):
         with pytest.raises(ValueError, match="read-only"):
             other.gram[0, 0] = 1
     with pytest.raises(AttributeError):

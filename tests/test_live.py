@@ -247,6 +247,18 @@ def test_a_pickle_carries_no_rows(rng):
     close(other.coef_, model.coef_)
 
 
+@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+def test_a_copy_is_a_model_of_its_own(rng, solver):
+    X, y = data(rng)
+    model = LSSVC(RandomFourier(60), solver=solver).fit(X, y)
+    digest, coef = model.digest(), model.coef_
+    other = copy.copy(model)
+    other.partial_fit(X[:3], y[:3])
+    assert (model.digest(), model.n_samples_) == (digest, 300)
+    assert (model.coef_ == coef).all()
+    assert other.n_samples_ == 303
+
+
 def test_long_queues_are_folded(rng):
     X, y = data(rng)
     model = LSSVC(solver="woodbury").fit(X[:100], y[:100])

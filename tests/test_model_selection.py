@@ -626,3 +626,11 @@ def test_polynomials_of_few_rows():
     estimator.set_params(feature_map=Polynomial(degree=3), rho=1.0)
     theirs = model_selection.cross_val_predict(estimator, X, y, cv=5)
     assert_allclose(cross_val_predict(estimator, X, y, cv=5), theirs, **CLOSE)
+
+
+def test_live_models_are_cross_validated_too(rng):
+    X, y = rng.normal(size=(90, 3)), rng.integers(0, 3, 90)
+    live = LSSVC(solver="woodbury")
+    ours = cross_val_predict(live, X, y, cv=3, method="decision_function")
+    theirs = model_selection.cross_val_predict(live, X, y, cv=3, method="decision_function")
+    assert_allclose(ours, theirs, rtol=0, atol=1e-10)

@@ -152,6 +152,11 @@ class Knowledge:
     def __hash__(self) -> int:
         return hash(self.digest())
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """From pickle or a deep copy, which do not keep arrays from being written to."""
+        self.__dict__.update(state)
+        self.gram.setflags(write=False)
+
     def __repr__(self) -> str:
         what = self.class_counts if self.task == "classification" else len(self.responses)
         kind = "classes" if self.task == "classification" else "targets"

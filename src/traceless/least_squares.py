@@ -10,6 +10,7 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -421,6 +422,14 @@ class LeastSquares(BaseEstimator):
             rows = slice(start, start + ROWS)
             out[rows] = exact.row_products(phi.codes(dense_rows(X, rows)), Z)
         return out
+
+    def __copy__(self) -> Self:
+        """A copy that does not share a live state, which changes in place."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        if "_state" in self.__dict__:
+            other._state = copy.deepcopy(self._state)
+        return other
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in self.__dict__

@@ -22,7 +22,7 @@ from traceless.exact import Floats
 from traceless.knowledge import Knowledge
 from traceless.least_squares import LeastSquares
 from traceless.model_selection.held_out import Whole, blocks
-from traceless.model_selection.rows import Indices, Rows, right_sides
+from traceless.model_selection.rows import Indices, Rows
 from traceless.progress import progress
 from traceless.solve import correctly_rounded_solve
 
@@ -177,7 +177,7 @@ def _exact_scores(
     rows: Rows, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
 ) -> Floats:
     """Scores of some rows by the model of `known`, in the classes of `total`."""
-    Q = right_sides(known, total.responses)
+    Q = rows.right_sides(known, total.responses)
     Z = correctly_rounded_solve(known.feature_gram, rows.ridge(known, rho), Q)
     return exact.row_products(rows.codes(index), Z)
 

@@ -42,7 +42,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from traceless.exact import Floats, Integers
 from traceless.knowledge import Knowledge
-from traceless.model_selection.rows import Indices, Rows, right_sides
+from traceless.model_selection.rows import Indices, Rows
 from traceless.progress import progress
 from traceless.solve import correctly_rounded_solve
 
@@ -99,7 +99,7 @@ class Whole:
         self._factor = Factor(total.feature_gram, rows.ridge(total, rho))
         self.usable = bool(self._factor.trusted())
         if self.usable:
-            Q = right_sides(total, total.responses)
+            Q = rows.right_sides(total, total.responses)
             self._w = correctly_rounded_solve(total.feature_gram, rows.ridge(total, rho), Q)
         self._weights = rows.weights(total)
 

@@ -32,7 +32,7 @@ from traceless.least_squares import LeastSquares
 from traceless.model_selection.each_row import left_out_scores
 from traceless.model_selection.folds import held_out_scores
 from traceless.model_selection.held_out import Factor, Whole, blocks, used_features
-from traceless.model_selection.rows import Rows, right_sides, subset
+from traceless.model_selection.rows import Rows, subset
 from traceless.model_selection.splits import Split, Training, split_rows
 from traceless.model_selection.stand_in import StandIns
 from traceless.progress import progress
@@ -171,7 +171,7 @@ class _Search:
         known = self.training.of(k)
         if known.responses != self.training.total.responses or not known.n_samples:
             return [None] * len(rhos)  # another coding
-        Q = right_sides(known, known.responses).astype(np.float64)
+        Q = self.rows.right_sides(known, known.responses).astype(np.float64)
         factors = [Factor(known.feature_gram, self.rows.ridge(known, rho)) for rho in rhos]
         W = np.hstack([f.solve(Q) if f.trusted() else np.zeros(Q.shape) for f in factors])
         test = self.splits[k].test
@@ -258,5 +258,5 @@ class _Decomposed:
 
     def _coefficients(self, rho: float) -> Floats:
         total = self.total
-        Q = right_sides(total, total.responses)
+        Q = self.rows.right_sides(total, total.responses)
         return correctly_rounded_solve(total.feature_gram, self.rows.ridge(total, rho), Q)

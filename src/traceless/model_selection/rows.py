@@ -95,9 +95,18 @@ class Rows:
         if total.task == "regression":
             step = float(total.specification["target_resolution"])
             return np.asarray(np.rint(y.reshape(len(y), -1) / step))
-        labels = np.array(total.responses)
-        signs = np.where(y[:, None] == labels, 1.0, -1.0)
-        return signs[:, 1:] if len(labels) == 2 else signs
+        indicators = (y[:, None] == np.array(total.responses)).astype(np.float64)
+        return np.asarray(self.probe._code(indicators))
+
+    def right_sides(self, known: Knowledge, classes: tuple[Label, ...]) -> Integers:
+        """Σ ω y φ in integers, y as in `targets`; a class without rows is -1 throughout."""
+        V = wide(known.response_sums)
+        if known.responses != classes:
+            absent = np.zeros(len(V), dtype=np.int64).astype(object)
+            sums = dict(zip(known.responses, V.T, strict=True))
+            V = np.column_stack([sums.get(label, absent) for label in classes])
+        coded: Integers = self.probe._code(V)
+        return coded
 
     def weights(self, total: Knowledge) -> Floats | None:
         """The weights as they were rounded, in the units of `total`."""
@@ -114,20 +123,6 @@ class Rows:
         if total.task == "regression":
             scores = scores * float(total.specification["target_resolution"])
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-def right_sides(known: Knowledge, classes: tuple[Label, ...]) -> Integers:
-    """Σ ω y φ in integers, y as in `Rows.targets`; a class without rows is -1 throughout."""
-    V = wide(known.response_sums)
-    if known.task == "regression":
-        return V
-    absent = np.zeros(len(V), dtype=np.int64).astype(object)
-    sums = dict(zip(known.responses, V.T, strict=True))
-    V = np.column_stack([sums.get(label, absent) for label in classes])
-    if len(classes) == 2:
-        return V[:, 1:] - V[:, :1]
-    total: Integers = V.sum(axis=1, keepdims=True)
-    return 2 * V - total
 
 
 def as_slice(index: Indices) -> Any:
