@@ -4,15 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test lint bench bench-updates bench-cv reproduce clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core reproduce clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
-	@echo "make test    lint, types and all tests"
+	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
-	@echo "             make bench-updates and make bench-cv for small changes and cross-validation"
-	@echo "make reproduce   the experiments of Lee et al. 2019, as a report in results/lee2019"
+	@echo "             make bench-updates, bench-cv, bench-engines and bench-out-of-core for small"
+	@echo "             changes, cross-validation, joblib, Dask and Spark, and 4 GB of Parquet"
+	@echo "make reproduce   the experiments of the papers, as reports in results/"
 	@echo "make lint    style, types and layers only"
 	@echo "make clean   remove the environment and caches"
 
@@ -39,6 +40,9 @@ lint: $(VENV)/with-test
 test: lint
 	$(BIN)/python -m pytest --cov --cov-report=term
 
+test-spark: $(VENV)/with-test $(VENV)/with-spark
+	$(BIN)/python -m pytest tests/distributed/test_spark.py
+
 bench: $(VENV)/with-bench
 	$(BIN)/python benchmarks/foundation.py
 
@@ -48,8 +52,15 @@ bench-updates: $(VENV)/with-bench
 bench-cv: $(VENV)/with-bench
 	$(BIN)/python benchmarks/cross_validation.py
 
+bench-engines: $(VENV)/with-bench $(VENV)/with-spark
+	$(BIN)/python benchmarks/engines.py
+
+bench-out-of-core: $(VENV)/with-bench
+	$(BIN)/python benchmarks/out_of_core.py
+
 reproduce: $(VENV)/with-plots
 	$(BIN)/python -m traceless.experiments lee2019
+	$(BIN)/python -m traceless.experiments zhu2018
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache

@@ -62,7 +62,7 @@ def play(model, steps, take):
         with BLAS.limit(limits=threads), pytest.MonkeyPatch.context() as patch:
             patch.setattr(gather, "_chunk_rows", lambda _, chunk=chunk: chunk)
             if verb == "merge":
-                model.merge(clone(model).fit(*take(added)))
+                model.merge(clone(model).fit(*take(added)), again=True)
             elif verb == "one by one":
                 for row in added:
                     model.update(add=take([row]))
@@ -116,6 +116,17 @@ def test_any_history_equals_a_fit_from_scratch(kind, phi, data):
         return
     fresh = kind(phi, rho=model.rho).fit(*take(sorted(held)))
     assert_same_bits(model, fresh, X)
+
+
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
+@pytest.mark.parametrize("weighting", ["shared", "one_vs_rest"])
+@given(data=st.data())
+def test_class_weights_leave_no_trace_either(weighting, data):
+    rule = data.draw(st.sampled_from(["balanced", "inverse", "golden", None]))
+    model = LSSVC(class_weight=rule, weighting=weighting, classwise=True)
+    X, take, held = played(model, data)
+    if held:
+        assert_same_bits(model, clone(model).fit(*take(sorted(held))), X)
 
 
 @pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
@@ -181,6 +192,7 @@ GOLDEN = {
     "RandomFourier": "22a777325743334bd30e978c8dce12afea5545c250ccf4bb05ca5ac976014505",
     "RandomLayer": "9365ac4104d9a8b20f428b7b71c64df8c3410e59dcb3532f6db560990ea21edf",
     "Landmarks": "4547f1935d02d0eaf6c2b55bc9cb630d99d9dee4bf8dfcdc80cfde07ac9fb630",
+    "class-wise Linear": "5561220a9a5ae93b8775f04ef5a5025e468a233e659f8dfc4cf87decfdb160c3",
     "Cubes": "7aad3ecd8a82cb475db7852a3256c1922ba21a79116ffebd60e634000e10f100",
 }
 
@@ -190,3 +202,9 @@ def test_digests_are_those_of_other_machines(phi):
     X = np.array([[((7 * i + 3 * j) % 11 - 5) / 3 for j in range(3)] for i in range(20)])
     k = Knowledge.of(phi, X, [["cat", "dog", "owl"][i % 3] for i in range(20)])
     assert k.digest() == GOLDEN[type(phi).__name__]
+
+
+def test_class_wise_digests_are_those_of_other_machines():
+    X = np.array([[((7 * i + 3 * j) % 11 - 5) / 3 for j in range(3)] for i in range(20)])
+    k = Knowledge.of(Linear(), X, [["cat", "dog", "owl"][i % 3] for i in range(20)], classwise=True)
+    assert k.digest() == GOLDEN["class-wise Linear"]

@@ -15,7 +15,7 @@ PHI = Linear()
 
 
 @st.composite
-def pieces(draw, largest=100.0):
+def pieces(draw, largest=100.0, classwise=False):
     n = draw(st.integers(1, 5))
     X = draw(npst.arrays(np.float64, (n, 2), elements=st.floats(-largest, largest)))
     y = draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=n, max_size=n))
@@ -24,11 +24,17 @@ def pieces(draw, largest=100.0):
         | st.lists(st.integers(0, 5), min_size=n, max_size=n)
         | st.lists(st.integers(0, 2**18).map(lambda v: v / 2**16), min_size=n, max_size=n)
     )
-    return Knowledge.of(PHI, X, y, weights)
+    return Knowledge.of(PHI, X, y, weights, classwise=classwise)
 
 
-@given(pieces(), pieces(1e9), pieces())
-def test_a_commutative_group(a, b, c):
+KINDS = st.booleans().flatmap(
+    lambda kind: st.tuples(*(pieces(largest, kind) for largest in (100.0, 1e9, 100.0)))
+)
+
+
+@given(KINDS)
+def test_a_commutative_group(abc):
+    a, b, c = abc
     zero = a - a
     assert zero.n_samples == 0
     assert not zero.gram.any()
@@ -42,6 +48,8 @@ def test_a_commutative_group(a, b, c):
     assert a - b == a + (-b)
     assert sum([a, b, c]) == a + b + c
     assert hash(a + b) == hash(b + a)
+    assert pickle.loads(pickle.dumps(a + b)) == a + b
+    assert (a + b).pooled() == a.pooled() + b.pooled()
 
 
 @given(pieces(), pieces())
@@ -79,6 +87,12 @@ def test_it_cannot_be_written_to(rng):
             other.gram[0, 0] = 1
     with pytest.raises(AttributeError):
         k.counts = (1,)
+
+
+def test_what_travels_is_a_triangle(rng):
+    for classwise in (False, True):
+        k = Knowledge.of(Linear(), rng.normal(size=(9, 300)), np.arange(9) % 3, classwise=classwise)
+        assert len(pickle.dumps(k)) < 0.51 * k.sums.nbytes
 
 
 def test_whole_weights_are_repetitions_except_for_the_count(rng):
@@ -135,6 +149,8 @@ def test_what_else_cannot_be_combined():
         a + Knowledge.of(PHI, [[0.5, 1.0]], [1.0], task="regression")
     with pytest.raises(MismatchError, match="int and str"):
         a + Knowledge.of(PHI, [[0.5, 1.0]], ["1"])
+    with pytest.raises(MismatchError, match="bool and int"):
+        a + Knowledge.of(PHI, [[0.5, 1.0]], [True])
     one, two = (Knowledge.of(PHI, [[0.5]], y, task="regression") for y in ([1.0], [[1.0, 2.0]]))
     with pytest.raises(MismatchError, match="1 targets on one side and 2"):
         one + two

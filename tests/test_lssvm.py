@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from cases import MAPS, exact_gram, name, rational_solve, whole
 from traceless import (
     LSSVC,
     LSSVR,
+    AlreadyMergedError,
     ConditionError,
     Knowledge,
     MismatchError,
@@ -266,9 +268,64 @@ def test_merge_into_an_empty_model_takes_columns_and_names(iris):
     assert (model.predict(frame) == donor.predict(frame)).all()
     assert donor.n_samples_ == 150
     other = LSSVC().fit(frame.rename(columns={"a": "z"}), y)
-    with pytest.raises(MismatchError, match="different columns"):
+    with pytest.raises(MismatchError, match="The columns differ"):
         model.merge(other)
-    assert model.merge(LSSVC().fit(X, y)).n_samples_ == 300
+    assert model.merge(LSSVC().fit(X, y), again=True).n_samples_ == 300
+
+
+class TestSlices:
+    def slices(self, rng):
+        X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+        return [LSSVC().fit(X[i::3], y[i::3]) for i in range(3)]
+
+    @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+    def test_the_same_slice_is_refused_the_second_time(self, solver, rng):
+        a, b, _ = self.slices(rng)
+        pool = LSSVC(solver=solver).merge(a).merge(b.knowledge_)
+        digest = pool.digest()
+        for again in (a, a.knowledge_, pickle.loads(pickle.dumps(b.knowledge_))):
+            with pytest.raises(AlreadyMergedError, match="10 rows would count twice"):
+                pool.merge(again)
+        assert pool.digest() == digest
+        assert pool.n_samples_ == 20
+        assert pool.merge(a, again=True).merged_ == {a.digest(): 2, b.digest(): 1}
+        assert pool.n_samples_ == 30
+
+    def test_a_slice_taken_out_may_come_back(self, rng):
+        a, b, c = self.slices(rng)
+        pool = LSSVC().merge(a).merge(b)
+        digest = pool.digest()
+        pool.merge(c).merge(-c.knowledge_)
+        assert pool.digest() == digest
+        assert set(pool.merged_) == {a.digest(), b.digest()}
+        assert pool.merge(c).n_samples_ == 30
+
+    def test_a_name_is_an_identity(self, rng):
+        a, b, _ = self.slices(rng)
+        pool = LSSVC().merge(a, name="north/2026-01")
+        with pytest.raises(AlreadyMergedError, match="'north/2026-01' was merged before"):
+            pool.merge(b, name="north/2026-01")  # the site has sent a newer state
+        pool.merge(-a.knowledge_, name="north/2026-01").merge(b, name="north/2026-01")
+        assert pool.digest() == b.digest()
+
+    def test_where_knowledge_came_from_is_no_part_of_it(self, rng):
+        a, b, c = self.slices(rng)
+        sums = LSSVC().merge(a.knowledge_ + b.knowledge_)
+        chain = LSSVC().merge(a).merge(b)
+        assert sums.digest() == chain.digest()
+        copied = copy.copy(chain).merge(c)
+        assert len(copied.merged_) == 3
+        assert len(chain.merged_) == 2
+        assert chain.fit([[0.0], [1.0]], [0, 1]).merged_ == {}
+
+    def test_a_merge_that_fails_is_not_remembered(self, rng):
+        a, b, _ = self.slices(rng)
+        pool = LSSVC().merge(a)
+        with pytest.raises(NotLearnedError):
+            pool.merge(-b.knowledge_)
+        with pytest.raises(MismatchError):
+            pool.merge(LSSVC().fit([[0.0], [1.0]], [0, 1]))
+        assert pool.merged_ == {a.digest(): 1}
 
 
 def test_what_cannot_be_merged(iris):

@@ -634,3 +634,38 @@ def test_live_models_are_cross_validated_too(rng):
     ours = cross_val_predict(live, X, y, cv=3, method="decision_function")
     theirs = model_selection.cross_val_predict(live, X, y, cv=3, method="decision_function")
     assert_allclose(ours, theirs, rtol=0, atol=1e-10)
+
+
+class TestClassWeights:
+    """Weights follow the counts of each training part, so folds are taken out exactly."""
+
+    def data(self, rng):
+        y = np.repeat([0, 1, 2], [70, 30, 12])
+        return rng.normal(size=(112, 20)) + y[:, None] / 3, y
+
+    @pytest.mark.parametrize("weighting", ["shared", "one_vs_rest"])
+    def test_scores_are_those_of_scikit_learn(self, weighting, rng):
+        X, y = self.data(rng)
+        model = LSSVC(class_weight="balanced", weighting=weighting)
+        cv = StratifiedKFold(12, shuffle=True, random_state=0)  # folds of fewer rows than features
+        ours = cross_val_predict(model, X, y, cv=cv, method="decision_function")
+        theirs = model_selection.cross_val_predict(model, X, y, cv=cv, method="decision_function")
+        assert np.array_equal(ours, theirs)
+        found = select_rho(model, X, y, [0.1, 10.0], cv=cv)
+        for rho, mean in zip(found.rhos, found.mean, strict=True):
+            assert (
+                mean
+                == model_selection.cross_val_score(model.set_params(rho=rho), X, y, cv=cv).mean()
+            )
+
+    def test_closed_forms_say_why_not(self, rng):
+        X, y = self.data(rng)
+        model = LSSVC(class_weight="balanced")
+        for ask in (
+            lambda: leave_one_out(model, X, y),
+            lambda: influence(model, X, y),
+            lambda: select_rho(model, X, y, [1.0], cv="loo"),
+            lambda: cross_val_score(model, X, y, path="hat"),
+        ):
+            with pytest.raises(ValueError, match="which class weights do not allow"):
+                ask()

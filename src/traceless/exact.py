@@ -76,6 +76,27 @@ def to_bytes(a: Integers) -> bytes:
     return b"wide%d:" % width + b"".join(int(v).to_bytes(width, "little", signed=True) for v in a)
 
 
+def packed(symmetric: Integers) -> Integers:
+    """The lower triangle of each matrix, row by row, as one vector: half the size."""
+    *several, n, _ = symmetric.shape
+    rows = symmetric.reshape(-1, n, n)
+    triangle = n * (n + 1) // 2
+    out = np.empty((len(rows), triangle), dtype=symmetric.dtype)
+    for i in range(n):
+        out[:, i * (i + 1) // 2 : (i + 1) * (i + 2) // 2] = rows[:, i, : i + 1]
+    return out.reshape(*several, triangle)
+
+
+def unpacked(triangles: Integers, n: int) -> Integers:
+    """The n × n symmetric matrices that `packed` was given."""
+    out = np.zeros((*triangles.shape[:-1], n, n), dtype=triangles.dtype)
+    for i in range(n):
+        out[..., i, : i + 1] = triangles[..., i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
+    for matrix in out.reshape(-1, n, n):
+        _mirror(matrix)
+    return out
+
+
 # --- products ----------------------------------------------------------------------
 
 
@@ -138,15 +159,18 @@ class GramSum:
     """
 
     def __init__(self, width: int) -> None:
-        self._width = width
+        self.width = width
         padded = -(-width // 8) * 8  # whole cache lines: BLAS is a tenth faster
         self._floats = np.zeros((padded, padded), order="F")  # upper triangle only
         self._bound = 0.0
         self._integers: Integers | None = None
+        self._block: Floats | None = None
 
     def block(self, n_rows: int) -> Floats:
-        """Rows of zeros to be filled, `width` columns of them, and added."""
-        return np.zeros((n_rows, len(self._floats)))
+        """Rows to be filled, `width` columns of them, and added; memory is used again."""
+        if self._block is None or len(self._block) < n_rows:
+            self._block = np.zeros((n_rows, len(self._floats)))
+        return self._block[:n_rows]
 
     def add(self, Z: Floats, bound: float, weights: Floats | None = None) -> None:
         """Add a filled `block`: entries at most 2^53, their `energy` at most `bound`."""
@@ -165,7 +189,7 @@ class GramSum:
         if self._bound or self._integers is None:
             self._flush()
         assert self._integers is not None
-        return np.ascontiguousarray(self._integers[: self._width, : self._width])
+        return np.ascontiguousarray(self._integers[: self.width, : self.width])
 
     def _flush(self) -> None:
         self._keep(_mirror(self._floats.T.astype(np.int64)))

@@ -13,12 +13,20 @@ class MismatchError(ValueError):
     """Two pieces of knowledge do not speak of the same features, classes or targets."""
 
 
+class AlreadyMergedError(ValueError):
+    """A slice was to be merged that the model has taken in before."""
+
+
 class UnsealableError(ValueError):
     """The exact model was asked of a state that came without the knowledge of its rows."""
 
 
 class ConditionError(ArithmeticError):
     """The linear system is too ill-conditioned for its solution to be certified."""
+
+
+class EngineError(RuntimeError):
+    """Worker processes or a cluster failed; the data had no part in it."""
 
 
 class ResolutionWarning(UserWarning):

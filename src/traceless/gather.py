@@ -6,6 +6,7 @@ written beside it, and one matrix product adds it to the sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from traceless.features.grid import grid_steps
 from traceless.progress import progress
 
 WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
+_NO_ROWS = np.zeros(0, dtype=np.intp)
 Label = int | str | bool | bytes
 Task = Literal["classification", "regression"]
 
@@ -61,6 +63,12 @@ class Classes:
         out[:] = 0.0
         out[np.arange(len(out)), self._where(rows)] = 1.0
 
+    def members(self) -> list[NDArray[np.intp]]:
+        """The rows of each class, in order."""
+        where = np.concatenate([self._where(rows) for rows in _parts(len(self))] or [_NO_ROWS])
+        ends = np.cumsum(np.bincount(where, minlength=len(self.names)))
+        return np.split(np.argsort(where, kind="stable"), ends[:-1]) if self.names else []
+
     def _where(self, rows: slice) -> NDArray[np.intp]:
         return np.searchsorted(self._labels, self._y[rows])
 
@@ -100,25 +108,70 @@ def gather(
     phi: BoundMap, X: Any, responses: Responses, weights: Floats | None, verbose: bool
 ) -> Integers:
     """Σ ω [φ; r][φ; r]ᵀ over the rows of X, in integers."""
-    n, J, width = X.shape[0], len(phi.steps), len(phi.steps) + len(responses.names)
+    _check_shapes(phi, X, responses)
+    width = len(phi.steps) + len(responses.names)
+    chunks = [slice(i, i + _chunk_rows(width)) for i in range(0, X.shape[0], _chunk_rows(width))]
+    total = exact.GramSum(width)
+    for rows in progress(chunks, "learning", verbose):
+        _add_chunk(total, phi, X, rows, weights, responses.encode)
+    return total.total()
+
+
+def gather_by_class(
+    phi: BoundMap, X: Any, classes: Classes, weights: Floats | None, verbose: bool
+) -> Integers:
+    """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one matrix after another."""
+    _check_shapes(phi, X, classes)
+    width = len(phi.steps) + 1
+    size = _chunk_rows(width)
+    chunks = [
+        (k, rows[i : i + size])
+        for k, rows in enumerate(classes.members())
+        for i in range(0, len(rows), size)
+    ]
+    totals: list[Integers] = []
+    total = exact.GramSum(width)
+    for k, rows in progress(chunks, "learning", verbose):
+        if k > len(totals):
+            totals.append(total.total())
+            total = exact.GramSum(width)
+        _add_chunk(total, phi, X, rows, weights, _ones)
+    if chunks:
+        totals.append(total.total())
+    return np.stack(totals) if totals else np.zeros((0, width, width), dtype=np.int64)
+
+
+def _check_shapes(phi: BoundMap, X: Any, responses: Responses) -> None:
+    n = X.shape[0]
     if len(responses) != n:
         raise ValueError(f"X has {n} rows, but y has {len(responses)}: one is needed per row.")
     if phi.n_features != X.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns, the feature map takes {phi.n_features}.")
-    total = exact.GramSum(width)
-    size = min(n, _chunk_rows(width))
-    Z = total.block(size)
-    for start in progress(range(0, n, size or 1), "learning", verbose):
-        rows = slice(start, min(start + size, n))
-        block = Z[: rows.stop - start]
-        values = dense_rows(X, rows)
-        phi.encode(values, block[:, :J])
-        responses.encode(rows, block[:, J:width])
-        bound = exact.energy(block)
-        if not bound <= exact.LARGEST:  # large, infinite or NaN
-            phi.check(values, block[:, :J])
-        total.add(block, bound, None if weights is None else weights[rows])
-    return total.total()
+
+
+def _add_chunk(
+    total: exact.GramSum,
+    phi: BoundMap,
+    X: Any,
+    rows: Any,
+    weights: Floats | None,
+    encode: Callable[[Any, Floats], None],
+) -> None:
+    """Code some rows, write their responses beside them, and add their products."""
+    values = dense_rows(X, rows)
+    J = len(phi.steps)
+    block = total.block(len(values))
+    phi.encode(values, block[:, :J])
+    encode(rows, block[:, J : total.width])
+    bound = exact.energy(block)
+    if not bound <= exact.LARGEST:  # large, infinite or NaN
+        phi.check(values, block[:, :J])
+    total.add(block, bound, None if weights is None else weights[rows])
+
+
+def _ones(rows: Any, out: Floats) -> None:  # noqa: ARG001
+    """The response of a class that is alone."""
+    out[:] = 1.0
 
 
 def _parts(n: int) -> list[slice]:
@@ -131,7 +184,7 @@ def _chunk_rows(width: int) -> int:
     return max(1024, 2**20 // width)
 
 
-def dense_rows(X: Any, rows: slice) -> Floats:
+def dense_rows(X: Any, rows: Any) -> Floats:
     """Some rows as a dense, row-major float64 array; a view where `X` is one already."""
     block = X[rows].toarray() if issparse(X) else X[rows]
     return np.ascontiguousarray(block, dtype=np.float64)
@@ -157,11 +210,10 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
 
 def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
     """All names in order; raises if they are of several types."""
+    check_one_type(tuple(label for several in names for label in several))  # 1 == True
     if all(other == names[0] for other in names):
         return names[0]
-    found = tuple({label for several in names for label in several})
-    check_one_type(found)
-    return tuple(sorted(found))
+    return tuple(sorted({label for several in names for label in several}))
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:

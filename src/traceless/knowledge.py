@@ -10,6 +10,12 @@ regression r are the targets (on a grid of their own), and G holds Σφφᵀ, Σ
 With the number of rows (per class) that is the whole knowledge. ``+`` learns or merges,
 ``-`` forgets: a commutative group of fixed size, whatever the number of rows.
 
+*Class-wise* knowledge (Zhu et al. 2018) keeps the same of each class apart,
+
+    G_c = Σ ω [φ; 1] [φ; 1]ᵀ     over the rows of class c
+
+so that classes can be weighted when it is solved; the pooled matrix is a sum of its parts.
+
 ρ, class weights and label coding are chosen when the knowledge is *solved*, never here.
 """
 
@@ -18,7 +24,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +38,16 @@ from traceless.exact import Integers
 from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
-from traceless.gather import Label, Task, gather, responses_of, union, whole_weights
+from traceless.gather import (
+    Classes,
+    Label,
+    Task,
+    gather,
+    gather_by_class,
+    responses_of,
+    union,
+    whole_weights,
+)
 
 __all__ = ["Knowledge"]
 
@@ -51,10 +68,10 @@ class Knowledge:
         The class labels in order, or the numbers of the targets.
     counts : tuple of int
         Rows per class; one number for regression.
-    gram : ndarray of shape (J + K, J + K)
+    sums : ndarray of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
         Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
     weight_bits : int
-        `gram` is in units of 2^-weight_bits: 0 unless some weights were fractions.
+        `sums` are in units of 2^-weight_bits: 0 unless some weights were fractions.
 
     Examples
     --------
@@ -74,7 +91,7 @@ class Knowledge:
     task: Task
     responses: tuple[Label, ...]
     counts: tuple[int, ...]
-    gram: Integers
+    sums: Integers
     weight_bits: int = 0
 
     @classmethod
@@ -87,6 +104,7 @@ class Knowledge:
         *,
         task: Task = "classification",
         target_resolution: float = 2**-14,
+        classwise: bool = False,
         verbose: bool = False,
     ) -> Knowledge:
         """Gather the knowledge of some rows, in chunks.
@@ -104,6 +122,9 @@ class Knowledge:
         task : {"classification", "regression"}
         target_resolution : float
             The grid of the targets, a power of two.
+        classwise : bool
+            Keep the sums of each class apart, so that classes can be weighted later: K
+            matrices instead of one.
         verbose : bool
             Show progress on standard error.
         """
@@ -114,8 +135,13 @@ class Knowledge:
         rows = responses_of(y, weights, task, target_resolution)
         if task == "regression":
             specification["target_resolution"] = float(target_resolution)
-        gram = gather(phi, X, rows, weights, verbose)
-        return cls(specification, task, rows.names, rows.counts, gram, bits)._canonical()
+        if not classwise:
+            sums = gather(phi, X, rows, weights, verbose)
+        elif isinstance(rows, Classes):
+            sums = gather_by_class(phi, X, rows, weights, verbose)
+        else:
+            raise ValueError("A regression has no classes to keep apart: leave classwise out.")
+        return cls(specification, task, rows.names, rows.counts, sums, bits)._canonical()
 
     # --- the group ---------------------------------------------------------------------
 
@@ -128,18 +154,18 @@ class Knowledge:
         responses = union(self.responses, other.responses)
         a, b = self._spread(responses), other._spread(responses)
         bits = max(a.weight_bits, b.weight_bits)
-        gram = exact.add(
-            exact.shift_left(a.gram, bits - a.weight_bits),
-            exact.shift_left(b.gram, bits - b.weight_bits),
+        sums = exact.add(
+            exact.shift_left(a.sums, bits - a.weight_bits),
+            exact.shift_left(b.sums, bits - b.weight_bits),
         )
         counts = tuple(m + n for m, n in zip(a.counts, b.counts, strict=True))
-        return replace(a, counts=counts, gram=gram, weight_bits=bits)._canonical()
+        return replace(a, counts=counts, sums=sums, weight_bits=bits)._canonical()
 
     __radd__ = __add__
 
     def __neg__(self) -> Knowledge:
         counts = tuple(-n for n in self.counts)
-        return replace(self, counts=counts, gram=-self.gram)._canonical()
+        return replace(self, counts=counts, sums=-self.sums)._canonical()
 
     def __sub__(self, other: Any) -> Knowledge:
         return self + (-other) if isinstance(other, Knowledge) else NotImplemented
@@ -147,19 +173,25 @@ class Knowledge:
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Knowledge):
             return NotImplemented
-        return self._header() == other._header() and np.array_equal(self.gram, other.gram)
+        return self._header() == other._header() and np.array_equal(self.sums, other.sums)
 
     def __hash__(self) -> int:
         return hash(self.digest())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: triangles are enough."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return state | {"sums": exact.packed(self.sums), "width": self.sums.shape[-1]}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """From pickle or a deep copy, which do not keep arrays from being written to."""
-        self.__dict__.update(state)
-        self.gram.setflags(write=False)
+        sums = exact.unpacked(state["sums"], state.pop("width"))
+        sums.setflags(write=False)
+        self.__dict__.update(state, sums=sums)
 
     def __repr__(self) -> str:
         what = self.class_counts if self.task == "classification" else len(self.responses)
         kind = "classes" if self.task == "classification" else "targets"
+        kind = f"class-wise, {kind}" if self.classwise else kind
         return (
             f"<Knowledge of {self.n_samples} rows, {self.n_outputs} features, {kind} {what}, "
             f"digest {self.digest()[:12]}>"
@@ -175,7 +207,12 @@ class Knowledge:
     @property
     def n_outputs(self) -> int:
         """Number J of features."""
-        return len(self.gram) - len(self.responses)
+        return int(self.sums.shape[-1]) - (1 if self.classwise else len(self.responses))
+
+    @property
+    def classwise(self) -> bool:
+        """Whether the sums of each class are kept apart."""
+        return self.sums.ndim == 3
 
     @property
     def class_counts(self) -> dict[Label, int]:
@@ -183,6 +220,35 @@ class Knowledge:
         if self.task != "classification":
             raise AttributeError("Knowledge of a regression has no classes; see n_samples.")
         return dict(zip(self.responses, self.counts, strict=True))
+
+    @property
+    def class_totals(self) -> tuple[Fraction, ...]:
+        """The weights of the rows of each class, added up: the counts if no row was weighted."""
+        J, K = self.n_outputs, len(self.class_counts)
+        totals = self.sums[:, J, J] if self.classwise else self.sums.diagonal()[J : J + K]
+        return tuple(Fraction(int(n), 1 << self.weight_bits) for n in totals)
+
+    @cached_property
+    def gram(self) -> Integers:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows."""
+        if not self.classwise:
+            return self.sums
+        J, K = self.n_outputs, len(self.responses)
+        features = np.zeros((J, J), dtype=np.int64)
+        for part in self.sums:
+            features = exact.add(features, part[:J, :J])
+        gram = np.zeros((J + K, J + K), dtype=np.result_type(features, self.sums))
+        gram[:J, :J] = features
+        gram[J:, :J] = self.sums[:, J, :J]
+        gram[:J, J:] = gram[J:, :J].T
+        np.fill_diagonal(gram[J:, J:], self.sums[:, J, J])
+        gram = exact.narrow(gram)
+        gram.setflags(write=False)
+        return gram
+
+    def pooled(self) -> Knowledge:
+        """The same knowledge with the sums of all classes in one matrix: smaller, for good."""
+        return replace(self, sums=self.gram) if self.classwise else self
 
     @property
     def feature_gram(self) -> Integers:
@@ -199,8 +265,9 @@ class Knowledge:
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
         state = hashlib.sha256(self._header().encode())
-        for i, row in enumerate(self.gram):
-            state.update(exact.to_bytes(row[: i + 1]))
+        for matrix in self._matrices():
+            for i, row in enumerate(matrix):
+                state.update(exact.to_bytes(row[: i + 1]))
         return state.hexdigest()
 
     def check_possible(self) -> Knowledge:
@@ -217,9 +284,9 @@ class Knowledge:
         without_rows = [
             group
             for k, (group, count) in enumerate(zip(groups, self.counts, strict=True))
-            if count == 0 and (self.gram[self.n_outputs + k] if classes else self.gram).any()
+            if count == 0 and (self._of_class(k) if classes else self.sums).any()
         ]
-        if without_rows or not _positive_semidefinite(self.gram):
+        if without_rows or not all(map(_positive_semidefinite, self._matrices())):
             where = f" (sums without rows for {without_rows[0]})" if without_rows else ""
             raise NotLearnedError(
                 f"What would remain is such that no data could have it{where}: some of these "
@@ -232,40 +299,55 @@ class Knowledge:
 
     def _header(self) -> str:
         labels = [f"{type(r).__name__}:{r!r}" for r in self.responses]
-        what = ["traceless knowledge 1", specification_digest(self.specification), self.task]
+        kind = "class-wise knowledge" if self.classwise else "knowledge"
+        what = [f"traceless {kind} 1", specification_digest(self.specification), self.task]
         return json.dumps([*what, labels, self.counts, self.weight_bits])
+
+    def _matrices(self) -> Integers:
+        """The symmetric matrices that it is made of, one after another."""
+        return self.sums if self.classwise else self.sums[None]
+
+    def _of_class(self, k: int) -> Integers:
+        """What is kept of one class: all of its sums, or those of φ."""
+        return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
 
     def _canonical(self) -> Knowledge:
         """Drop classes of which nothing is left, use whole units, forbid writing."""
-        J = self.n_outputs
         out = self
         if self.task == "classification":
-            kept = [k for k, n in enumerate(self.counts) if n or self.gram[J + k].any()]
+            kept = [k for k, n in enumerate(self.counts) if n or self._of_class(k).any()]
             if len(kept) < len(self.counts):
-                index = [*range(J), *(J + k for k in kept)]
+                index = self._index(kept)
                 out = replace(
                     self,
                     responses=tuple(self.responses[k] for k in kept),
                     counts=tuple(self.counts[k] for k in kept),
-                    gram=self.gram[np.ix_(index, index)],
+                    sums=self.sums[index],
                 )
-        if out.weight_bits and not (out.gram & ((1 << out.weight_bits) - 1)).any():
-            out = replace(out, gram=exact.narrow(out.gram >> out.weight_bits), weight_bits=0)
-        out.gram.setflags(write=False)
+        if out.weight_bits and not (out.sums & ((1 << out.weight_bits) - 1)).any():
+            out = replace(out, sums=exact.narrow(out.sums >> out.weight_bits), weight_bits=0)
+        out.sums.setflags(write=False)
         return out
 
+    def _index(self, classes: Sequence[int]) -> Any:
+        """Where the sums of some classes are, together with those of the features."""
+        J = self.n_outputs
+        both = [*range(J), *(J + k for k in classes)]
+        return np.array(classes, dtype=np.intp) if self.classwise else np.ix_(both, both)
+
     def _spread(self, responses: tuple[Label, ...]) -> Knowledge:
-        """The same knowledge with rows and columns for further classes, all zero."""
+        """The same knowledge with room for further classes, all zero."""
         if responses == self.responses:
             return self
-        J, where = self.n_outputs, [responses.index(r) for r in self.responses]
-        index = [*range(J), *(J + k for k in where)]
-        gram = np.zeros((J + len(responses),) * 2, dtype=self.gram.dtype)
-        gram[np.ix_(index, index)] = self.gram
+        where = [responses.index(r) for r in self.responses]
+        J, K = self.n_outputs, len(responses)
+        shape = (K, J + 1, J + 1) if self.classwise else (J + K, J + K)
+        sums = np.zeros(shape, dtype=self.sums.dtype)
+        sums[self._index(where)] = self.sums
         counts = [0] * len(responses)
         for k, n in zip(where, self.counts, strict=True):
             counts[k] = n
-        return replace(self, responses=responses, counts=tuple(counts), gram=gram)
+        return replace(self, responses=responses, counts=tuple(counts), sums=sums)
 
     def _check_combinable(self, other: Knowledge) -> None:
         if self.task != other.task:
@@ -273,6 +355,12 @@ class Knowledge:
                 f"Knowledge of a {self.task} cannot be combined with knowledge of a {other.task}."
             )
         check_same_specification(self.specification, other.specification)
+        if self.classwise != other.classwise:
+            raise MismatchError(
+                "One side keeps its classes apart and the other is pooled, which cannot be undone. "
+                "Gather the pooled one again with classwise=True, or combine it with pooled() of "
+                "the other."
+            )
         if self.task == "regression" and self.responses != other.responses:
             raise MismatchError(
                 f"The knowledge has {len(self.responses)} targets on one side and "

@@ -11,7 +11,6 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Real
@@ -25,15 +24,18 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless import exact
+from traceless.distributed import Source, as_source
+from traceless.distributed.local import gather, slices_of
 from traceless.exact import Floats
-from traceless.exceptions import MismatchError
+from traceless.exceptions import AlreadyMergedError, MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
-from traceless.gather import Task, dense_rows
+from traceless.gather import Task, dense_rows, whole_weights
 from traceless.knowledge import Knowledge, check_same_specification
-from traceless.live import STATE_FORMAT, Live
+from traceless.live import Live
 from traceless.states import Recipe, Rows, Settled, State
+from traceless.weighting import Weights
 
 ROWS = 4096  # rows predicted at a time
 
@@ -44,6 +46,7 @@ class LeastSquares(BaseEstimator):
     feature_map: FeatureMap | None
     rho: float
     solver: str
+    n_jobs: int | None
     verbose: bool
     n_features_in_: int
     _task: Task
@@ -51,13 +54,15 @@ class LeastSquares(BaseEstimator):
 
     # --- learning and forgetting ----------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from scratch: whatever was known before is dropped.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows. Every value must be finite.
+            The rows. Every value must be finite. Also a Dask array or dataframe, with y and
+            sample_weight of the same kind; or a source that holds them all
+            (`traceless.distributed`): files, or a Spark dataframe.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -69,18 +74,18 @@ class LeastSquares(BaseEstimator):
         self
         """
         with self._all_or_nothing():
-            self.__dict__.pop("_state", None)
+            self._start_anew()
             self._learn((X, y, sample_weight), None)
             self._weights()
         return self
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Unlearn rows: afterwards the model is as if it had never seen them.
 
         Parameters
         ----------
         X, y, sample_weight
-            The rows as they were learned.
+            The rows as they were learned, in any form that `fit` takes.
 
         Returns
         -------
@@ -93,12 +98,12 @@ class LeastSquares(BaseEstimator):
         """
         return self.update(forget=(X, y, sample_weight))
 
-    def update(self, add: Rows | None = None, forget: Rows | None = None) -> Self:
+    def update(self, add: Rows | Source | None = None, forget: Rows | Source | None = None) -> Self:
         """Learn some rows and forget others, all or nothing.
 
         Parameters
         ----------
-        add, forget : tuple (X, y) or (X, y, sample_weight), optional
+        add, forget : tuple (X, y) or (X, y, sample_weight), or a source, optional
 
         Returns
         -------
@@ -108,22 +113,32 @@ class LeastSquares(BaseEstimator):
             self._learn(add, forget)
         return self
 
-    def merge(self, other: Any) -> Self:
+    def merge(self, other: Any, *, name: str | None = None, again: bool = False) -> Self:
         """Take in what another model, or a piece of knowledge, has learned.
 
         Parameters
         ----------
         other : fitted estimator of the same kind, or Knowledge
-            ``merge(-knowledge)`` takes it out again.
+            ``merge(-knowledge)`` takes it out again, exactly.
+        name : str, optional
+            What this slice is called, such as a site and a month. Without a name its digest
+            identifies it. A slice that was merged is refused the next time.
+        again : bool, default=False
+            Merge it even so: its rows then count twice.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        AlreadyMergedError
+            If `merged_` has the slice. The model is unchanged.
         """
         with self._all_or_nothing():
             if isinstance(other, LeastSquares):
                 check_is_fitted(other)
-                self._take_names(other)
+                self._take_names(getattr(other, "feature_names_in_", None))
                 other = other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
@@ -134,7 +149,8 @@ class LeastSquares(BaseEstimator):
             if state is None:
                 self.n_features_in_ = int(other.specification["n_features"])
             self._check_ours(other.specification, other.task)
-            known = other if state is None else state.knowledge() + other
+            self._merged = _remember(self.merged_, other, name, again)
+            known = self._joined(None if state is None else state.knowledge(), other)
             self._state = self._new_state(known.check_possible())
         return self
 
@@ -158,76 +174,6 @@ class LeastSquares(BaseEstimator):
         self._held().seal()
         return self
 
-    # --- the (w, C) state of Lee et al. ------------------------------------------------------
-
-    def forget_estimate(
-        self, X: Any, y: Any, sample_weight: Any = None, *, error: float = 0.1
-    ) -> float:
-        """Forget rows of which only an estimate is at hand (Lee et al. 2019, section 4).
-
-        Something of the rows stays behind, so the model gives up its knowledge: it can no
-        longer be sealed, merged or given a digest. Needs ``solver="woodbury"``.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The estimates.
-        error : float, default=0.1
-            How far off the features of the estimates are, relatively.
-
-        Returns
-        -------
-        float
-            The relative error of the coefficients to be expected from that.
-        """
-        check_is_fitted(self)
-        with self._all_or_nothing():
-            live = self._live("forget_estimate")
-            rows = self._checked((X, y, sample_weight), reset=False)
-            rho = positive("rho", self.rho)
-            return live.forget_estimate(rows, rho, self._code, positive("error", error, zero=True))
-
-    def export_state(self) -> dict[str, Any]:
-        """The paper's state: what an end user needs to update the model, and no more.
-
-        Returns
-        -------
-        dict
-            Arrays and strings, ready for ``numpy.savez(path, **state)``: the upper triangle
-            of P, the coefficients per response, labels, counts, rho and the feature map's
-            specification. Needs ``solver="woodbury"``.
-        """
-        check_is_fitted(self)
-        live = self._live("export_state")
-        self._weights()
-        return live.export(positive("rho", self.rho))
-
-    def import_state(self, state: Mapping[str, Any]) -> Self:
-        """Take over a state made by `export_state`, without the knowledge of its rows.
-
-        The feature map and rho must be those of the state. The model then learns, forgets
-        and predicts; it cannot be sealed, merged or given a digest.
-
-        Parameters
-        ----------
-        state : mapping
-            What `export_state` returned, or ``numpy.load`` of the file it was saved to.
-
-        Returns
-        -------
-        self
-        """
-        with self._all_or_nothing():
-            self.__dict__.pop("_state", None)
-            self._import(state)
-        return self
-
-    @property
-    def auxiliary_(self) -> Floats:
-        """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
-        P = self._live("auxiliary_").inverse(positive("rho", self.rho)).full()
-        return np.asarray(np.eye(len(P)) - self.rho * P)
-
     # --- what is known ---------------------------------------------------------------------
 
     @property
@@ -239,6 +185,15 @@ class LeastSquares(BaseEstimator):
     def n_samples_(self) -> int:
         """Number of rows the model holds now."""
         return self._held().n_samples
+
+    @property
+    def merged_(self) -> dict[str, int]:
+        """The slices merged so far: names, or digests, and how often each was taken in.
+
+        It says where knowledge came from, so it is no part of the digest; `fit` empties it.
+        """
+        merged: dict[str, int] = self.__dict__.get("_merged", {})
+        return dict(merged)
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -253,29 +208,62 @@ class LeastSquares(BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _learn(self, add: Rows | None, forget: Rows | None) -> None:
+    def _start_anew(self) -> None:
+        for name in ("_state", "_merged"):
+            self.__dict__.pop(name, None)
+
+    def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
         if add is None and forget is None:
             raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         state = self._current()
         if state is None and add is not None:
             rows = self._checked(add, reset=True)
             known = self._knowledge_of(rows)
-            self._check_first(known, *rows[:2])
+            self._check_first(known, *(rows.head() if isinstance(rows, Source) else rows[:2]))
             state, add = self._new_state(known), None
         if state is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
         self._check_ours(state.recipe.specification, self._task)
-        self._state = state.updated(
-            *(None if rows is None else self._checked(rows, reset=False) for rows in (add, forget))
-        )
+        new, old = (None if r is None else self._checked(r, reset=False) for r in (add, forget))
+        if isinstance(state, Live) and not isinstance(new, Source) and not isinstance(old, Source):
+            self._state = state.updated(new, old)
+            return
+        known = state.knowledge()
+        if new is not None:
+            known = known + self._knowledge_of(new, known.classwise)
+        if old is not None:
+            known = (known - self._knowledge_of(old, known.classwise)).check_possible()
+        self._state = self._new_state(known)
 
-    def _checked(self, rows: Rows, reset: bool) -> Rows:
+    def _checked(self, rows: Rows | Source, reset: bool) -> Rows | Source:
         """Rows checked as scikit-learn does; NaN and infinities in X are found when coded."""
-        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+        if not isinstance(rows, Source):
+            if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+                raise ValueError(
+                    "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, "
+                    f"got {type(rows).__name__}."
+                )
+            source = as_source(*rows)
+            if source is None:
+                return self._checked_arrays(rows, reset)
+            rows = source
+        self._check_columns(rows, reset)
+        return rows
+
+    def _check_columns(self, source: Source, reset: bool) -> None:
+        """What scikit-learn checks of arrays: as many columns, and the same names."""
+        if reset:
+            self.n_features_in_ = source.n_features
+            self.__dict__.pop("feature_names_in_", None)
+        elif source.n_features != self.n_features_in_:
             raise ValueError(
-                "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
-                f"{type(rows).__name__} of length {len(rows)}."
+                f"X has {source.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
             )
+        names = source.feature_names
+        self._take_names(None if names is None else np.array(names, dtype=object))
+
+    def _checked_arrays(self, rows: Rows, reset: bool) -> Rows:
         regression = self._task == "regression"
         X, y = validate_data(
             self,
@@ -300,26 +288,47 @@ class LeastSquares(BaseEstimator):
         steps = self._map().input_steps(self.n_features_in_)
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
-    def _knowledge_of(self, rows: Rows) -> Knowledge:
-        return self._recipe().knowledge(rows)
+    def _knowledge_of(self, rows: Rows | Source, classwise: bool | None = None) -> Knowledge:
+        recipe = self._recipe(classwise)
+        if isinstance(rows, Source):
+            return rows.knowledge(recipe, self.n_jobs)
+        if self.n_jobs is None:
+            return recipe.knowledge(rows)
+        X, y, weight = rows
+        whole_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
+        return gather(
+            recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
+        )
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self, classwise: bool | None = None) -> Recipe:
         """How rows become knowledge, as the parameters are set now."""
-        return Recipe(self._bind(), self._task, self._target_resolution(), bool(self.verbose))
+        return Recipe(
+            self._bind(),
+            self._task,
+            self._target_resolution(),
+            self._keeps_classes() if classwise is None else classwise,
+            bool(self.verbose),
+        )
+
+    def _keeps_classes(self) -> bool:
+        """Whether the sums of each class are kept apart."""
+        return False
+
+    def _class_weights(self, state: State) -> Weights | None:  # noqa: ARG002
+        return None
 
     def _target_resolution(self) -> float:
         return 1.0  # of class indicators
 
-    def _take_names(self, other: LeastSquares) -> None:
+    def _take_names(self, theirs: NDArray[Any] | None) -> None:
         """Column names must agree where both have them."""
-        theirs = getattr(other, "feature_names_in_", None)
         ours = getattr(self, "feature_names_in_", None)
         if "_state" not in self.__dict__ and theirs is not None:
             self.feature_names_in_ = theirs
         elif ours is not None and theirs is not None and list(ours) != list(theirs):
             raise MismatchError(
-                f"The models were learned from different columns: {list(ours)} here, "
-                f"{list(theirs)} there."
+                f"The columns differ: {list(ours)} here, {list(theirs)} there. Give the same "
+                "columns in the same order."
             )
 
     def _map(self) -> FeatureMap:
@@ -352,11 +361,18 @@ class LeastSquares(BaseEstimator):
         return recipe.phi
 
     def _new_state(self, knowledge: Knowledge) -> State:
+        recipe = self._recipe(knowledge.classwise)
         if self.solver == "cholesky":
-            return Settled(self._recipe(), knowledge)
+            return Settled(recipe, knowledge)
         if self.solver == "woodbury":
-            return Live(self._recipe(), knowledge)
+            return Live(recipe, knowledge)
         raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
+
+    def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
+        """Both together; what is not to be kept by class is pooled."""
+        pools = getattr(self, "classwise", None) is False if ours is None else not ours.classwise
+        theirs = theirs.pooled() if pools else theirs
+        return theirs if ours is None else ours + theirs
 
     def _current(self) -> State | None:
         """The state, in the form that the solver asks for; None before anything is learned."""
@@ -372,25 +388,6 @@ class LeastSquares(BaseEstimator):
             raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
         return state
 
-    def _live(self, what: str) -> Live:
-        state = self._held()
-        if not isinstance(state, Live):
-            raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
-        return state
-
-    def _import(self, state: Mapping[str, Any]) -> None:
-        if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
-            raise ValueError(
-                "import_state needs solver='woodbury' and what export_state returned, got "
-                f"solver={self.solver!r} and format {str(state.get('format'))!r}."
-            )
-        specification = json.loads(str(state["specification"]))
-        self.n_features_in_ = int(specification["n_features"])
-        self._check_ours(specification, str(state["task"]))
-        if float(state["rho"]) != self.rho:
-            raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
-        self._state = Live.imported(self._recipe(), state)
-
     def _code(self, V: Any) -> Any:
         """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
@@ -403,7 +400,8 @@ class LeastSquares(BaseEstimator):
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
         phi = self._check_ours(state.recipe.specification, self._task)
-        return state.weights(positive("rho", self.rho), phi, self._code), phi
+        weights = self._class_weights(state)
+        return state.weights(positive("rho", self.rho), phi, self._code, weights), phi
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
@@ -438,3 +436,20 @@ class LeastSquares(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _remember(
+    merged: dict[str, int], slice_: Knowledge, name: str | None, again: bool
+) -> dict[str, int]:
+    """The slices merged after this one; raises if it is among them already."""
+    taken_out = slice_.n_samples < 0
+    identity = name or (-slice_ if taken_out else slice_).digest()
+    n = merged.get(identity, 0)
+    if n and not taken_out and not again:
+        raise AlreadyMergedError(
+            f"The slice {identity!r} was merged before: its {slice_.n_samples} rows would count "
+            "twice. Pass again=True if that is meant; merge(-knowledge) takes a slice out. Nothing "
+            "was changed."
+        )
+    left = n - 1 if taken_out else n + 1
+    return {k: v for k, v in (merged | {identity: left}).items() if v > 0}

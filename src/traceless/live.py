@@ -29,8 +29,9 @@ from traceless.exceptions import ConditionError, NotLearnedError, UnsealableErro
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, responses_of, union, whole_weights
 from traceless.knowledge import Knowledge, check_counts
-from traceless.states import Coding, Recipe, Rows, Settled
+from traceless.states import Recipe, Rows, Settled
 from traceless.update import Change, Inverse, expected_error, worth_updating
+from traceless.weighting import Coding, Weights
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
@@ -137,10 +138,18 @@ class Live:
         """From now until the next change, coefficients are correctly rounded."""
         self._sealed = Settled(self.recipe, self.knowledge())
 
-    def weights(self, rho: float, phi: BoundMap, code: Coding) -> Floats:
-        """Coefficients in float64; correctly rounded once sealed."""
+    def weights(
+        self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
+        """Coefficients in float64; correctly rounded once sealed.
+
+        Class weights change the whole matrix with every count, so P is of no use for them:
+        the knowledge is solved.
+        """
+        if class_weights is not None and self._sealed is None:
+            self.seal()
         if self._sealed is not None:
-            return self._sealed.weights(rho, phi, code)
+            return self._sealed.weights(rho, phi, code, class_weights)
         return np.ascontiguousarray(code(self.inverse(rho).U) * phi.steps[:, None])
 
     def inverse(self, rho: float) -> Inverse:

@@ -13,16 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
+from traceless.distributed import as_source
 from traceless.exact import Floats
 from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge import Knowledge
-from traceless.least_squares import ROWS, LeastSquares
+from traceless.least_squares import ROWS
+from traceless.portable import Portable
+from traceless.states import State
+from traceless.weighting import SCOPES, Weights, class_weights
 
 __all__ = ["LSSVC", "LSSVR"]
 
 
-class LSSVC(ClassifierMixin, LeastSquares):
+class LSSVC(ClassifierMixin, Portable):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -39,6 +43,23 @@ class LSSVC(ClassifierMixin, LeastSquares):
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
         without a factorisation; `seal` gives the exact ones at any time.
+    class_weight : None, {"balanced", "inverse", "golden"}, dict or callable, default=None
+        How much the rows of a class weigh: n / (K n_c), 1 / n_c, or 1 / n_c and 0.618 / n_c
+        for classes larger than the mean; numbers by label (1 for others); or a function of
+        the array of counts (a row of weight 2 counts as two). Taken from the counts when
+        solving, so balance follows the data as it comes and goes. It may be changed after
+        training, see `classwise`.
+    weighting : {"shared", "one_vs_rest"}, default="shared"
+        "shared" gives each class one weight in all problems. "one_vs_rest" applies
+        class_weight to the two counts (rest, class) of each problem, at the cost of one
+        factorisation for each class.
+    classwise : bool, optional
+        Keep what is known of each class apart, K matrices instead of one, so that
+        class_weight may be set or changed later without the data. By default this is done if
+        class_weight is set when learning starts.
+    n_jobs : int, optional
+        Processes that learn at the same time (-1: one for each core); results do not depend
+        on it. None is one process whose matrix products have all cores.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
 
@@ -46,6 +67,8 @@ class LSSVC(ClassifierMixin, LeastSquares):
     ----------
     knowledge_ : Knowledge
         All that is kept of the rows.
+    merged_ : dict
+        The slices taken in by `merge`, by name or digest.
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
         Correctly rounded coefficients of the features.
@@ -75,19 +98,30 @@ class LSSVC(ClassifierMixin, LeastSquares):
         feature_map: FeatureMap | None = None,
         rho: float = 1.0,
         solver: str = "cholesky",
+        class_weight: Any = None,
+        weighting: str = "shared",
+        classwise: bool | None = None,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
         self.solver = solver
+        self.class_weight = class_weight
+        self.weighting = weighting
+        self.classwise = classwise
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn further rows.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+            Or any other form that `fit` takes.
         y : array-like of shape (n_samples,)
         classes : array-like, optional
             If given, labels outside of it are refused. Not needed: new classes may come
@@ -98,14 +132,15 @@ class LSSVC(ClassifierMixin, LeastSquares):
         -------
         self
         """
-        if classes is not None:
-            unknown = np.setdiff1d(np.asarray(y), np.asarray(classes))
-            if unknown.size:
-                raise ValueError(
-                    f"y contains classes {unknown.tolist()} that are not in classes="
-                    f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
-                )
-        return self.update(add=(X, y, sample_weight))
+        source = as_source(X, y, sample_weight)
+        if source is None:
+            _check_labels(y, classes)
+            return self.update(add=(X, y, sample_weight))
+        with self._all_or_nothing():
+            before: Any = [] if self._current() is None else self.classes_
+            self._learn(source, None)
+            _check_labels(np.setdiff1d(self.classes_, before), classes)
+        return self
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -160,8 +195,27 @@ class LSSVC(ClassifierMixin, LeastSquares):
             return V[:, 1:] - V[:, :1]
         return 2 * V - V.sum(axis=1, keepdims=True)
 
+    def _keeps_classes(self) -> bool:
+        return self.class_weight is not None if self.classwise is None else bool(self.classwise)
 
-class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
+    def _class_weights(self, state: State) -> Weights | None:
+        if self.class_weight is None and self.weighting in SCOPES:
+            return None
+        known = state.knowledge()
+        return class_weights(self.class_weight, self.weighting, known.responses, known.class_totals)
+
+
+def _check_labels(y: Any, classes: Any) -> None:
+    """Raise if there are labels that `classes` does not list."""
+    unknown = [] if classes is None else np.setdiff1d(np.asarray(y), np.asarray(classes)).tolist()
+    if unknown:
+        raise ValueError(
+            f"y contains classes {unknown} that are not in classes="
+            f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
+        )
+
+
+class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters
@@ -177,6 +231,9 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
         without a factorisation; `seal` gives the exact ones at any time.
+    n_jobs : int, optional
+        Processes that learn at the same time (-1: one for each core); results do not depend
+        on it. None is one process whose matrix products have all cores.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
 
@@ -184,6 +241,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
     ----------
     knowledge_ : Knowledge
         All that is kept of the rows.
+    merged_ : dict
+        The slices taken in by `merge`, by name or digest.
     coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
         Correctly rounded coefficients of the features.
     intercept_ : float or ndarray of shape (n_targets,)
@@ -211,15 +270,17 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
         rho: float = 1.0,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
         self.solver = solver
         self.target_resolution = target_resolution
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn further rows.
 
         Parameters

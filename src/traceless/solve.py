@@ -2,6 +2,8 @@
 
     (S + diag(r)) Z = Q,     S, Q integers, S = Σ ω φφᵀ, r > 0
 
+or, with classes that are weighted when solved, S = Σ_c ω_c S_c for integers S_c and float64
+weights ω_c (`Mixture`). It
 is solved in float64 by Cholesky, and the solution is then extended, a few bits at a
 time, with residuals computed *exactly* from the integers:
 
@@ -22,8 +24,8 @@ boundary or farther from it than one over that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -34,7 +36,7 @@ from traceless.exact import Floats, Integers, matrix_times, wide
 from traceless.exceptions import ConditionError, RangeError
 from traceless.twofold import Factor, Twofold, two_sum
 
-__all__ = ["correctly_rounded_solve", "ridge_in_steps"]
+__all__ = ["Mixture", "correctly_rounded_solve", "ridge_in_steps"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 
@@ -48,30 +50,83 @@ def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
     return np.asarray(ridge)
 
 
-def correctly_rounded_solve(S: Integers, ridge: Floats, Q: Integers) -> Floats:
+@dataclass(frozen=True)
+class Mixture:
+    """The matrix Σ_c ω_c S_c, never added up: its integers would be too long for int64.
+
+    Attributes
+    ----------
+    parts : integer arrays of shape (J, J), positive semidefinite
+    weights : whole numbers, the ω_c in units of 1/`unit`
+    unit : a power of two
+    """
+
+    parts: Sequence[Integers]
+    weights: tuple[int, ...] = (1,)
+    unit: int = 1
+
+    @classmethod
+    def of(cls, parts: Sequence[Integers], weights: Sequence[float]) -> Mixture:
+        """Of float64 weights, which all are fractions of a power of two."""
+        exactly = [Fraction(weight) for weight in weights]
+        unit = max(f.denominator for f in exactly)
+        return cls(parts, tuple(int(f * unit) for f in exactly), unit)
+
+    def diagonal(self) -> Integers:
+        """Of the whole matrix, in units."""
+        return self._sum(wide(part.diagonal()) for part in self.parts)
+
+    def of_features(self, used: NDArray[np.intp]) -> Mixture:
+        """The same for some of the features."""
+        if used.size == len(self.parts[0]):
+            return self
+        return replace(self, parts=[part[np.ix_(used, used)] for part in self.parts])
+
+    def times(self, D: Floats, bits: int) -> Integers:
+        """The matrix times integers ``|D| ≤ 2^bits``, exactly, in units."""
+        return self._sum(matrix_times(part, D, bits) for part in self.parts)
+
+    def floats(self) -> Floats:
+        """The matrix in float64, rounded, column-major."""
+        total = np.zeros(self.parts[0].shape, order="F")
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            total += part.T.astype(np.float64) * (weight / self.unit)
+        return total
+
+    def integers(self) -> Integers:
+        """The matrix in Python integers, in units: slow."""
+        return self._sum(wide(part) for part in self.parts)
+
+    def _sum(self, values: Iterable[Integers]) -> Integers:
+        return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
+
+
+def correctly_rounded_solve(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     Parameters
     ----------
-    S : integer array of shape (J, J), positive semidefinite
+    S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
     ridge : float64 array of shape (J,), positive
     Q : integer array of shape (J, K)
+        In the units of the mixture.
 
     Raises
     ------
     ConditionError
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
+    S = S if isinstance(S, Mixture) else Mixture((S,))
     Z = np.zeros(Q.shape)
     used = np.flatnonzero(S.diagonal())  # a feature that is always 0 has coefficient 0
     asked = np.flatnonzero(Q.any(axis=0))
     if used.size and asked.size:
-        part = S[np.ix_(used, used)] if used.size < len(S) else S
+        part = S.of_features(used)
         Z[np.ix_(used, asked)] = _solve(part, ridge[used], Q[np.ix_(used, asked)])
     return Z
 
 
-def _solve(S: Integers, ridge: Floats, Q: Integers) -> Floats:
+def _solve(S: Mixture, ridge: Floats, Q: Integers) -> Floats:
     for twofold in (False, True):
         try:
             return _System(S, ridge, twofold).solve(Q)
@@ -87,16 +142,17 @@ def _solve(S: Integers, ridge: Floats, Q: Integers) -> Floats:
 class _System:
     """A = S + diag(ridge), factored. Raises LinAlgError where the precision is too low."""
 
-    def __init__(self, S: Integers, ridge: Floats, twofold: bool) -> None:
+    def __init__(self, S: Mixture, ridge: Floats, twofold: bool) -> None:
         self.S, self.ridge = S, ridge
         exact_ridge = [Fraction(float(v)) for v in ridge]
-        self.denominator = max(f.denominator for f in exact_ridge)  # all are powers of two
+        self.denominator = max(S.unit, *(f.denominator for f in exact_ridge))  # a power of two
+        self.per_unit = self.denominator // S.unit
         whole = [int(f * self.denominator) for f in exact_ridge]
         self.whole_ridge = np.array(whole, dtype=object)[:, None]
         self.apply_inverse = _approximate_inverse(S, ridge, twofold)
 
     def solve(self, Q: Integers) -> Floats:
-        state = _Expansion.start(wide(Q) * self.denominator)
+        state = _Expansion.start(wide(Q) * self.per_unit)
         Z = np.full(Q.shape, np.nan)
         cramer_bits = self._cramer_bits()
         while np.isnan(Z).any():
@@ -119,7 +175,7 @@ class _System:
         if state.begun and shifts.min() < 4:
             raise LinAlgError("a step gains less than four bits")
         digits = np.rint(np.ldexp(c, shifts))
-        product = matrix_times(self.S, digits, _STEP_BITS) * self.denominator
+        product = self.S.times(digits, _STEP_BITS) * self.per_unit
         product += wide(digits.astype(np.int64)) * self.whole_ridge
         state.extend(shifts, digits, product)
 
@@ -132,7 +188,7 @@ class _System:
 
     def _cramer_bits(self) -> int:
         """log2 of a bound of the determinant of the system scaled to integers."""
-        diagonal = wide(self.S.diagonal()) * self.denominator + self.whole_ridge[:, 0]
+        diagonal = self.S.diagonal() * self.per_unit + self.whole_ridge[:, 0]
         return sum(int(v).bit_length() for v in diagonal)
 
 
@@ -182,9 +238,12 @@ def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
 Apply = Callable[[Integers], Floats]
 
 
-def _approximate_inverse(S: Integers, ridge: Floats, twofold: bool) -> Apply:
+def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> Apply:
     """The map v ↦ A⁻¹ v, through A scaled by powers of two to a diagonal near one."""
-    A = _twofold(S) if twofold else Twofold(S.astype(np.float64, order="F"), np.zeros((1, 1)))
+    if twofold:
+        A = _scaled(_twofold(S.integers()), np.array(1.0 / S.unit))
+    else:
+        A = Twofold(S.floats(), np.zeros((1, 1)))
     diagonal = two_sum(A.high.diagonal(), ridge)
     scale = np.ldexp(1.0, -(np.frexp(diagonal.high)[1] // 2))[:, None]
     np.fill_diagonal(A.high, diagonal.high)

@@ -7,7 +7,6 @@ each change. Both give the exact knowledge at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,9 +15,9 @@ from traceless.features import BoundMap
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
 from traceless.solve import correctly_rounded_solve, ridge_in_steps
+from traceless.weighting import Coding, Weights, solve_weighted
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
-Coding = Callable[[Any], Any]  # responses to right-hand sides, linear: ±1 coding for classes
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,7 @@ class Recipe:
     phi: BoundMap
     task: Task
     target_resolution: float
+    classwise: bool = False
     verbose: bool = False
 
     @property
@@ -43,6 +43,7 @@ class Recipe:
             *rows,
             task=self.task,
             target_resolution=self.target_resolution,
+            classwise=self.classwise,
             verbose=self.verbose,
         )
 
@@ -64,13 +65,12 @@ class State(Protocol):
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""
 
-    def updated(self, add: Rows | None, forget: Rows | None) -> State:
-        """The state after learning and forgetting; raises with nothing changed."""
-
     def seal(self) -> None:
         """Make the coefficients correctly rounded."""
 
-    def weights(self, rho: float, phi: BoundMap, code: Coding) -> Floats:
+    def weights(
+        self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
         """Coefficients in steps of the grids, so that predictions are codes(x) @ weights."""
 
 
@@ -81,8 +81,7 @@ class Settled:
 
     def __init__(self, recipe: Recipe, knowledge: Knowledge) -> None:
         self.recipe, self._known = recipe, knowledge
-        self._rho: float | None = None
-        self._Z: Floats | None = None
+        self._solved: tuple[tuple[float, Weights | None], Floats] | None = None
 
     @property
     def responses(self) -> tuple[Label, ...]:
@@ -98,23 +97,21 @@ class Settled:
         """The exact knowledge of all rows."""
         return self._known
 
-    def updated(self, add: Rows | None, forget: Rows | None) -> Settled:
-        """A new state that knows more, or less."""
-        known = self._known
-        if add is not None:
-            known = known + self.recipe.knowledge(add)
-        if forget is not None:
-            known = (known - self.recipe.knowledge(forget)).check_possible()
-        return Settled(self.recipe, known)
-
     def seal(self) -> None:
         """Nothing to do: coefficients are always correctly rounded."""
 
-    def weights(self, rho: float, phi: BoundMap, code: Coding) -> Floats:
+    def weights(
+        self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
         """Correctly rounded coefficients."""
-        if self._Z is None or self._rho != rho:
+        question = rho, class_weights
+        if self._solved is None or self._solved[0] != question:
             known = self._known
             ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
-            Q = code(known.response_sums.astype(object))
-            self._Z, self._rho = correctly_rounded_solve(known.feature_gram, ridge, Q), rho
-        return self._Z
+            if class_weights is not None:
+                Z = solve_weighted(known, class_weights, ridge, code)
+            else:
+                Q = code(known.response_sums.astype(object))
+                Z = correctly_rounded_solve(known.feature_gram, ridge, Q)
+            self._solved = question, Z
+        return self._solved[1]

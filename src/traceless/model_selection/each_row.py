@@ -98,7 +98,7 @@ def leave_one_out(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = 
     >>> bool(abs(held_out[0] - exact[0]) < 1e-9)
     True
     """
-    rows, total = _gathered(estimator, X, y, sample_weight)
+    rows, total = _gathered("leave_one_out", estimator, X, y, sample_weight)
     return rows.in_units(left_out_scores(rows, total)[1], total)
 
 
@@ -129,7 +129,7 @@ def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None
     >>> sorted(found.suspicious(2).tolist())
     [3, 77]
     """
-    rows, total = _gathered(estimator, X, y, sample_weight)
+    rows, total = _gathered("influence", estimator, X, y, sample_weight)
     fitted, held_out = left_out_scores(rows, total)
     everything = np.arange(len(rows))
     margin = _margin(held_out, rows.targets(everything, total), total)
@@ -137,9 +137,12 @@ def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None
     return Influence(rows.in_units(held_out, total), change, margin)
 
 
-def _gathered(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, Knowledge]:
+def _gathered(
+    what: str, estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Rows, Knowledge]:
     X, y = indexable(X, y)
     rows = Rows.check(estimator, X, y, sample_weight)
+    rows.check_unweighted(what)
     total = rows.all_knowledge()
     rows.check_first(total)
     return rows, total

@@ -70,7 +70,7 @@ class Folds:
         X, y, groups = indexable(*data)
         rows = Rows.check(estimator, X, y, _sample_weight(params))
         splits = split_rows(estimator, cv, X, y, groups, keep_train)
-        small = _closed_form(splits, rows.n_outputs, path, needs_models)
+        small = _closed_form(rows, splits, path, needs_models)
         training = Training(rows, splits, [k for k in range(len(splits)) if k not in small])
         held_out = (
             held_out_scores(Whole(rows, training.total), splits, small, bool(verbose))
@@ -157,7 +157,7 @@ def _sample_weight(params: Mapping[str, Any] | None) -> Any:
     return (params or {}).get("sample_weight")
 
 
-def _closed_form(splits: list[Split], J: int, path: Path, needs_models: bool) -> set[int]:
+def _closed_form(rows: Rows, splits: list[Split], path: Path, needs_models: bool) -> set[int]:
     """The splits whose held-out scores are to be computed without a model."""
     if path not in ("auto", "subtract", "hat"):
         raise ValueError(f"path must be 'auto', 'subtract' or 'hat', got {path!r}.")
@@ -166,9 +166,12 @@ def _closed_form(splits: list[Split], J: int, path: Path, needs_models: bool) ->
             "path='hat' makes no models, but return_train_score or return_estimator asks for "
             "them. Use path='auto' or 'subtract'."
         )
-    if path == "subtract" or needs_models:
+    if path == "hat":
+        rows.check_unweighted("path='hat'")
+    if path == "subtract" or needs_models or rows.weighted:
         return set()
-    return {k for k, split in enumerate(splits) if split.is_closed(None if path == "hat" else J)}
+    largest = None if path == "hat" else rows.n_outputs
+    return {k for k, split in enumerate(splits) if split.is_closed(largest)}
 
 
 def held_out_scores(

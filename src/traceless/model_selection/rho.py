@@ -137,6 +137,7 @@ def select_rho(
     X, y, groups = indexable(X, y, groups)
     rows = Rows.check(estimator, X, y, sample_weight)
     if isinstance(cv, str) and cv == "loo":
+        rows.check_unweighted("cv='loo'")
         return RhoSelection(values, _scores_left_out(rows, X, y, values, scorer))
     splits = split_rows(estimator, cv, X, y, groups, keep_train=False)
     return RhoSelection(values, _Search(rows, X, y, splits, scorer).scores(values))
@@ -147,7 +148,9 @@ class _Search:
 
     def __init__(self, rows: Rows, X: Any, y: Any, splits: list[Split], scorer: Any) -> None:
         self.rows, self.X, self.y, self.splits, self.scorer = rows, X, y, splits, scorer
-        self.small = {k for k, split in enumerate(splits) if split.is_closed(rows.n_outputs)}
+        self.small = {
+            k for k, s in enumerate(splits) if s.is_closed(rows.n_outputs) and not rows.weighted
+        }
         self.large = [k for k in range(len(splits)) if k not in self.small]
         self.training = Training(rows, splits, self.large)
         self.stand_ins = StandIns(rows.probe, self.training.total)
@@ -169,8 +172,9 @@ class _Search:
     def _large_fold(self, k: int, rhos: Floats) -> list[Floats | None]:
         """Scores of the test rows for each ρ, None where exact arithmetic is needed."""
         known = self.training.of(k)
-        if known.responses != self.training.total.responses or not known.n_samples:
-            return [None] * len(rhos)  # another coding
+        same = known.responses == self.training.total.responses
+        if not same or not known.n_samples or self.rows.weighted:
+            return [None] * len(rhos)  # another coding, or other weights
         Q = self.rows.right_sides(known, known.responses).astype(np.float64)
         factors = [Factor(known.feature_gram, self.rows.ridge(known, rho)) for rho in rhos]
         W = np.hstack([f.solve(Q) if f.trusted() else np.zeros(Q.shape) for f in factors])

@@ -39,7 +39,7 @@ class Rows:
                 "pipelines, use the function of the same name in sklearn.model_selection."
             )
         probe = clone(estimator)
-        X, y, weight = probe._checked((X, y, sample_weight), reset=True)
+        X, y, weight = probe._checked_arrays((X, y, sample_weight), reset=True)
         whole_weights(weight, len(y))  # raises what is wrong with them
         if weight is not None:
             weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
@@ -52,6 +52,20 @@ class Rows:
     def n_outputs(self) -> int:
         """Number J of features."""
         return len(self.probe._bind().steps)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether classes are weighted by their counts, which differ from fold to fold."""
+        return getattr(self.estimator, "class_weight", None) is not None
+
+    def check_unweighted(self, what: str) -> None:
+        """Raise if classes are weighted: one row less changes the weights of all others."""
+        if self.weighted:
+            raise ValueError(
+                f"{what} holds rows out in closed form, which class weights do not allow: each "
+                "row that leaves changes the weights of the others. Use cross_val_predict, or "
+                "give the weights as sample_weight, with class_weight=None."
+            )
 
     @property
     def alive(self) -> NDArray[np.bool_]:

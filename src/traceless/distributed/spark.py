@@ -1,0 +1,224 @@
+"""Spark: the knowledge of each partition where it is, added up in a tree.
+
+Each task turns its Arrow batches into one piece, 16 tasks add these up, one adds the rest,
+and only its sum comes to the driver. Pieces travel as many small rows, which Java can
+stream, sort and spill; one row of a gigabyte it could not.
+
+Errors in the *data* would be the same at every attempt, so they travel as pieces and are
+raised on the driver; whatever else fails is tried again by Spark.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from traceless.distributed.arrow import Columns, choose, not_numbers, rows_of
+from traceless.distributed.source import HEAD, Source, first_rows, knowledge_of, quiet
+from traceless.exceptions import EngineError
+from traceless.knowledge import Knowledge
+from traceless.states import Recipe, Rows
+
+WIDTHS = 16, 1  # tasks that add, level by level
+PARTS = "source int, part int, data binary"  # rows that make up the result of a task
+WHERE = "the Spark DataFrame"
+
+
+def from_spark(
+    df: Any, target: Any, *, columns: Any = None, sample_weight: str | None = None
+) -> Source:
+    """A Spark DataFrame as a source of rows, to be learned or forgotten where they are.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        traceless must be installed for the executors' Python too.
+    target : str or list of str
+        The column of labels or targets.
+    columns : list of str, optional
+        The features: columns of numbers, or one column of arrays of numbers. All but target
+        and weight by default.
+    sample_weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    Source
+        To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Progress
+        is Spark's own (``spark.ui.showConsoleProgress``).
+    """
+    features, target = choose(df.columns, columns, target, sample_weight, WHERE)
+    return SparkSource(df, features, target, sample_weight)
+
+
+class SparkSource(Source):
+    """Made by `from_spark`."""
+
+    def __init__(
+        self,
+        df: Any,
+        features: tuple[str, ...],
+        target: str | tuple[str, ...],
+        weight: str | None,
+    ) -> None:
+        self.n_features, named = _width(df, features)
+        self.feature_names = list(features) if named else None
+        self._columns = Columns(features, self.n_features, target, weight)
+        # mapInArrow cannot name columns with dots, so it is given numbers
+        names = enumerate(self._columns.names)
+        self._df = df.select(*(df[_quoted(name)].alias(f"c{k}") for k, name in names))
+
+    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
+        """The knowledge of all partitions; Spark decides how many run at a time."""
+        recipe = quiet(recipe)
+
+        def piece(batches: Iterator[Rows]) -> Knowledge | None:
+            with threadpool_limits(1):
+                return knowledge_of(recipe, batches)
+
+        with _job():
+            pieces = self._map(self._df, piece)
+            for width in WIDTHS:
+                together = pieces.repartition(width, "source")
+                pieces = together.sortWithinPartitions("source", "part").mapInArrow(_sum, PARTS)
+            found = list(_results(pieces.collect()))
+        return _raised(found[0]) if found else recipe.knowledge(self._no_rows())
+
+    def head(self) -> tuple[Any, Any]:
+        """X and y of some rows, at most 4096."""
+        with _job():
+            found = list(_results(self._map(self._df.limit(HEAD), first_rows).collect()))
+        X, y, _ = self._no_rows()
+        return first_rows((*_raised(rows), None) for rows in found) or (X, y)
+
+    def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
+        """What `make` returns for each partition with rows, as a DataFrame of parts."""
+        columns = self._columns
+
+        def task(batches: Iterable[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+
+            named = (
+                pa.RecordBatch.from_arrays(batch.columns, names=columns.names)
+                for batch in batches
+                if batch.num_rows
+            )
+            return _parts(_made(make, (rows_of(batch, columns, WHERE) for batch in named)))
+
+        return df.mapInArrow(task, PARTS)
+
+    def _no_rows(self) -> Rows:
+        target = self._columns.target
+        y = np.empty(0 if isinstance(target, str) else (0, len(target)))
+        return np.empty((0, self.n_features)), y, None
+
+
+def _made(make: Callable[..., Any], *arguments: Any) -> Any:
+    """What `make` returns, or the error that it would raise at every attempt."""
+    try:
+        return make(*arguments)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return error
+
+
+def _add(a: Any, b: Any) -> Any:
+    for one in (a, b):
+        if isinstance(one, Exception):
+            return one
+    return _made(lambda: a + b)
+
+
+def _raised(result: Any) -> Any:
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def _sum(batches: Iterable[Any]) -> Iterator[Any]:
+    """The task that adds the results of others."""
+    with threadpool_limits(1):
+        total = None
+        for piece in _results(row for batch in batches for row in batch.to_pylist()):
+            total = piece if total is None else _add(total, piece)
+    return _parts(total)
+
+
+def _parts(result: Any) -> Iterator[Any]:
+    """A result as batches of rows of 8 kB; nothing if there is none."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    data = b"" if result is None else pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+    parts = [data[k : k + 2**13] for k in range(0, len(data), 2**13)]
+    context = TaskContext.get()
+    columns = {
+        "source": pa.array([context.partitionId() if context else 0] * len(parts), pa.int32()),
+        "part": pa.array(range(len(parts)), pa.int32()),
+        "data": pa.array(parts, pa.binary()),
+    }
+    return iter(pa.table(columns).to_batches(2**10))
+
+
+def _results(rows: Iterable[Any]) -> Iterator[Any]:
+    """Results put together from their parts, which come in order."""
+    for _, parts in groupby(rows, key=itemgetter("source")):
+        yield pickle.loads(b"".join(part["data"] for part in parts))
+
+
+@contextmanager
+def _job() -> Iterator[None]:
+    """Turn the failure of a job, not of the data, into a sentence."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        raise EngineError(
+            f"The Spark job was aborted: {_cause(str(error)).rstrip('.')}. Nothing was changed; "
+            "see the executors' logs, and try again when the cause is gone."
+        ) from error
+
+
+def _cause(text: str) -> str:
+    """What a Python worker said last, or what Spark says of the last attempt, on one line."""
+    traceback = text.partition("Traceback (most recent call last):")[2].partition("\n\n")[0]
+    said = [line for line in traceback.splitlines() if line and not line[0].isspace()]
+    attempt = text.partition("most recent failure: ")[2].splitlines()
+    return (said[-1:] or attempt[:1] or text.splitlines()[:1] or ["no reason was given"])[0]
+
+
+def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
+    """Number of features, and whether they have names."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType, BooleanType, NumericType
+
+    for name in features:
+        kind = df.schema[name].dataType
+        if type(kind).__name__ == "VectorUDT":
+            raise TypeError(
+                f"Column {name!r} of {WHERE} holds vectors of Spark ML; make them arrays with "
+                "pyspark.ml.functions.vector_to_array first."
+            )
+        single = len(features) == 1 and isinstance(kind, ArrayType)
+        if not isinstance(kind.elementType if single else kind, NumericType | BooleanType):
+            raise not_numbers(name, kind.simpleString(), WHERE)
+    if not isinstance(df.schema[features[0]].dataType, ArrayType):
+        return len(features), True
+    with _job():
+        first = df.select(functions.size(_quoted(features[0]))).first()
+    if first is None:
+        raise ValueError(f"{WHERE} has no rows, so the length of the arrays is unknown.")
+    return max(int(first[0]), 0), False
+
+
+def _quoted(name: str) -> str:
+    """A column's name as it is, dots included."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,144 @@
+"""Class weights, taken from the counts when knowledge is solved (Zhu et al. 2018).
+
+With M_c = Σφφᵀ and v_c = Σφ over the rows of class c, weights ω_c that all problems share
+need one matrix,
+
+    (ρI + Σ_c ω_c M_c) w_k = Σ_c ω_c y_ck v_c,     y_ck = 1 if c = k, else -1
+
+and weights of each one-vs-rest problem (σ⁺ for class k, σ⁻ for the rest) one per class:
+
+    (ρI + σ⁺ M_k + σ⁻ Σ_{c≠k} M_c) w_k = σ⁺ v_k - σ⁻ Σ_{c≠k} v_c
+
+Weights are functions of the counts n_c of K classes, n rows in all (where rows have weights
+of their own, a row of weight 2 counts as two):
+
+    "balanced"  n / (K n_c)
+    "inverse"   1 / n_c                                          W1 of weighted ELM
+    "golden"    0.618 / n_c if n_c is above the mean, else 1 / n_c     W2
+
+They are float64 numbers, and the solution is correctly rounded for exactly these numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from traceless.exact import Floats, Integers, wide
+from traceless.exceptions import MismatchError, RangeError
+from traceless.gather import Label
+from traceless.knowledge import Knowledge
+from traceless.solve import Mixture, correctly_rounded_solve
+
+Weights = tuple[tuple[float, ...], ...]  # one per class; or, per problem, (σ⁻, σ⁺)
+Counts = Sequence[Fraction]
+Coding = Callable[[Any], Any]  # responses to right-hand sides, linear: ±1 coding for classes
+
+SCOPES = ("shared", "one_vs_rest")
+
+
+def _balanced(counts: Counts) -> list[float]:
+    return [float(sum(counts) / (len(counts) * n)) for n in counts]
+
+
+def _inverse(counts: Counts) -> list[float]:
+    return [float(1 / n) for n in counts]
+
+
+def _golden(counts: Counts) -> list[float]:
+    return [(0.618 if len(counts) * n > sum(counts) else 1.0) / float(n) for n in counts]
+
+
+_RULES = {"balanced": _balanced, "inverse": _inverse, "golden": _golden}
+
+
+def class_weights(rule: Any, scope: str, labels: Sequence[Label], counts: Counts) -> Weights | None:
+    """The weights that a rule gives to these counts; None where all weigh the same.
+
+    Parameters
+    ----------
+    rule : None, "balanced", "inverse", "golden", mapping of labels, or callable of counts
+    scope : {"shared", "one_vs_rest"}
+    labels, counts : sequences of length K
+
+    Returns
+    -------
+    tuple
+        One tuple of K weights that all problems share (those of a mapping always are), or K
+        pairs (σ⁻, σ⁺).
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"weighting must be 'shared' or 'one_vs_rest', got {scope!r}.")
+    if rule is None:
+        return None
+    if isinstance(rule, Mapping):
+        return (_checked([rule.get(label, 1.0) for label in labels], len(labels)),)
+    if scope == "shared" or len(labels) <= 2:
+        return (_by_rule(rule, counts),)
+    n = sum(counts)
+    return tuple(_by_rule(rule, (n - n_k, n_k)) for n_k in counts)
+
+
+def solve_weighted(known: Knowledge, weights: Weights, ridge: Floats, code: Coding) -> Floats:
+    """Correctly rounded coefficients of class-wise knowledge, in steps of the grids."""
+    if not known.classwise:
+        raise MismatchError(
+            "Class weights need what is known of each class apart, and the knowledge of this "
+            "model is pooled. Learn with class_weight set, or with classwise=True to be able to "
+            "set it later; or set class_weight=None."
+        )
+    J = known.n_outputs
+    M, V = known.sums[:, :J, :J], known.response_sums
+    if len(weights) == 1:
+        return _solve(list(M), V, weights[0], ridge, code)
+    everything, v = known.feature_gram, wide(V).sum(axis=1)
+    columns = [
+        _solve(
+            (everything - M[k], M[k]), np.column_stack([v - V[:, k], V[:, k]]), pair, ridge, code
+        )
+        for k, pair in enumerate(weights)
+    ]
+    return np.hstack(columns)
+
+
+def _solve(
+    M: Sequence[Integers], V: Integers, weights: Sequence[float], ridge: Floats, code: Coding
+) -> Floats:
+    """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
+    S = Mixture.of(M, weights)
+    Q = code(wide(V) * np.array(S.weights, dtype=object))
+    kept = [c for c, weight in enumerate(weights) if weight]
+    if not kept:
+        return np.zeros(Q.shape)
+    S = Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit)
+    return correctly_rounded_solve(S, ridge, Q)
+
+
+def _by_rule(rule: Any, counts: Counts) -> tuple[float, ...]:
+    if isinstance(rule, str) and rule in _RULES:
+        return _checked(_RULES[rule](counts), len(counts))
+    if callable(rule):
+        return _checked(rule(np.array([float(n) for n in counts])), len(counts))
+    raise ValueError(
+        "class_weight must be None, 'balanced', 'inverse', 'golden', a dict of labels, or a "
+        f"callable of the counts, got {rule!r}."
+    )
+
+
+def _checked(weights: Any, n: int) -> tuple[float, ...]:
+    """As float64; finite, not negative, and of a size that exact sums allow."""
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (n,) or not np.all((values >= 0) & (values < np.inf)):
+        raise ValueError(
+            f"Class weights must be {n} finite numbers ≥ 0, one for each class, got {weights!r}."
+        )
+    used = values[values > 0]
+    if used.size and not (used.min() > 2.0**-100 and used.max() < 2.0**100):
+        raise RangeError(
+            "Class weights must be 0 or between 1e-30 and 1e30, got "
+            f"{used.min():g} to {used.max():g}. Multiply all of them, and rho, by one number."
+        )
+    return tuple(values.tolist())

@@ -1,0 +1,279 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+from sklearn.utils.class_weight import compute_class_weight
+
+from cases import rational_solve, whole
+from traceless import LSSVC, Knowledge, MismatchError, NotLearnedError, RangeError
+from traceless.features import Linear, RandomLayer
+from traceless.weighting import class_weights
+
+RULES = ["balanced", "inverse", "golden", {0: 2.5, 2: 0.1}, lambda n: n**-0.5]
+LABELS = [0, 1, 2]
+
+
+def names(rule):
+    return rule if isinstance(rule, str) else type(rule).__name__
+
+
+def imbalanced(rng, counts=(60, 25, 8), d=4):
+    y = np.repeat(np.arange(len(counts)), counts)
+    X = rng.normal(size=(len(y), d)) + y[:, None]
+    order = rng.permutation(len(y))
+    return X[order], y[order]
+
+
+# --- the weights ---------------------------------------------------------------------------
+
+
+def test_rules_of_the_counts():
+    counts = (60, 30, 10)
+    (balanced,) = class_weights("balanced", "shared", LABELS, counts)
+    y = np.repeat(LABELS, counts)
+    assert balanced == tuple(compute_class_weight("balanced", classes=np.unique(y), y=y))
+    assert class_weights("inverse", "shared", LABELS, counts) == ((1 / 60, 1 / 30, 1 / 10),)
+    assert class_weights("golden", "shared", LABELS, counts) == ((0.618 / 60, 1 / 30, 1 / 10),)
+    assert class_weights({1: 3.0}, "shared", LABELS, counts) == ((1.0, 3.0, 1.0),)
+    assert class_weights(lambda n: n / 10, "shared", LABELS, counts) == ((6.0, 3.0, 1.0),)
+    assert class_weights(None, "shared", LABELS, counts) is None
+
+
+def test_a_class_of_mean_size_is_not_above_it():
+    assert class_weights("golden", "shared", [0, 1], (5, 5)) == ((0.2, 0.2),)
+
+
+def test_each_problem_has_its_own_two_counts():
+    found = class_weights("inverse", "one_vs_rest", LABELS, (60, 30, 10))
+    assert found == ((1 / 40, 1 / 60), (1 / 70, 1 / 30), (1 / 90, 1 / 10))
+    numbers = class_weights({0: 2.0}, "one_vs_rest", LABELS, (60, 30, 10))
+    assert numbers == ((2.0, 1.0, 1.0),)  # a weight for each class is the same in all problems
+    two = class_weights("golden", "one_vs_rest", [0, 1], (60, 10))
+    assert two == class_weights("golden", "shared", [0, 1], (60, 10))  # one problem only
+
+
+@pytest.mark.parametrize(
+    ("rule", "scope", "error", "message"),
+    [
+        ("even", "shared", ValueError, "class_weight must be None, 'balanced'.*got 'even'"),
+        ("balanced", "each", ValueError, "weighting must be 'shared' or 'one_vs_rest', got 'each'"),
+        ({0: -1.0}, "shared", ValueError, "3 finite numbers ≥ 0"),
+        ({0: np.nan}, "shared", ValueError, "3 finite numbers ≥ 0"),
+        (lambda n: n[:2], "shared", ValueError, "3 finite numbers ≥ 0"),
+        ({0: 1e-40}, "shared", RangeError, "between 1e-30 and 1e30"),
+    ],
+)
+def test_what_is_no_weight(rule, scope, error, message, rng):
+    with pytest.raises(error, match=message):
+        class_weights(rule, scope, LABELS, (1, 2, 3))
+    model = LSSVC(class_weight=rule, weighting=scope)
+    with pytest.raises(error, match=message):
+        model.fit(*imbalanced(rng))
+    assert not hasattr(model, "classes_")
+
+
+# --- the solution ----------------------------------------------------------------------------
+
+
+def direct(F, y, omega, rho, label):
+    """A dense weighted solve of one problem, in float64."""
+    target = np.where(y == label, 1.0, -1.0)
+    A = rho * np.eye(F.shape[1]) + (F.T * omega) @ F
+    return np.linalg.solve(A, F.T @ (omega * target))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=names)
+@pytest.mark.parametrize("phi", [Linear(), RandomLayer(20, activation="tanh")], ids=str)
+def test_shared_weights_are_those_of_a_direct_solve(rule, phi, rng):
+    X, y = imbalanced(rng)
+    model = LSSVC(phi, rho=0.01, class_weight=rule).fit(X, y)
+    (weights,) = class_weights(rule, "shared", LABELS, np.bincount(y).tolist())
+    F, omega = phi.transform(X), np.array(weights)[y]
+    for k in LABELS:
+        w = direct(F, y, omega, 0.01, k)
+        np.testing.assert_allclose(np.r_[model.coef_[k], model.intercept_[k]], w, rtol=1e-9)
+        ridge = Ridge(alpha=0.01, fit_intercept=False, solver="cholesky")
+        ridge.fit(F, np.where(y == k, 1.0, -1.0), sample_weight=omega)
+        np.testing.assert_allclose(model.decision_function(X)[:, k], ridge.predict(F), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["balanced", "inverse", "golden", RULES[-1]], ids=names)
+def test_weights_of_each_problem_are_those_of_a_direct_solve(rule, rng):
+    X, y = imbalanced(rng)
+    model = LSSVC(rho=0.01, class_weight=rule, weighting="one_vs_rest").fit(X, y)
+    pairs = class_weights(rule, "one_vs_rest", LABELS, np.bincount(y).tolist())
+    F = Linear().transform(X)
+    for k, pair in enumerate(pairs):
+        w = direct(F, y, np.array(pair)[(y == k).astype(int)], 0.01, k)
+        np.testing.assert_allclose(np.r_[model.coef_[k], model.intercept_[k]], w, rtol=1e-9)
+        binary = LSSVC(rho=0.01, class_weight=rule).fit(X, y == k)
+        assert (binary.coef_[0] == model.coef_[k]).all()  # the same problem, the same bits
+
+
+@given(
+    st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 2)), min_size=1),
+    st.sampled_from(["balanced", "inverse", "golden", {0: 0.3, 1: 0.0}]),
+    st.sampled_from([1.0, 0.1, 2.0**-30]),
+)
+@settings(max_examples=60)
+def test_coefficients_are_the_nearest_floats_to_the_exact_ones(rows, rule, rho):
+    X, y = np.array([r[:2] for r in rows], dtype=float), np.array([r[2] for r in rows])
+    model = LSSVC(Linear(resolution=1.0), rho=rho, class_weight=rule).fit(X, y)
+    labels, counts = np.unique(y, return_counts=True)
+    (weights,) = class_weights(rule, "shared", labels.tolist(), counts.tolist())
+    unit = 2**120
+    omega = np.array([int(w * unit) if w else 0 for w in weights], dtype=object)[
+        np.searchsorted(labels, y)
+    ]
+    F = whole(np.c_[X, np.ones(len(X))])
+    code = model._code(whole(y[:, None] == labels))
+    exact = rational_solve(
+        F.T @ (omega[:, None] * F), np.full(3, rho * unit), F.T @ (omega[:, None] * code)
+    )
+    assert np.array_equal(np.c_[model.coef_, model.intercept_].T, exact)
+
+
+def test_the_solution_does_not_depend_on_the_number_of_threads(rng):
+    from threadpoolctl import threadpool_limits
+
+    X, y = imbalanced(rng, (700, 300, 20), d=60)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(LSSVC(rho=1e-4, class_weight="golden").fit(X, y).coef_)
+    assert np.array_equal(*found)
+
+
+# --- weights follow the data, and may change -----------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", ["shared", "one_vs_rest"])
+def test_weights_follow_the_counts_as_data_comes_and_goes(scope, rng):
+    X, y = imbalanced(rng)
+
+    def model():
+        return LSSVC(rho=0.1, class_weight="balanced", weighting=scope)
+
+    moving = model().fit(X[:30], y[:30])
+    moving.partial_fit(X[30:], y[30:]).forget(X[:40], y[:40])
+    fresh = model().fit(X[40:], y[40:])
+    assert moving.digest() == fresh.digest()
+    assert np.array_equal(moving.coef_, fresh.coef_)
+    moving.merge(model().fit(X[:40], y[:40]))
+    assert np.array_equal(moving.coef_, model().fit(X, y).coef_)
+
+
+def test_weights_change_without_the_data(rng):
+    X, y = imbalanced(rng)
+    model = LSSVC(classwise=True).fit(X, y)
+    plain = LSSVC().fit(X, y)
+    assert np.array_equal(model.coef_, plain.coef_)
+    for rule in RULES:
+        model.set_params(class_weight=rule)
+        assert np.array_equal(model.coef_, LSSVC(class_weight=rule).fit(X, y).coef_)
+    model.set_params(class_weight="golden", weighting="one_vs_rest", rho=0.5)
+    fresh = LSSVC(class_weight="golden", weighting="one_vs_rest", rho=0.5).fit(X, y)
+    assert np.array_equal(model.coef_, fresh.coef_)
+    model.set_params(class_weight=None, rho=1.0)
+    assert np.array_equal(model.coef_, plain.coef_)
+
+
+def test_pooled_knowledge_says_what_to_keep(rng):
+    X, y = imbalanced(rng)
+    model = LSSVC().fit(X, y)
+    digest = model.digest()
+    model.set_params(class_weight="balanced")
+    with pytest.raises(MismatchError, match="classwise=True"):
+        model.predict(X)
+    model.set_params(class_weight=None)
+    assert model.digest() == digest
+    assert model.score(X, y) > 0.5
+
+
+def test_a_live_model_solves_its_knowledge_where_classes_are_weighted(rng):
+    X, y = imbalanced(rng)
+    live = LSSVC(solver="woodbury", class_weight="balanced").fit(X, y)
+    live.forget(X[:9], y[:9])
+    fresh = LSSVC(class_weight="balanced").fit(X[9:], y[9:])
+    assert np.array_equal(live.coef_, fresh.coef_)
+    live.set_params(class_weight=None).partial_fit(X[:9], y[:9])
+    np.testing.assert_allclose(live.coef_, LSSVC().fit(X, y).coef_, rtol=1e-9)
+
+
+def test_rows_with_weights_count_as_much(rng):
+    X, y = imbalanced(rng)
+    weight = rng.integers(0, 4, len(y))
+    for rule in ("balanced", "inverse", "golden", lambda n: 1 / n):
+        a = LSSVC(class_weight=rule).fit(X, y, weight)
+        b = LSSVC(class_weight=rule).fit(X.repeat(weight, axis=0), y.repeat(weight))
+        assert np.array_equal(a.coef_, b.coef_)
+
+
+def test_live_models_may_keep_classes_apart(rng):
+    X, y = imbalanced(rng)
+    live = LSSVC(solver="woodbury", classwise=True).fit(X[:50], y[:50])
+    live.partial_fit(X[50:], y[50:]).forget(X[:20], y[:20])
+    live.set_params(solver="cholesky", class_weight="balanced")
+    fresh = LSSVC(class_weight="balanced").fit(X[20:], y[20:])
+    assert live.digest() == fresh.digest()
+    assert np.array_equal(live.coef_, fresh.coef_)
+
+
+def test_balance_helps_the_rare_class(rng):
+    X, y = imbalanced(rng, (2000, 40), d=3)
+    recall = {
+        rule: (LSSVC(class_weight=rule).fit(X, y).predict(X)[y == 1] == 1).mean()
+        for rule in (None, "balanced")
+    }
+    assert recall[None] < 0.3 < 0.7 < recall["balanced"]
+
+
+def test_one_class_is_predicted_and_a_weight_of_zero_is_no_class():
+    one = LSSVC(class_weight="balanced", weighting="one_vs_rest").fit([[1.0], [2.0]], [7, 7])
+    assert one.predict([[3.0]]).tolist() == [7]
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 1])
+    nothing = LSSVC(class_weight={0: 0.0, 1: 0.0}).fit(X, y)
+    assert not nothing.coef_.any()
+
+
+# --- class-wise knowledge ----------------------------------------------------------------------
+
+
+def test_pooling_gives_the_pooled_digest(rng):
+    X, y = imbalanced(rng)
+    weights = rng.integers(0, 3, len(y)) / 2
+    for w in (None, weights):
+        by_class = Knowledge.of(Linear(), X, y, w, classwise=True)
+        pooled = Knowledge.of(Linear(), X, y, w)
+        assert by_class.pooled() == pooled
+        assert by_class.pooled().digest() == pooled.digest() != by_class.digest()
+        assert (by_class.response_sums == pooled.response_sums).all()
+        assert "class-wise" in repr(by_class)
+
+
+def test_a_row_with_another_label_is_seen_where_pooled_knowledge_cannot(rng):
+    X, y = imbalanced(rng, (300, 5), d=2)
+    i = np.flatnonzero(y == 0)[np.abs(X[y == 0]).sum(axis=1).argmax()]
+    for classwise in (True, False):
+        model = LSSVC(classwise=classwise).fit(X, y)
+        if classwise:
+            with pytest.raises(NotLearnedError, match="no data could have it"):
+                model.forget(X[[i]] * 3, [1])
+        else:
+            model.forget(X[[i]] * 3, [1])
+
+
+def test_pooled_and_class_wise_do_not_mix(rng):
+    X, y = imbalanced(rng)
+    pooled, by_class = (Knowledge.of(Linear(), X, y, classwise=c) for c in (False, True))
+    with pytest.raises(MismatchError, match="classwise=True"):
+        pooled + by_class
+    kept = LSSVC(classwise=True).fit(X, y)
+    with pytest.raises(MismatchError, match="classwise=True"):
+        kept.merge(pooled)
+    assert LSSVC().fit(X, y).merge(by_class).knowledge_ == pooled + pooled
+    assert LSSVC().merge(by_class).knowledge_ == by_class  # what comes first decides
+    assert LSSVC(classwise=False).merge(by_class).knowledge_ == pooled
+    with pytest.raises(ValueError, match="no classes to keep apart"):
+        Knowledge.of(Linear(), X, X[:, 0], task="regression", classwise=True)
