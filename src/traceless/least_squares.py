@@ -13,25 +13,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless import exact
-from traceless.distributed import Source, as_source
+from traceless.distributed import Source
 from traceless.distributed.local import gather, slices_of
 from traceless.exact import Floats
-from traceless.exceptions import AlreadyMergedError, MismatchError
+from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
 from traceless.gather import Task, dense_rows, whole_weights
+from traceless.intake import checked, remember, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.states import Recipe, Rows, Settled, State
@@ -138,7 +137,7 @@ class LeastSquares(BaseEstimator):
         with self._all_or_nothing():
             if isinstance(other, LeastSquares):
                 check_is_fitted(other)
-                self._take_names(getattr(other, "feature_names_in_", None))
+                take_names(self, getattr(other, "feature_names_in_", None))
                 other = other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
@@ -149,7 +148,7 @@ class LeastSquares(BaseEstimator):
             if state is None:
                 self.n_features_in_ = int(other.specification["n_features"])
             self._check_ours(other.specification, other.task)
-            self._merged = _remember(self.merged_, other, name, again)
+            self._merged = remember(self.merged_, other, name, again)
             known = self._joined(None if state is None else state.knowledge(), other)
             self._state = self._new_state(known.check_possible())
         return self
@@ -217,14 +216,17 @@ class LeastSquares(BaseEstimator):
             raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         state = self._current()
         if state is None and add is not None:
-            rows = self._checked(add, reset=True)
+            rows = checked(self, add, self._task, reset=True)
             known = self._knowledge_of(rows)
             self._check_first(known, *(rows.head() if isinstance(rows, Source) else rows[:2]))
             state, add = self._new_state(known), None
         if state is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
         self._check_ours(state.recipe.specification, self._task)
-        new, old = (None if r is None else self._checked(r, reset=False) for r in (add, forget))
+        new, old = (
+            None if rows is None else checked(self, rows, self._task, reset=False)
+            for rows in (add, forget)
+        )
         if isinstance(state, Live) and not isinstance(new, Source) and not isinstance(old, Source):
             self._state = state.updated(new, old)
             return
@@ -235,56 +237,10 @@ class LeastSquares(BaseEstimator):
             known = (known - self._knowledge_of(old, known.classwise)).check_possible()
         self._state = self._new_state(known)
 
-    def _checked(self, rows: Rows | Source, reset: bool) -> Rows | Source:
-        """Rows checked as scikit-learn does; NaN and infinities in X are found when coded."""
-        if not isinstance(rows, Source):
-            if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-                raise ValueError(
-                    "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, "
-                    f"got {type(rows).__name__}."
-                )
-            source = as_source(*rows)
-            if source is None:
-                return self._checked_arrays(rows, reset)
-            rows = source
-        self._check_columns(rows, reset)
-        return rows
-
-    def _check_columns(self, source: Source, reset: bool) -> None:
-        """What scikit-learn checks of arrays: as many columns, and the same names."""
-        if reset:
-            self.n_features_in_ = source.n_features
-            self.__dict__.pop("feature_names_in_", None)
-        elif source.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {source.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        names = source.feature_names
-        self._take_names(None if names is None else np.array(names, dtype=object))
-
-    def _checked_arrays(self, rows: Rows, reset: bool) -> Rows:
-        regression = self._task == "regression"
-        X, y = validate_data(
-            self,
-            *rows[:2],
-            reset=reset,
-            accept_sparse="csr",
-            ensure_all_finite=False,
-            multi_output=regression,
-            y_numeric=regression,
-        )
-        weight = rows[2] if len(rows) == 3 else None
-        if weight is not None and not isinstance(weight, Real):
-            weight = check_array(
-                weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-            )
-        return X, y, weight
-
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
         """What is checked once: there are rows, and their grid is not too coarse."""
         if not part.n_samples:
-            raise ValueError("All rows have sample_weight zero: there is nothing to learn.")
+            raise ValueError("There is nothing to learn: no rows, or all of them with sample_weight zero.")
         steps = self._map().input_steps(self.n_features_in_)
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
@@ -319,17 +275,6 @@ class LeastSquares(BaseEstimator):
 
     def _target_resolution(self) -> float:
         return 1.0  # of class indicators
-
-    def _take_names(self, theirs: NDArray[Any] | None) -> None:
-        """Column names must agree where both have them."""
-        ours = getattr(self, "feature_names_in_", None)
-        if "_state" not in self.__dict__ and theirs is not None:
-            self.feature_names_in_ = theirs
-        elif ours is not None and theirs is not None and list(ours) != list(theirs):
-            raise MismatchError(
-                f"The columns differ: {list(ours)} here, {list(theirs)} there. Give the same "
-                "columns in the same order."
-            )
 
     def _map(self) -> FeatureMap:
         feature_map = Linear() if self.feature_map is None else self.feature_map
@@ -436,20 +381,3 @@ class LeastSquares(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _remember(
-    merged: dict[str, int], slice_: Knowledge, name: str | None, again: bool
-) -> dict[str, int]:
-    """The slices merged after this one; raises if it is among them already."""
-    taken_out = slice_.n_samples < 0
-    identity = name or (-slice_ if taken_out else slice_).digest()
-    n = merged.get(identity, 0)
-    if n and not taken_out and not again:
-        raise AlreadyMergedError(
-            f"The slice {identity!r} was merged before: its {slice_.n_samples} rows would count "
-            "twice. Pass again=True if that is meant; merge(-knowledge) takes a slice out. Nothing "
-            "was changed."
-        )
-    left = n - 1 if taken_out else n + 1
-    return {k: v for k, v in (merged | {identity: left}).items() if v > 0}

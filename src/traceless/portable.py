@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from traceless.exact import Floats
 from traceless.exceptions import MismatchError
 from traceless.features.parameters import positive
+from traceless.intake import checked_arrays
 from traceless.least_squares import LeastSquares
 from traceless.live import STATE_FORMAT, Live
 
@@ -47,7 +48,7 @@ class Portable(LeastSquares):
         check_is_fitted(self)
         with self._all_or_nothing():
             live = self._live("forget_estimate")
-            rows = self._checked_arrays((X, y, sample_weight), reset=False)
+            rows = checked_arrays(self, (X, y, sample_weight), self._task, reset=False)
             rho = positive("rho", self.rho)
             return live.forget_estimate(rows, rho, self._code, positive("error", error, zero=True))
 

@@ -1,7 +1,10 @@
 import os
 import pickle
+import re
 import shutil
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -224,3 +227,13 @@ def test_arrays_of_different_lengths(spark):
 def test_a_bare_dataframe_is_named_with_the_way_to_pass_it(spark):
     with pytest.raises(TypeError, match=r"from_spark\(df, target\)"):
         as_source(spark.range(3), None)
+
+
+def test_the_page_on_clusters_runs_by_copy_and_paste(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "cluster.md"
+    blocks = re.findall(r"```python(?: spark)?\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    assert any("from_spark" in block for block in blocks)
+    script = tmp_path / "page.py"
+    script.write_text("if __name__ == '__main__':\n" + textwrap.indent("\n".join(blocks), "    "))
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    subprocess.run([sys.executable, script], env=environment, check=True, capture_output=True)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from traceless.exact import Floats, Integers, wide
 from traceless.features.parameters import positive
 from traceless.gather import Label, dense_rows, whole_weights
+from traceless.intake import checked_arrays
 from traceless.knowledge import Knowledge
 from traceless.least_squares import LeastSquares
 from traceless.solve import ridge_in_steps
@@ -39,7 +40,7 @@ class Rows:
                 "pipelines, use the function of the same name in sklearn.model_selection."
             )
         probe = clone(estimator)
-        X, y, weight = probe._checked_arrays((X, y, sample_weight), reset=True)
+        X, y, weight = checked_arrays(probe, (X, y, sample_weight), probe._task, reset=True)
         whole_weights(weight, len(y))  # raises what is wrong with them
         if weight is not None:
             weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
@@ -91,7 +92,7 @@ class Rows:
     def model(self, knowledge: Knowledge) -> LeastSquares:
         """A new model that has learned this, as if fitted to the rows it came from."""
         if not knowledge.n_samples:
-            raise ValueError("All rows have sample_weight zero: there is nothing to learn.")
+            raise ValueError("There is nothing to learn: no rows, or all of them with sample_weight zero.")
         model: LeastSquares = clone(self.estimator)
         parameters = model.get_params(deep=False)
         learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}

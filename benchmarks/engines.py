@@ -1,0 +1,177 @@
+"""What an engine costs over one process, and what its users would run instead.
+
+    make bench-engines                              2 000 000 × 256, about 15 minutes
+    python benchmarks/engines.py --quick            100 000 × 256
+
+All read the same Parquet files (made once, 2 GB, in benchmarks/results/rows) and take turns.
+One process has all cores for its matrix products; joblib, Dask and Spark have one worker per
+core with one BLAS thread each. Writes engines.csv to benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyarrow import dataset
+from sklearn.linear_model import SGDClassifier
+
+from interleave import Claim, interleave, machine
+from parquet_rows import make_rows
+from traceless import LSSVC, from_spark, scan
+from traceless.exact import Floats
+
+RESULTS = Path(__file__).parent / "results"
+N_FEATURES = 256
+NAMES = [f"x{j}" for j in range(N_FEATURES)]
+CORES = os.cpu_count() or 1
+FLOOR = "one process"
+
+
+class Ours:
+    """Fits of the same rows, whose digests must all be equal."""
+
+    def __init__(self) -> None:
+        self.digests: dict[str, str] = {}
+        self.model = LSSVC()
+
+    def job(self, name: str, fit: Callable[[LSSVC], LSSVC]) -> Callable[[], None]:
+        """One to be timed, which remembers its model."""
+
+        def run() -> None:
+            self.model = fit(LSSVC())
+            self.digests[name] = self.model.digest()
+
+        return run
+
+    def check(self) -> str:
+        """Say that all digests are one; raise if they are not."""
+        (digest,) = set(self.digests.values())
+        return f"{len(self.digests)} engines, one digest: {digest[:16]}…"
+
+
+def dask_client(stack: ExitStack) -> Any:
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(n_workers=CORES, threads_per_worker=1, dashboard_address=None)
+    return stack.enter_context(Client(stack.enter_context(cluster)))
+
+
+def spark_session(stack: ExitStack) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.driver.memory": "6g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    }
+    builder = SparkSession.builder.master(f"local[{CORES}]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    stack.callback(spark.stop)
+    return spark
+
+
+def mllib(df: Any) -> Any:
+    """Spark's own least squares on the normal equations, as its documentation has it."""
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.ml.regression import LinearRegression
+
+    vectors = VectorAssembler(inputCols=NAMES, outputCol="features").transform(df)
+    regression = LinearRegression(
+        labelCol="y", solver="normal", regParam=1e-6, elasticNetParam=0.0, standardization=False
+    )
+    return regression.fit(vectors)
+
+
+def dask_normal_equations(rows: Any) -> Floats:
+    """What one writes with Dask arrays: products of tall matrices, in floats."""
+    import dask
+    import dask.array as da
+
+    table = rows[[*NAMES, "y"]].to_dask_array(lengths=True).astype(np.float64)
+    ones = da.ones((table.shape[0], 1), chunks=(table.chunks[0], 1))
+    F = da.concatenate([table[:, :-1], ones], axis=1).rechunk({1: -1})
+    S, q = dask.compute(F.T @ F, F.T @ (2.0 * table[:, -1] - 1.0))
+    return np.asarray(np.linalg.solve(S + np.eye(len(S)), q))
+
+
+def sgd(folder: Path) -> SGDClassifier:
+    """One pass of stochastic gradient descent over the files, in batches."""
+    model = SGDClassifier(random_state=0)
+    for batch in dataset.dataset(folder).to_batches(batch_size=2**16):
+        X = np.column_stack([batch.column(name).to_numpy() for name in NAMES])
+        model.partial_fit(X, batch.column("y").to_numpy(), classes=[0, 1])
+    return model
+
+
+def measure(folder: Path, rounds: int) -> tuple[dict[str, float], dict[str, float], str]:
+    """Median seconds of each job, accuracies of the models, and what the digests say."""
+    ours, models = Ours(), {}
+    with ExitStack() as stack:
+        import dask.dataframe as dd
+
+        spark, client = spark_session(stack), dask_client(stack)
+        frame, df = dd.read_parquet(folder), spark.read.parquet(str(folder))
+
+        def run_sgd() -> None:
+            models["SGDClassifier, one pass"] = sgd(folder)
+
+        jobs = {
+            FLOOR: ours.job(FLOOR, lambda m: m.fit(scan(folder, "y"))),
+            "joblib": ours.job(
+                "joblib", lambda m: m.set_params(n_jobs=CORES).fit(scan(folder, "y"))
+            ),
+            "Dask": ours.job("Dask", lambda m: m.fit(frame[NAMES], frame["y"])),
+            "Spark": ours.job("Spark", lambda m: m.fit(from_spark(df, "y"))),
+            "Spark MLlib LinearRegression(normal)": lambda: mllib(df),
+            "Dask arrays, F.T @ F in floats": lambda: dask_normal_equations(frame),
+            "SGDClassifier, one pass": run_sgd,
+        }
+        t = interleave(jobs, rounds)
+        assert client.status == "running"
+    rows = dataset.dataset(folder).head(2**16).to_pandas()
+    models["LSSVC"] = ours.model
+    accuracy = {
+        name: float(m.score(rows[NAMES] if hasattr(m, "digest") else rows[NAMES].values, rows["y"]))
+        for name, m in models.items()
+    }
+    return t, accuracy, ours.check()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    n = 100_000 if arguments.quick else 2_000_000
+    folder = make_rows(RESULTS / "rows", n, N_FEATURES, 4 * CORES)
+    print(machine())
+    t, accuracy, digests = measure(folder, arguments.rounds)
+    print(f"\nMedian seconds, {n} × {N_FEATURES} from Parquet, {CORES} cores; {digests}")
+    for name, seconds in t.items():
+        said = f", accuracy {accuracy[name]:.4f}" if name in accuracy else ""
+        print(f"  {name:<38} {seconds:7.2f}  {seconds / t[FLOOR]:5.2f} × one process{said}")
+    print(f"  accuracy of LSSVC on the same rows: {accuracy['LSSVC']:.4f}\n")
+    theirs = t["Spark MLlib LinearRegression(normal)"]
+    print(Claim("MLlib LinearRegression / LSSVC on Spark", theirs / t["Spark"], 2.0, at_least=True))
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "engines.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["rows", "features", "what", "seconds", "ratio to one process"])
+        writer.writerows([n, N_FEATURES, k, v, v / t[FLOOR]] for k, v in t.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What comes in: rows and slices, checked before an estimator takes them.
+
+Rows in memory are checked as scikit-learn does; rows that are elsewhere
+(`traceless.distributed`) for the number and the names of their columns; slices to be merged
+for having been merged before.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from traceless.distributed import Source, as_source
+from traceless.exceptions import AlreadyMergedError, MismatchError
+from traceless.gather import Task
+from traceless.knowledge import Knowledge
+from traceless.states import Rows
+
+
+def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:
+    """Rows in memory or elsewhere, with columns that the estimator knows (or learns: `reset`)."""
+    if not isinstance(rows, Source):
+        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+            raise ValueError(
+                "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, got "
+                f"{type(rows).__name__}."
+            )
+        source = as_source(*rows)
+        if source is None:
+            return checked_arrays(estimator, rows, task, reset)
+        rows = source
+    _check_columns(estimator, rows, reset)
+    return rows
+
+
+def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
+    """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
+    regression = task == "regression"
+    X, y = validate_data(
+        estimator,
+        *rows[:2],
+        reset=reset,
+        accept_sparse="csr",
+        ensure_all_finite=False,
+        multi_output=regression,
+        y_numeric=regression,
+    )
+    weight = rows[2] if len(rows) == 3 else None
+    if weight is not None and not isinstance(weight, Real):
+        weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    return X, y, weight
+
+
+def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
+    """What scikit-learn checks of arrays: as many columns, and the same names."""
+    if reset:
+        estimator.n_features_in_ = source.n_features
+        vars(estimator).pop("feature_names_in_", None)
+    elif source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    names = source.feature_names
+    take_names(estimator, None if names is None else np.array(names, dtype=object))
+
+
+def take_names(estimator: Any, theirs: NDArray[Any] | None) -> None:
+    """Column names must agree where both have them; one that has learned nothing takes them."""
+    ours = getattr(estimator, "feature_names_in_", None)
+    if "_state" not in vars(estimator) and theirs is not None:
+        estimator.feature_names_in_ = theirs
+    elif ours is not None and theirs is not None and list(ours) != list(theirs):
+        raise MismatchError(
+            f"The columns differ: {list(ours)} here, {list(theirs)} there. Give the same columns "
+            "in the same order."
+        )
+
+
+def remember(
+    merged: dict[str, int], piece: Knowledge, name: str | None, again: bool
+) -> dict[str, int]:
+    """The slices merged after this one, and how often; raises if it is among them already."""
+    taken_out = piece.n_samples < 0
+    identity = name or (-piece if taken_out else piece).digest()
+    n = merged.get(identity, 0)
+    if n and not taken_out and not again:
+        raise AlreadyMergedError(
+            f"The slice {identity!r} was merged before: its {piece.n_samples} rows would count "
+            "twice. Pass again=True if that is meant; merge(-knowledge) takes a slice out. Nothing "
+            "was changed."
+        )
+    left = n - 1 if taken_out else n + 1
+    return {k: v for k, v in (merged | {identity: left}).items() if v > 0}
