@@ -8,6 +8,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from cases import rational_solve, whole
 from traceless import LSSVC, Knowledge, MismatchError, NotLearnedError, RangeError
 from traceless.features import Linear, RandomLayer
+from traceless.solve import Mixture
 from traceless.weighting import class_weights
 
 RULES = ["balanced", "inverse", "golden", {0: 2.5, 2: 0.1}, lambda n: n**-0.5]
@@ -131,6 +132,21 @@ def test_coefficients_are_the_nearest_floats_to_the_exact_ones(rows, rule, rho):
     exact = rational_solve(
         F.T @ (omega[:, None] * F), np.full(3, rho * unit), F.T @ (omega[:, None] * code)
     )
+    assert np.array_equal(np.c_[model.coef_, model.intercept_].T, exact)
+
+
+def test_many_classes_are_solved_as_few(rng):
+    X = rng.integers(-9, 10, size=(400, 3)).astype(float)
+    y = np.sort(rng.integers(0, 60, 400) ** 2 // 60)  # 60 classes of unequal size
+    labels, counts = np.unique(y, return_counts=True)
+    model = LSSVC(Linear(resolution=1.0), rho=0.5, class_weight="golden").fit(X, y)
+    M = model.knowledge_.sums[:, :4, :4]
+    (weights,) = class_weights("golden", "shared", labels.tolist(), counts.tolist())
+    mixture = Mixture.of(list(M), weights)
+    assert len(mixture.compact().parts) < len(M) / 2
+    assert (mixture.compact().integers() == mixture.integers()).all()
+    V = whole(model.knowledge_.response_sums) * np.array(mixture.weights, dtype=object)
+    exact = rational_solve(mixture.integers(), np.full(4, 0.5 * mixture.unit), model._code(V))
     assert np.array_equal(np.c_[model.coef_, model.intercept_].T, exact)
 
 

@@ -30,6 +30,7 @@ LARGEST = 2.0**53  # integers up to here are exact in float64
 LIMB_BITS = 21
 _WIDE_ROWS = 2**13  # 2^13 rows of limbs (2^20 each) still add up to at most 2^53
 _INT64_MAX = 2**63 - 1
+_CACHE = 2**15  # integers that are added at a time
 
 
 # --- sums: int64 while they fit, Python integers beyond -----------------------------
@@ -50,12 +51,19 @@ def wide(a: Integers) -> Integers:
 
 
 def add(a: Integers, b: Integers) -> Integers:
-    """``a + b``, exact whatever the size."""
+    """``a + b`` of two arrays of one shape, exact whatever the size."""
     if a.dtype == b.dtype == np.int64:
-        c = a + b
-        if not c.size or (((a ^ c) & (b ^ c)).min() >= 0 and c.min() >= -_INT64_MAX):
+        c = np.empty(a.shape, dtype=np.int64)
+        flat = a.reshape(-1), b.reshape(-1), c.reshape(-1)
+        if all(_add_part(*(v[i : i + _CACHE] for v in flat)) for i in range(0, c.size, _CACHE)):
             return c
     return narrow(wide(a) + wide(b))
+
+
+def _add_part(a: Integers, b: Integers, out: Integers) -> bool:
+    """Whether the sum fits; it is looked at while it is in the cache."""
+    np.add(a, b, out=out)
+    return bool(((a ^ out) & (b ^ out)).min() >= 0 and out.min() >= -_INT64_MAX)
 
 
 def shift_left(a: Integers, bits: int) -> Integers:

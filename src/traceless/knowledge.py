@@ -260,7 +260,7 @@ class Knowledge:
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
         J = self.n_outputs
-        return self.gram[:J, J:]
+        return self.sums[:, J, :J].T if self.classwise else self.sums[:J, J:]
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""

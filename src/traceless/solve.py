@@ -72,6 +72,27 @@ class Mixture:
         unit = max(f.denominator for f in exactly)
         return cls(parts, tuple(int(f * unit) for f in exactly), unit)
 
+    def compact(self) -> Mixture:
+        """The same matrix, of fewer parts where there are many.
+
+        Weights are cut into short pieces, ω_c = Σ_l ω_cl 2^(bl), such that Σ_c ω_cl S_c fits
+        into int64: one part for each l, however many classes there are.
+        """
+        if any(part.dtype != np.int64 for part in self.parts):
+            return self
+        largest = max(int(np.abs(part.diagonal()).max(initial=0)) for part in self.parts)
+        b = 62 - largest.bit_length() - len(self.parts).bit_length()
+        pieces = range(0, max(self.weights).bit_length(), max(b, 1))
+        if 2 * len(pieces) > len(self.parts):
+            return self
+        parts = []
+        for shift in pieces:
+            total = np.zeros(self.parts[0].shape, dtype=np.int64)
+            for weight, part in zip(self.weights, self.parts, strict=True):
+                total += ((weight >> shift) & ((1 << b) - 1)) * part
+            parts.append(total)
+        return Mixture(parts, tuple(1 << shift for shift in pieces), self.unit)
+
     def diagonal(self) -> Integers:
         """Of the whole matrix, in units."""
         return self._sum(wide(part.diagonal()) for part in self.parts)
@@ -121,7 +142,7 @@ def correctly_rounded_solve(S: Integers | Mixture, ridge: Floats, Q: Integers) -
     used = np.flatnonzero(S.diagonal())  # a feature that is always 0 has coefficient 0
     asked = np.flatnonzero(Q.any(axis=0))
     if used.size and asked.size:
-        part = S.of_features(used)
+        part = S.of_features(used).compact()
         Z[np.ix_(used, asked)] = _solve(part, ridge[used], Q[np.ix_(used, asked)])
     return Z
 

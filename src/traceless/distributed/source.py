@@ -61,7 +61,7 @@ def knowledge_of(recipe: Recipe, batches: Iterable[Rows]) -> Knowledge | None:
 
 def joined(batches: Iterable[Rows], n_outputs: int) -> Iterator[Rows]:
     """Batches put together until they are worth a call, or as large as their knowledge."""
-    enough, largest = max(2**16, 8 * n_outputs), max(2**28, 8 * n_outputs**2)
+    enough, largest = max(2**14, 8 * n_outputs), max(2**28, 8 * n_outputs**2)
     held: list[Rows] = []
     for batch in batches:
         if held and not _alike(held[0], batch):
