@@ -221,7 +221,7 @@ HAND = Costs(
     gather={"row": 1.0, "row·J": 0.0, "row·J²": 0.1, "m·J²": 1.0},
     solve={
         "pooled": {"J³": 1.0, "J²": 0.0, "K·J²": 0.0, "K·J": 1.0},
-        "shared": {"J³": 1.0, "K·J²": 0.0, "K²·J²": 2.0, "K·J": 0.0},
+        "shared": {"J³": 1.0, "J²": 0.0, "K·J²": 2.0, "K·J": 0.0},
         "one_vs_rest": {"K·J³": 1.0, "K·J²": 0.0, "K·J": 0.0},
     },
     narrow=ONE,
@@ -247,7 +247,7 @@ def test_gathering_and_solving_by_hand():
     apart = Problem(100, 10, 3, "class-wise")
     assert MODEL.gather(apart, 100) == pytest.approx(100 + 0.1 * 100 * 100 + 3 * 100)
     assert MODEL.gather(apart, 100, pieces=2) - MODEL.gather(apart, 100) == pytest.approx(300)
-    assert MODEL.solve(apart) == 1000 + 2 * 9 * 100
+    assert MODEL.solve(apart) == 1000 + 2 * 3 * 100
     assert MODEL.solve(apart, "one_vs_rest") == 3 * 1000
     assert MODEL.solve(dataclasses.replace(apart, kind="pooled")) == 1000 + 30
 
@@ -274,7 +274,7 @@ def test_beyond_int64_by_hand():
     assert MODEL.flat(problem, 8) == 2 * narrow + 6 * wide + 1000
     assert MODEL.solve(problem) == 1000 + 20 + 7 * 100
     apart = Problem(1.5 * limit, 10, 2, "class-wise")
-    assert MODEL.solve(apart) == 1000 + 2 * 4 * 100  # each class still fits
+    assert MODEL.solve(apart) == 1000 + 2 * 2 * 100  # each class still fits
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(7, np.int64), (8, object)])

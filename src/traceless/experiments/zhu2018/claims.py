@@ -90,7 +90,8 @@ def drifting(rows: Rows, name: str, what: str) -> Finding:
         f"recalls of all classes; F is that of {rare}, with test rows weighted as the stage's "
         f"classes are. {seeds} stream{'s' if seeds > 1 else ''}, mean and spread. C is the best "
         f"of {', '.join(f'{C:g}' for C in CS)} by G-mean on a stream of its own (seed "
-        f"{TUNING_SEED}), for each rule. With W1 and W2 the weights add up to about the number of "
+        f"{TUNING_SEED}), for each rule; the choices were widened once, after a first run, because "
+        "the best lay on their edge. With W1 and W2 the weights add up to about the number of "
         "classes, so there C is multiplied by the rows per class.",
         found=f"{_in_words(rows)} W1 with C scaled like this is the balanced rule but for "
         "rounding, so both curves are one. Weights buy recall of rare classes with precision: "

@@ -61,8 +61,8 @@ def validation(measured: Measured, timed: Rows) -> Finding:
         gist="a cost model from costs measured here predicts (d)",
         design="Learning costs (a + b J + c J²) for each row and d J² for each matrix; adding "
         "pieces costs seconds for each of the m J²/2 integers packed, moved, unpacked and added; "
-        "solving costs J³ (of which the coefficient is timed directly) and K J², with weights "
-        "K² J², or for one-vs-rest K times J³. Coefficients are fitted to small cases; the widest "
+        "solving costs J³ (of which the coefficient is timed directly) and K J², for one-vs-rest "
+        "K times J³. Coefficients are fitted to small cases; the widest "
         "features are kept back to test them, and the times of (d) are predicted, not fitted.",
         found=f"{_agreement(learned)} {_paying(local(measured.costs))} {_scopes(rows)}",
         criteria=[
@@ -138,9 +138,9 @@ def _scopes(rows: Rows) -> str:
     J = max(column(select(apart, classes=most), "features"))
     a, b = (select(r, classes=most, features=J)[0]["measured"] for r in (shared, apart))
     return (
-        f"Weights that all classes share need one factorisation, weights of each problem need K; "
-        f"but exact residuals of K right-hand sides by K matrices cost K² J²: at J = {J}, K = "
-        f"{most} the solve takes {duration(a)} shared and {duration(b)} one-vs-rest."
+        f"Weights that all classes share need one factorisation, weights of each problem need K: "
+        f"at J = {J}, K = {most} the solve takes {duration(a)} shared and {duration(b)} "
+        "one-vs-rest."
     )
 
 

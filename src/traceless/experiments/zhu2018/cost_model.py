@@ -6,12 +6,11 @@ For n rows, J features, K classes and p workers,
     merge    tree: log₂ p rounds; flat: p pieces one after another at the driver
              each step moves, unpacks, adds and packs a piece of m J²/2 integers
     solve    pooled        J³, J², K J² and K J
-             shared        J³, K J², K² J² and K J
+             shared        J³, J², K J² and K J
              one_vs_rest   K times J³, J² and J
 
-where the coefficients are seconds measured on one machine (`costs`). K² J² is the exact
-residual of K right-hand sides by K matrices. A piece whose diagonal passes 2^63 is of Python
-integers: its steps are dearer by measured factors.
+where the coefficients are seconds measured on one machine (`costs`). A piece whose diagonal
+passes 2^63 is of Python integers: its steps are dearer by measured factors.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ RESOLUTION = 2.0**-14  # of the features, by default
 GATHER: Terms = {"row": (1, 0, 0), "row·J": (1, 1, 0), "row·J²": (1, 2, 0), "m·J²": (0, 2, 1)}
 SOLVE: Mapping[str, Terms] = {
     "pooled": {"J³": (0, 3, 0), "J²": (0, 2, 0), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)},
-    "shared": {"J³": (0, 3, 0), "K·J²": (0, 2, 1), "K²·J²": (0, 2, 2), "K·J": (0, 1, 1)},
+    "shared": {"J³": (0, 3, 0), "J²": (0, 2, 0), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)},
     "one_vs_rest": {"K·J³": (0, 3, 1), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)},
 }
 
