@@ -135,8 +135,9 @@ def test_coefficients_are_the_nearest_floats_to_the_exact_ones(rows, rule, rho):
     assert np.array_equal(np.c_[model.coef_, model.intercept_].T, exact)
 
 
-def test_many_classes_are_solved_as_few(rng):
-    X = rng.integers(-9, 10, size=(400, 3)).astype(float)
+@pytest.mark.parametrize("largest", [10, 2**25])  # sums of 32 and of 60 bits
+def test_many_classes_are_solved_as_few(largest, rng):
+    X = rng.integers(1 - largest, largest, size=(400, 3)).astype(float)
     y = np.sort(rng.integers(0, 60, 400) ** 2 // 60)  # 60 classes of unequal size
     labels, counts = np.unique(y, return_counts=True)
     model = LSSVC(Linear(resolution=1.0), rho=0.5, class_weight="golden").fit(X, y)

@@ -75,23 +75,28 @@ class Mixture:
     def compact(self) -> Mixture:
         """The same matrix, of fewer parts where there are many.
 
-        Weights are cut into short pieces, ω_c = Σ_l ω_cl 2^(bl), such that Σ_c ω_cl S_c fits
-        into int64: one part for each l, however many classes there are.
+        Weights are cut into short pieces, ω_c = Σ_l ω_cl 2^(bl), and parts of long integers in
+        two, such that Σ_c ω_cl S_c fits into int64: one part for each piece, however many
+        classes there are.
         """
         if any(part.dtype != np.int64 for part in self.parts):
             return self
-        largest = max(int(np.abs(part.diagonal()).max(initial=0)) for part in self.parts)
-        b = 62 - largest.bit_length() - len(self.parts).bit_length()
-        pieces = range(0, max(self.weights).bit_length(), max(b, 1))
-        if 2 * len(pieces) > len(self.parts):
+        bits = max(int(np.abs(p.diagonal()).max(initial=0)) for p in self.parts).bit_length()
+        halves = [(0, bits)] if bits <= 40 else [(0, 32), (32, bits - 32)]
+        b = 62 - max(length for _, length in halves) - len(self.parts).bit_length()
+        pieces = range(0, max(self.weights).bit_length(), b)
+        if 2 * len(halves) * len(pieces) > len(self.parts):
             return self
-        parts = []
-        for shift in pieces:
-            total = np.zeros(self.parts[0].shape, dtype=np.int64)
-            for weight, part in zip(self.weights, self.parts, strict=True):
-                total += ((weight >> shift) & ((1 << b) - 1)) * part
-            parts.append(total)
-        return Mixture(parts, tuple(1 << shift for shift in pieces), self.unit)
+        parts, weights = [], []
+        for start, length in halves:
+            cut = [p if bits == length else _half(p, start) for p in self.parts]
+            for shift in pieces:
+                total = np.zeros(self.parts[0].shape, dtype=np.int64)
+                for weight, part in zip(self.weights, cut, strict=True):
+                    total += ((weight >> shift) & ((1 << b) - 1)) * part
+                parts.append(total)
+                weights.append(1 << (start + shift))
+        return Mixture(parts, tuple(weights), self.unit)
 
     def diagonal(self) -> Integers:
         """Of the whole matrix, in units."""
@@ -120,6 +125,11 @@ class Mixture:
 
     def _sum(self, values: Iterable[Integers]) -> Integers:
         return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
+
+
+def _half(a: Integers, start: int) -> Integers:
+    """The upper bits of int64, with the sign, from 32 on; or the 32 bits below."""
+    return np.asarray(a >> 32 if start else a & (2**32 - 1))
 
 
 def correctly_rounded_solve(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
