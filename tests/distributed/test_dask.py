@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 from scipy import sparse
 
 import sabotage
-from traceless import LSSVC, EngineError, Knowledge, RangeError
+from traceless import LSSVC, EngineError, Knowledge, RangeError, scan
 from traceless.distributed import as_source
 from traceless.features import Linear
 from traceless.states import Recipe
@@ -276,3 +276,24 @@ def test_blas_threads_are_as_before(scheduler, recipe, rows):
     with contextlib.suppress(RangeError):
         as_source(*arrays((rows[0] * np.nan, *rows[1:]), (40,) * 10)).knowledge(recipe)
     assert threads() == before
+
+
+# --- files, opened by the workers -----------------------------------------------------------------
+
+
+@ONE_TASK
+def test_slices_of_files_on_a_cluster(recipe, rows, digest, cluster, tmp_path):
+    X, y, weight = rows
+    for k in range(3):
+        table = pd.DataFrame(X[k::3], columns=list("abcde")).assign(y=y[k::3], w=weight[k::3])
+        table.to_parquet(tmp_path / f"{k}.parquet", index=False, row_group_size=20)
+    source = scan(tmp_path, "y", sample_weight="w", batch_rows=30).on(cluster)
+    assert (source.n_features, source.feature_names) == (5, list("abcde"))
+    assert source.knowledge(recipe).digest() == digest
+    assert len(source.head()[0]) == 400
+    marker = tmp_path / "killed"
+    known = source.knowledge(sabotage.of(recipe, sabotage.Deadly, marker=str(marker)))
+    assert marker.exists()
+    assert known.digest() == digest
+    with pytest.raises(TypeError, match="or a SparkSession, got str"):
+        scan(tmp_path / "0.parquet", "y").on("local[2]")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sabotage
-from traceless import EngineError, Knowledge, MismatchError, RangeError
+from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
 from traceless.distributed import as_source, from_spark
 from traceless.features import Linear, RandomFourier
 from traceless.states import Recipe
@@ -227,6 +227,21 @@ def test_arrays_of_different_lengths(spark):
 def test_a_bare_dataframe_is_named_with_the_way_to_pass_it(spark):
     with pytest.raises(TypeError, match=r"from_spark\(df, target\)"):
         as_source(spark.range(3), None)
+
+
+@ONE_TASK
+def test_slices_of_files_opened_by_the_tasks(spark, recipe, rows, digest, tmp_path):
+    X, y, weight = rows
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "w.npy", weight)
+    places = {"target": tmp_path / "y.npy", "sample_weight": tmp_path / "w.npy", "batch_rows": 60}
+    source = scan(tmp_path / "X.npy", **places).on(spark)
+    assert (source.n_features, source.feature_names) == (5, None)
+    assert source.knowledge(recipe).digest() == digest
+    assert np.array_equal(source.head()[0], X)
+    failing = sabotage.of(recipe, sabotage.Failing, marker=str(tmp_path / "failed"))
+    assert source.knowledge(failing).digest() == digest
 
 
 def test_the_page_on_clusters_runs_by_copy_and_paste(tmp_path):

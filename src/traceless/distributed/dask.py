@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from traceless.distributed.local import SHARES, Sliced, learn_share, shared_out
 from traceless.distributed.source import HEAD, Source, quiet
 from traceless.exceptions import EngineError
 from traceless.knowledge import Knowledge
@@ -41,13 +42,7 @@ class DaskSource(Source):
         from dask import delayed
 
         sent = delayed(quiet(recipe), traverse=False)  # once, not with every task
-        pieces = [delayed(_piece)(sent, rows) for rows in self._parts]
-        add = delayed(operator.add)
-        while len(pieces) > 1:
-            last = pieces[-1:] if len(pieces) % 2 else []
-            pieces = [add(*two) for two in zip(pieces[::2], pieces[1::2], strict=False)] + last
-        knowledge: Knowledge = _compute(pieces[0], recipe.verbose)
-        return knowledge
+        return _sum([delayed(_piece)(sent, rows) for rows in self._parts], recipe.verbose)
 
     def head(self) -> tuple[Any, Any]:
         """X and y of the first rows of the first partition that has some, at most 4096."""
@@ -58,6 +53,41 @@ class DaskSource(Source):
             if len(found[1]):
                 break
         return found
+
+
+class SlicesOnDask(Source):
+    """Slices of files, opened by the workers of a cluster; made by ``scan(...).on(client)``."""
+
+    def __init__(self, source: Sliced, client: Any) -> None:
+        self._source, self._client = source, client
+        self.n_features, self.feature_names = source.n_features, source.feature_names
+
+    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
+        """The knowledge of all slices, some of them in each task."""
+        from dask import delayed
+
+        sent = delayed(quiet(recipe), traverse=False)
+        tasks = SHARES * max(1, sum(self._client.nthreads().values()))
+        learn = delayed(learn_share)
+        shares = [delayed(s, traverse=False) for s in shared_out(self._source.slices, tasks)]
+        with self._client.as_current():
+            return _sum([learn(sent, share) for share in shares], recipe.verbose)
+
+    def head(self) -> tuple[Any, Any]:
+        """X and y of the first rows, at most 4096, read here."""
+        return self._source.head()
+
+
+def _sum(pieces: list[Any], verbose: bool) -> Knowledge:
+    """Delayed pieces added in a tree of pairs; only the last sum is fetched."""
+    from dask import delayed
+
+    add = delayed(operator.add)
+    while len(pieces) > 1:
+        last = pieces[-1:] if len(pieces) % 2 else []
+        pieces = [add(*two) for two in zip(pieces[::2], pieces[1::2], strict=False)] + last
+    knowledge: Knowledge = _compute(pieces[0], verbose)
+    return knowledge
 
 
 def _of_frames(X: Any, y: Any, weight: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from traceless.distributed.source import Source
+from traceless.distributed.local import Sliced
 
 KINDS = (".parquet", ".npy", ".zarr")
 
@@ -24,7 +24,7 @@ def scan(
     sample_weight: Any = None,
     columns: Any = None,
     batch_rows: int | None = None,
-) -> Source:
+) -> Sliced:
     """Open files of rows that need not fit into memory, to learn or forget them.
 
     Parameters
@@ -47,7 +47,8 @@ def scan(
     -------
     Source
         To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Its rows
-        are read then, by ``n_jobs`` processes; the files must not change in between.
+        are read then, by ``n_jobs`` processes; the files must not change in between. Its
+        method ``on(engine)`` lets a Dask client or a Spark session read them.
 
     Examples
     --------

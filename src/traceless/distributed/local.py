@@ -51,6 +51,32 @@ class Sliced(Source):
         """X and y of the first rows, at most 4096."""
         return _some(first_rows(_batches(self.slices)))
 
+    def on(self, engine: Any) -> Source:
+        """The same rows, read by the tasks of an engine.
+
+        Parameters
+        ----------
+        engine : distributed.Client or pyspark.sql.SparkSession
+            Its workers must find the files under the same paths.
+
+        Returns
+        -------
+        Source
+        """
+        kind = type(engine).__module__.partition(".")[0]
+        if kind == "pyspark":
+            from traceless.distributed.spark import slices_on_spark
+
+            return slices_on_spark(self, engine)
+        if kind == "distributed":
+            from traceless.distributed.dask import SlicesOnDask
+
+            return SlicesOnDask(self, engine)
+        raise TypeError(
+            "on() takes a distributed.Client or a SparkSession, got "
+            f"{type(engine).__name__}. For processes of this machine set n_jobs."
+        )
+
 
 @dataclass(frozen=True)
 class ArraySlice:
@@ -114,9 +140,8 @@ def gather(recipe: Recipe, slices: Sequence[Slice], n_jobs: int | None = None) -
 
 
 def _gather_in_processes(recipe: Recipe, slices: Sequence[Slice], jobs: int) -> Knowledge:
-    n = min(len(slices), SHARES * jobs)
-    bounds = [len(slices) * k // n for k in range(n + 1)]
-    shares = [slices[a:b] for a, b in pairwise(bounds)]
+    shares = shared_out(slices, SHARES * jobs)
+    n = len(shares)
     with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
         files = [Path(folder) / str(k) for k in range(n)]
         tasks = [(quiet(recipe), *task) for task in zip(shares, files, strict=True)]
@@ -125,6 +150,18 @@ def _gather_in_processes(recipe: Recipe, slices: Sequence[Slice], jobs: int) -> 
             _run(_add_files, list(zip(files[::2], files[1::2], strict=False)), jobs, "adding")
             files = files[::2]
         return _read(files[0])
+
+
+def shared_out(slices: Sequence[Slice], n: int) -> list[Sequence[Slice]]:
+    """Slices for at most `n` tasks, about as many for each."""
+    n = min(len(slices), n)
+    return [slices[a:b] for a, b in pairwise(len(slices) * k // n for k in range(n + 1))]
+
+
+def learn_share(recipe: Recipe, slices: Sequence[Slice]) -> Knowledge:
+    """The task that reads some slices, with one thread."""
+    with threadpool_limits(1):
+        return _some(knowledge_of(recipe, _batches(slices)))
 
 
 def _run(
@@ -149,8 +186,7 @@ def _run(
 
 
 def _leave_piece(recipe: Recipe, slices: Sequence[Slice], file: Path) -> None:
-    with threadpool_limits(1):
-        _write(_some(knowledge_of(recipe, _batches(slices))), file)
+    _write(learn_share(recipe, slices), file)
 
 
 def _add_files(file: Path, other: Path) -> None:

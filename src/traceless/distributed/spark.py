@@ -11,9 +11,10 @@ raised on the driver; whatever else fails is tried again by Spark.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from dataclasses import dataclass
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from traceless.distributed.arrow import Columns, choose, not_numbers, rows_of
+from traceless.distributed.local import SHARES, Slice, Sliced
 from traceless.distributed.source import HEAD, Source, first_rows, knowledge_of, quiet
 from traceless.exceptions import EngineError
 from traceless.knowledge import Knowledge
@@ -55,25 +57,30 @@ def from_spark(
         is Spark's own (``spark.ui.showConsoleProgress``).
     """
     features, target = choose(df.columns, columns, target, sample_weight, WHERE)
-    return SparkSource(df, features, target, sample_weight)
+    width, named = _width(df, features)
+    layout = Columns(features, width, target, sample_weight)
+    # mapInArrow cannot name columns with dots, so it is given numbers
+    numbered = df.select(*(df[_quoted(v)].alias(f"c{k}") for k, v in enumerate(layout.names)))
+    y = np.empty(0 if isinstance(target, str) else (0, len(target)))
+    no_rows = np.empty((0, width)), y, None
+    return SparkSource(numbered, _FromBatch(layout), no_rows, list(features) if named else None)
 
 
 class SparkSource(Source):
-    """Made by `from_spark`."""
+    """Rows that Spark's tasks read, each from the Arrow batches of its partition.
+
+    Made by `from_spark`, or by ``scan(...).on(spark)``.
+    """
 
     def __init__(
         self,
         df: Any,
-        features: tuple[str, ...],
-        target: str | tuple[str, ...],
-        weight: str | None,
+        rows: Callable[[Any], Iterator[Rows]],
+        no_rows: Rows,
+        feature_names: list[str] | None,
     ) -> None:
-        self.n_features, named = _width(df, features)
-        self.feature_names = list(features) if named else None
-        self._columns = Columns(features, self.n_features, target, weight)
-        # mapInArrow cannot name columns with dots, so it is given numbers
-        names = enumerate(self._columns.names)
-        self._df = df.select(*(df[_quoted(name)].alias(f"c{k}") for k, name in names))
+        self._df, self._rows, self._no_rows = df, rows, no_rows
+        self.n_features, self.feature_names = no_rows[0].shape[1], feature_names
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions; Spark decides how many run at a time."""
@@ -89,35 +96,55 @@ class SparkSource(Source):
                 together = pieces.repartition(width, "source")
                 pieces = together.sortWithinPartitions("source", "part").mapInArrow(_sum, PARTS)
             found = list(_results(pieces.collect()))
-        return _raised(found[0]) if found else recipe.knowledge(self._no_rows())
+        return _raised(found[0]) if found else recipe.knowledge(self._no_rows)
 
     def head(self) -> tuple[Any, Any]:
         """X and y of some rows, at most 4096."""
         with _job():
             found = list(_results(self._map(self._df.limit(HEAD), first_rows).collect()))
-        X, y, _ = self._no_rows()
-        return first_rows((*_raised(rows), None) for rows in found) or (X, y)
+        return first_rows((*_raised(rows), None) for rows in found) or self._no_rows[:2]
 
     def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
         """What `make` returns for each partition with rows, as a DataFrame of parts."""
-        columns = self._columns
+        rows = self._rows
 
         def task(batches: Iterable[Any]) -> Iterator[Any]:
-            import pyarrow as pa
-
-            named = (
-                pa.RecordBatch.from_arrays(batch.columns, names=columns.names)
-                for batch in batches
-                if batch.num_rows
-            )
-            return _parts(_made(make, (rows_of(batch, columns, WHERE) for batch in named)))
+            full = (batch for batch in batches if batch.num_rows)
+            return _parts(_made(make, chain.from_iterable(map(rows, full))))
 
         return df.mapInArrow(task, PARTS)
 
-    def _no_rows(self) -> Rows:
-        target = self._columns.target
-        y = np.empty(0 if isinstance(target, str) else (0, len(target)))
-        return np.empty((0, self.n_features)), y, None
+
+@dataclass(frozen=True)
+class _FromBatch:
+    """Rows of a batch of the DataFrame's own columns, which come numbered."""
+
+    columns: Columns
+
+    def __call__(self, batch: Any) -> Iterator[Rows]:
+        import pyarrow as pa
+
+        named = pa.RecordBatch.from_arrays(batch.columns, names=self.columns.names)
+        yield rows_of(named, self.columns, WHERE)
+
+
+@dataclass(frozen=True)
+class _FromFiles:
+    """Rows of the slices that a batch has the numbers of."""
+
+    slices: Sequence[Slice]
+
+    def __call__(self, batch: Any) -> Iterator[Rows]:
+        for number in batch.column(0).to_pylist():
+            yield from self.slices[number].batches()
+
+
+def slices_on_spark(source: Sliced, spark: Any) -> Source:
+    """Slices of files, opened by Spark's tasks: Java never sees the rows."""
+    n = len(source.slices)
+    numbers = spark.range(0, n, 1, min(n, SHARES * spark.sparkContext.defaultParallelism))
+    no_rows = np.empty((0, source.n_features)), np.empty(0), None
+    return SparkSource(numbers, _FromFiles(source.slices), no_rows, source.feature_names)
 
 
 def _made(make: Callable[..., Any], *arguments: Any) -> Any:
