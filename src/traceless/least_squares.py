@@ -240,7 +240,7 @@ class LeastSquares(BaseEstimator):
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
         """What is checked once: there are rows, and their grid is not too coarse."""
         if not part.n_samples:
-            raise ValueError("There is nothing to learn: no rows, or none with a weight.")
+            raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         steps = self._map().input_steps(self.n_features_in_)
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 

@@ -92,7 +92,7 @@ class Rows:
     def model(self, knowledge: Knowledge) -> LeastSquares:
         """A new model that has learned this, as if fitted to the rows it came from."""
         if not knowledge.n_samples:
-            raise ValueError("There is nothing to learn: no rows, or none with a weight.")
+            raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         model: LeastSquares = clone(self.estimator)
         parameters = model.get_params(deep=False)
         learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
