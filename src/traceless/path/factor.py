@@ -1,0 +1,97 @@
+"""The Cholesky factor of the margin set, kept while points enter and leave.
+
+    RᵀR = A = K_MM + ρ 11ᵀ,     R upper triangular, its rows contiguous in memory
+
+The bordered system of the margin set (Karasuyama & Takeuchi 2009, eq. 7)
+
+    [K_MM 1; 1ᵀ 0] [x; t] = [p; q]      is      A x + (t - ρq) 1 = p,   1ᵀx = q
+
+so two solves with A answer it. Adding ρ11ᵀ changes nothing on the constraint and makes a
+positive definite matrix of K_MM where that is singular along 1 only, as with linear kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from traceless.exact import Floats
+from traceless.path.compiled import compiled, compiled_loosely
+
+SOUND = 1e-13  # a pivot below this part of its diagonal belongs to a dependent point
+
+
+@compiled
+def forward(R: Floats, k: int, z: Floats) -> None:
+    """Z ← R⁻ᵀ z, in place."""
+    for j in range(k):
+        t = z[j] / R[j, j]
+        z[j] = t
+        for i in range(j + 1, k):
+            z[i] -= t * R[j, i]
+
+
+@compiled_loosely
+def backward(R: Floats, k: int, z: Floats) -> None:
+    """Z ← R⁻¹ z, in place."""
+    for j in range(k - 1, -1, -1):
+        t = 0.0
+        for i in range(j + 1, k):
+            t += R[j, i] * z[i]
+        z[j] = (z[j] - t) / R[j, j]
+
+
+@compiled_loosely
+def grow(R: Floats, k: int, column: Floats, diagonal: float) -> float:
+    """Append a point, its column already solved `forward`; returns the pivot, unsound or not."""
+    total = 0.0
+    for i in range(k):
+        total += column[i] * column[i]
+    pivot = diagonal - total
+    if pivot > SOUND * diagonal:
+        for i in range(k):
+            R[i, k] = column[i]
+        R[k, k] = np.sqrt(pivot)
+    return pivot
+
+
+@compiled
+def delete(R: Floats, k: int, p: int) -> None:
+    """Take out column p of k by Givens rotations."""
+    for i in range(p):
+        for j in range(p + 1, k):
+            R[i, j - 1] = R[i, j]
+    for i in range(p, k - 1):
+        a, b = R[i, i + 1], R[i + 1, i + 1]
+        r = np.hypot(a, b)
+        c, s = a / r, b / r
+        for j in range(i + 1, k):
+            t, v = R[i, j], R[i + 1, j]
+            R[i, j - 1] = c * t + s * v
+            R[i + 1, j] = c * v - s * t
+
+
+@compiled_loosely
+def bordered(
+    R: Floats, k: int, rho: float, q: float, x: Floats, ones: Floats, size: Floats
+) -> Any:
+    """Solve the bordered system: x comes as p and leaves as the solution; returns t.
+
+    `ones` is scratch, `size` becomes the magnitude of each entry of x before cancellation.
+    """
+    for i in range(k):
+        ones[i] = 1.0
+    forward(R, k, ones)
+    forward(R, k, x)
+    a, b = 0.0, 0.0
+    for i in range(k):
+        a += ones[i] * x[i]
+        b += ones[i] * ones[i]
+    beta = (a - q) / b
+    backward(R, k, ones)
+    backward(R, k, x)
+    for i in range(k):
+        size[i] = abs(x[i]) + abs(beta * ones[i])
+        x[i] -= beta * ones[i]
+    return beta + rho * q

@@ -1,0 +1,320 @@
+"""Drive the path to its end: start it, restart it where it stalls, certify what comes out.
+
+A path can be started from *any* α and b. The violation of each KKT condition becomes a shift
+of the linear term that decays with 1 - θ, and so does the violation of Σyα = 0:
+
+    shift_i = max(0, -g_i) + ξ_i  inside,    -max(0, g_i) - ξ_i  outside,    -g_i  on the margin
+
+ξ ≥ 0 is zero, or random where the path stalled on ties: it breaks them, and vanishes at θ = 1.
+The end of every path is checked with g computed from scratch; what is left over above the
+tolerance is removed by the same means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf
+
+from traceless.exact import Floats
+from traceless.path.factor import SOUND, bordered
+from traceless.path.follow import follow
+from traceless.path.road import (
+    ABSENT,
+    DONE,
+    DRIFT,
+    HEAP,
+    INSIDE,
+    INTERCEPT,
+    LIMIT,
+    MARGIN,
+    NEED_ROOM,
+    NEED_ROW,
+    OUTSIDE,
+    PINNED,
+    RHO,
+    SPREAD,
+    STALLS,
+    STEPS,
+    THETA,
+    WANTED,
+    K,
+    N,
+    Road,
+)
+from traceless.path.steps import enter
+from traceless.path.store import Store
+
+RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
+REPAIRS = 5
+TOLERANCE = 1e-9
+_EPS = float(np.finfo(np.float64).eps)
+_ROOM = 32  # members of the margin there is room for at first
+
+Points = NDArray[np.intp]
+
+
+def blank(capacity: int) -> Road:
+    """A road without points; kernel values are borrowed from a store later."""
+    each = {
+        name: np.zeros(capacity)
+        for name in ("alpha", "bound", "final", "rate", "g", "drift", "shift", "dg")
+    }
+    room = {name: np.zeros(_ROOM) for name in ("dc", "ones", "size", "column")}
+    nothing = np.zeros(0)
+    return Road(
+        gram=np.zeros((0, 0)), line=np.zeros(0, dtype=np.int64), diagonal=nothing, root=nothing,
+        y=nothing, side=np.full(capacity, ABSENT, dtype=np.int8),
+        members=np.zeros(capacity, dtype=np.int64), R=np.zeros((_ROOM, _ROOM)),
+        value=np.zeros(6), count=np.zeros(6, dtype=np.int64), **each, **room,
+    )
+
+
+class Walk:
+    """One way along a path, on a copy of the state it starts from.
+
+    Parameters
+    ----------
+    store : Store
+    road : Road
+        Left as it is.
+    seed : int
+        Of the random shifts.
+    """
+
+    def __init__(self, store: Store, road: Road, seed: int = 0) -> None:
+        self.store = store
+        self.road = _copied(road, store)
+        self.rng = np.random.default_rng(seed)
+        self.residual = np.inf
+        self.restarts = 0
+        self.repairs = 0
+
+    # --- parts of the state ----------------------------------------------------------------
+
+    @property
+    def present(self) -> Points:
+        """Points that are there, those on their way out included."""
+        return np.flatnonzero(self.road.side[: self.store.n] != ABSENT)
+
+    @property
+    def members(self) -> Points:
+        """Points of the margin, in the order of the factor."""
+        return self.road.members[: self.road.count[K]]
+
+    def slopes(self, points: Points) -> Floats:
+        """g without shifts, from scratch."""
+        road, n = self.road, self.store.n
+        support = np.flatnonzero(road.alpha[:n] > 0.0)
+        f = self.store.times(points, support, road.y[support] * road.alpha[support])
+        return np.asarray(road.y[points] * (f + road.value[INTERCEPT]) - 1.0)
+
+    def imbalance(self) -> float:
+        """Σyα."""
+        n = self.store.n
+        return float(self.road.y[:n] @ self.road.alpha[:n])
+
+    def tolerance(self) -> float:
+        """What rounding of g itself leaves possible."""
+        weight = float(self.road.alpha[: self.store.n].sum())
+        scale = float(self.road.diagonal[self.present].max(initial=0.0))
+        return max(TOLERANCE, 10 * _EPS * weight * scale)
+
+    # --- a path ----------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Follow the path that has been set up, certify its end and repair it if need be."""
+        self.travel()
+        self.certify()
+        while self.residual > self.tolerance() and self.repairs < REPAIRS:
+            before = _copied(self.road, self.store), self.residual
+            self.repairs += 1
+            self.start_anywhere(0.0 if self.repairs < 3 else RESTARTS[self.repairs - 3])
+            self.travel()
+            self.certify()
+            if not self.residual <= before[1]:
+                self.road, self.residual = before
+
+    def travel(self) -> None:
+        """To θ = 1, restarting with random shifts where the path does not get there."""
+        if self.go_on():
+            return
+        for size in RESTARTS:
+            self.restarts += 1
+            self.start_anywhere(size)
+            if self.go_on():
+                return
+        self.force()
+
+    def go_on(self) -> bool:
+        """Call `follow` until it is done or has failed; fetch what it asks for."""
+        self.road.count[STALLS] = 0
+        self.road.count[LIMIT] = self.road.count[STEPS] + 1000 + 20 * self.store.n
+        while True:
+            code = follow(self.road)
+            if code == NEED_ROW:
+                self._fetch(int(self.road.count[WANTED]))
+            elif code == NEED_ROOM:
+                self._make_room(2 * len(self.road.dc))
+            else:
+                return bool(code == DONE)
+
+    def force(self) -> None:
+        """Put every bound where it should end; what that violates is left to repair."""
+        road = self.road
+        road.bound[:], road.rate[:] = road.final, 0.0
+        moved = np.flatnonzero(road.side >= OUTSIDE)
+        road.alpha[moved] = road.bound[moved]
+        np.minimum(road.alpha, road.bound, out=road.alpha)
+
+    def start(self) -> None:
+        """Set the drift of a path from bounds that are to move; g, sides and R are good."""
+        road, n = self.road, self.store.n
+        movers = np.flatnonzero((road.rate[:n] != 0.0) & (road.side[:n] >= OUTSIDE))
+        push = road.y[movers] * road.rate[movers]
+        e = self.imbalance()
+        road.drift[:n] = road.y[:n] * self.store.times(np.arange(n), movers, push)
+        road.drift[:n] -= road.shift[:n]
+        road.value[THETA] = 0.0
+        road.value[DRIFT] = push.sum() + e
+        road.value[SPREAD] = road.root[movers] @ np.abs(push)
+        road.value[HEAP] = np.abs(push).sum() + road.alpha[:n].sum() + abs(e)
+
+    def start_anywhere(self, size: float) -> None:
+        """Set up a path from whatever α and b are now, with random shifts of this size."""
+        road, n = self.road, self.store.n
+        points = self.present
+        free = points[road.side[points] != PINNED]
+        if size > 0.0:  # members at a bound are where ties come from
+            near = 1e-10 * road.bound[free]
+            road.alpha[free[road.alpha[free] <= near]] = 0.0
+            high = free[road.alpha[free] >= road.bound[free] - near]
+            road.alpha[high] = road.bound[high]
+        inside = free[road.alpha[free] <= 0.0]
+        outside = np.setdiff1d(free[road.alpha[free] >= road.bound[free]], inside)
+        road.side[free] = MARGIN
+        road.side[inside], road.side[outside] = INSIDE, OUTSIDE
+        road.rate[:n] = road.final[:n] - road.bound[:n]
+        still = points[(road.side[points] == INSIDE) | ((road.side[points] == MARGIN) & (road.rate[points] > 0.0))]
+        road.bound[still], road.rate[still] = road.final[still], 0.0
+        road.shift[:n], road.g[:n] = 0.0, 0.0
+        g = self.slopes(points)
+        noise = size * self.rng.uniform(0.5, 1.5, size=len(points))
+        sign = np.where(road.side[points] == INSIDE, 1.0, -1.0)
+        shift = sign * (np.maximum(0.0, -sign * g) + noise)
+        shift = np.where(road.side[points] == MARGIN, -g, shift)
+        shift[road.side[points] == PINNED] = 0.0
+        road.shift[points], road.g[points] = shift, g + shift
+        self.start()
+        self._factor()
+
+    # --- the certificate -------------------------------------------------------------------
+
+    def certify(self) -> None:
+        """Refine the margin system once, compute g from scratch, and measure all of KKT."""
+        self.drop_pinned()
+        self.refine()
+        road, points = self.road, self.present
+        road.shift[:] = 0.0
+        road.g[points] = self.slopes(points)
+        if road.count[K] == 0:
+            self.centre(points)
+        self.residual = self.violation(points)
+
+    def drop_pinned(self) -> None:
+        """Points on their way out have arrived."""
+        gone = np.flatnonzero(self.road.side == PINNED)
+        self.road.side[gone] = ABSENT
+        for a in (self.road.alpha, self.road.bound, self.road.final, self.road.g):
+            a[gone] = 0.0
+
+    def refine(self) -> None:
+        """One step of iterative refinement with the true g of the margin."""
+        road, members = self.road, self.members
+        k = len(members)
+        if not k:
+            return
+        road.dc[:k] = -road.y[members] * self.slopes(members)
+        db = bordered(
+            road.R, k, road.value[RHO], -self.imbalance(), road.dc, road.ones, road.size
+        )
+        if not np.isfinite(db):
+            return
+        alpha = road.alpha[members] + road.y[members] * road.dc[:k]
+        road.alpha[members] = np.clip(alpha, 0.0, road.bound[members])
+        road.value[INTERCEPT] += db
+
+    def centre(self, points: Points) -> None:
+        """An empty margin leaves b an interval: its middle, as in LIBSVM."""
+        road = self.road
+        g, y = road.g[points], road.y[points]
+        rises = (road.side[points] == INSIDE) == (y > 0)  # g of these bounds b from below
+        t = -y * g
+        low, high = t[rises].max(initial=-np.inf), t[~rises].min(initial=np.inf)
+        if np.isfinite(low) and np.isfinite(high):
+            road.value[INTERCEPT] += 0.5 * (low + high)
+            road.g[points] += y * 0.5 * (low + high)
+
+    def violation(self, points: Points) -> float:
+        """The largest violation of a KKT condition, g as it stands."""
+        road = self.road
+        g, alpha = road.g[points], road.alpha[points]
+        wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= road.bound[points], g, np.abs(g)))
+        weight = max(1.0, float(alpha.sum()))
+        return max(float(wrong.max(initial=0.0)), abs(self.imbalance()) / weight)
+
+    # --- memory and factor -----------------------------------------------------------------
+
+    def _fetch(self, point: int) -> None:
+        self.store.need(point, self.members)
+        self.road = self.road._replace(gram=self.store.gram, line=self.store.line)
+
+    def _make_room(self, room: int) -> None:
+        road, k = self.road, self.road.count[K]
+        R = np.zeros((room, room))
+        R[:k, :k] = road.R[:k, :k]
+        grown = {name: np.zeros(room) for name in ("dc", "ones", "size", "column")}
+        self.road = road._replace(R=R, **grown)
+
+    def _factor(self) -> None:
+        """Factor the margin anew; dependent points leave it by exchange."""
+        road, points = self.road, self.present
+        members = np.flatnonzero(road.side[: self.store.n] == MARGIN)
+        self._make_room(max(_ROOM, len(members) + len(members) // 4 + 8))
+        self.road.count[K] = 0
+        road.value[RHO] = _rho(road.diagonal[points])
+        for m in members:
+            self._fetch(int(m)) if road.line[m] < 0 else None
+        road = self.road
+        A = road.gram[np.ix_(road.line[members], members)] + road.value[RHO]
+        R, failed = dpotrf(A.T, lower=0, clean=1)
+        if not failed and (R.diagonal() ** 2 > 100 * SOUND * A.diagonal()).all():
+            k = len(members)
+            road.R[:k, :k], road.members[:k], road.count[K] = R, members, k
+            return
+        for m in members:
+            enter(road, int(m))
+
+
+def _rho(diagonal: Floats) -> float:
+    mean = float(diagonal.mean()) if diagonal.size else 0.0
+    return mean if mean > 0.0 else 1.0
+
+
+def _copied(road: Road, store: Store) -> Road:
+    """A road of its own for all that changes, with the kernel values of the store."""
+    more = store.capacity - len(road.alpha)
+    own = {
+        name: np.pad(getattr(road, name), (0, more))
+        for name in ("alpha", "bound", "final", "rate", "g", "drift", "shift", "dg", "members")
+    }
+    k = road.count[K]
+    R = np.empty_like(road.R)
+    R[:k, :k] = road.R[:k, :k]
+    copy = road._replace(
+        **own, R=R, value=road.value.copy(), count=road.count.copy(),
+        side=np.pad(road.side, (0, more), constant_values=ABSENT),
+        gram=store.gram, line=store.line, diagonal=store.diagonal, root=store.root, y=store.y,
+    )
+    copy.count[N] = store.n
+    return copy
