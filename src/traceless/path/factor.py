@@ -19,7 +19,7 @@ import numpy as np
 from traceless.exact import Floats
 from traceless.path.compiled import compiled, compiled_loosely
 
-SOUND = 1e-13  # a pivot below this part of its diagonal belongs to a dependent point
+SOUND = 4e-15  # a pivot below this part of its diagonal belongs to a dependent point
 
 
 @compiled

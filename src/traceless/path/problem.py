@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from traceless.exact import Floats
+from traceless.path.canonical import Canonical, canonical
 from traceless.path.kernels import Kernel
 from traceless.path.road import (
     ABSENT,
@@ -50,6 +51,7 @@ class HingeProblem:
         self._store = Store(kernel, width, memory)
         self._road = blank(0)
         self._slots = np.zeros(0, dtype=np.intp)  # of the rows, in the order they came
+        self._canonical: Canonical | None = None
         self.residual = 0.0
         self.n_breakpoints = 0
         self.n_restarts = 0
@@ -95,13 +97,17 @@ class HingeProblem:
         """INSIDE (0), MARGIN (1) or OUTSIDE (2)."""
         return self._road.side[self._slots]
 
+    def canonical(self) -> Canonical:
+        """The solution as a function of the data alone; kept until the next change."""
+        if self._canonical is None:
+            self._canonical = canonical(
+                self._store, self._slots, self.alpha, self.bounds, self.intercept
+            )
+        return self._canonical
+
     def decision_function(self, X: ArrayLike) -> Floats:
-        """F at other rows."""
-        X = np.asarray(X, dtype=np.float64)
-        support = self._slots[self.alpha > 0.0]
-        c = self._store.y[support] * self._road.alpha[support]
-        B = self._store.rows[:, support]
-        return np.asarray(self.kernel.values(X, B) @ c + self.intercept)
+        """F at other rows, from the canonical solution."""
+        return self.canonical().decision_function(np.asarray(X, dtype=np.float64) + 0.0)
 
     def kkt_residual(self) -> float:
         """The largest violation of a KKT condition, from scratch."""
@@ -182,7 +188,7 @@ class HingeProblem:
 
     def _commit(self, walk: Walk, slots: Points, gone: Points) -> None:
         self._store.take(slots, gone)
-        self._road, self._slots = walk.road, slots
+        self._road, self._slots, self._canonical = walk.road, slots, None
         self.residual = walk.residual
         self.n_breakpoints = int(walk.road.count[STEPS])
         self.n_restarts += walk.restarts

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceless.path.compiled import compiled, compiled_loosely
-from traceless.path.factor import backward, bordered, delete, forward, grow
+from traceless.path.factor import SOUND, backward, bordered, delete, forward, grow
 from traceless.path.road import (
     DRIFT,
     HEAP,
@@ -235,7 +235,7 @@ def enter(road: Road, c: int) -> None:
             road.column[i] = row[road.members[i]] + rho
         forward(road.R, k, road.column)
         diagonal = road.diagonal[c] + rho
-        if grow(road.R, k, road.column, diagonal) > 1e-13 * diagonal:
+        if grow(road.R, k, road.column, diagonal) > SOUND * diagonal:
             road.members[k] = c
             road.count[K] = k + 1
             road.g[c] = 0.0

@@ -63,6 +63,18 @@ def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> 
     problem.update(draw_points(family, rng, m), gone)
 
 
+def same_bits(problem: HingeProblem, rng: Generator) -> str:
+    """Compare with a fresh fit on shuffled rows: "equal", "different", or "flagged" by either."""
+    order = rng.permutation(len(problem))
+    fresh = HingeProblem(problem.kernel, problem.X.shape[1], seed=1)
+    fresh.fit(problem.X[order], problem.y[order], problem.bounds[order])
+    a, b = problem.canonical(), fresh.canonical()
+    if not (a.certain and b.certain):
+        return "flagged"
+    equal = np.array_equal(a.alpha, b.alpha) and a.intercept == b.intercept
+    return "equal" if equal else "different"
+
+
 def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[str, float]) -> None:
     """One chain of updates of one family."""
     family = FAMILIES[name]
@@ -76,6 +88,7 @@ def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[st
         tally["updates"] += 1
         tally["bad"] += not ratio <= 1.0
         worst[name] = max(worst.get(name, 0.0), ratio)
+    tally[same_bits(problem, rng)] += 1
     tally["restarts"] += problem.n_restarts
     tally["repairs"] += problem.n_repairs
     tally["breakpoints"] += problem.n_breakpoints
