@@ -19,7 +19,7 @@ import numpy as np
 from traceless.exact import Floats
 from traceless.path.compiled import compiled, compiled_loosely
 
-SOUND = 4e-15  # a pivot below this part of its diagonal belongs to a dependent point
+SOUND = 1e-14  # a pivot below this part of its diagonal belongs to a dependent point
 
 
 @compiled
@@ -43,17 +43,18 @@ def backward(R: Floats, k: int, z: Floats) -> None:
 
 
 @compiled_loosely
-def grow(R: Floats, k: int, column: Floats, diagonal: float) -> float:
-    """Append a point, its column already solved `forward`; returns the pivot, unsound or not."""
+def grow(R: Floats, k: int, column: Floats, diagonal: float, sound: float) -> bool:
+    """Append a point, its column already solved `forward`, unless the pivot is unsound."""
     total = 0.0
     for i in range(k):
         total += column[i] * column[i]
     pivot = diagonal - total
-    if pivot > SOUND * diagonal:
-        for i in range(k):
-            R[i, k] = column[i]
-        R[k, k] = np.sqrt(pivot)
-    return pivot
+    if not pivot > sound * diagonal:
+        return False
+    for i in range(k):
+        R[i, k] = column[i]
+    R[k, k] = np.sqrt(pivot)
+    return True
 
 
 @compiled

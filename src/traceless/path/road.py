@@ -23,7 +23,7 @@ ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED = -1, 0, 1, 2, 3
 DONE, STALLED, STUCK, NEED_ROW, NEED_ROOM, TOO_LONG = 0, 1, 2, 3, 4, 5
 
 # `value`: numbers that change along the path
-THETA, INTERCEPT, DRIFT, RHO, SPREAD, HEAP = 0, 1, 2, 3, 4, 5
+THETA, INTERCEPT, DRIFT, RHO, SPREAD, HEAP, SOUNDNESS = 0, 1, 2, 3, 4, 5, 6
 # `count`: k members of the margin, n slots, breakpoints so far, most of them, steps of length 0,
 # and the point whose row is needed
 K, N, STEPS, LIMIT, STALLS, WANTED = 0, 1, 2, 3, 4, 5
@@ -42,7 +42,7 @@ class Road(NamedTuple):
     side : INSIDE, MARGIN, ...
     members : points of the margin, in the order of the factor R
     value, count : see the names above; value[DRIFT] is the rate of Σyα that the margin does
-        not cause; SPREAD and HEAP bound the magnitude of the terms of `drift` and it
+        not cause; SPREAD and HEAP bound the magnitude of the terms of `drift` and of it
     dc, ones, size, dg, column : scratch
     """
 

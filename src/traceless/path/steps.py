@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceless.path.compiled import compiled, compiled_loosely
-from traceless.path.factor import SOUND, backward, bordered, delete, forward, grow
+from traceless.path.factor import backward, bordered, delete, forward, grow
 from traceless.path.road import (
     DRIFT,
     HEAP,
@@ -22,6 +22,7 @@ from traceless.path.road import (
     MARGIN,
     OUTSIDE,
     RHO,
+    SOUNDNESS,
     SPREAD,
     THETA,
     K,
@@ -183,6 +184,30 @@ def leave(road: Road, place: int, upper: bool) -> None:
 
 
 @compiled
+def forgive(road: Road, c: int, amount: float) -> None:
+    """What an exchange of this amount changes in f becomes a shift that decays.
+
+    A dependence is exact for equal points only; for nearly equal ones f moves a little.
+    """
+    k, n, left, v = road.count[K], road.count[N], 1.0 - road.value[THETA], road.column
+    if left <= 0.0 or amount == 0.0:
+        return
+    row, change, size = road.gram[road.line[c]], road.dg, road.root[c]
+    for j in range(n):
+        change[j] = row[j]
+    for i in range(k):
+        t, member = v[i], road.gram[road.line[road.members[i]]]
+        size += abs(t) * road.root[road.members[i]]
+        for j in range(n):
+            change[j] -= t * member[j]
+    for j in range(n):
+        if abs(change[j]) > 10 * NOISE * road.root[j] * size:
+            push = road.y[j] * amount * change[j] / left
+            road.shift[j] -= push
+            road.drift[j] += push
+
+
+@compiled
 def exchange(road: Road, c: int) -> bool:
     """Point c depends on the margin: move along that dependence, f unchanged, to a bound.
 
@@ -207,6 +232,7 @@ def exchange(road: Road, c: int) -> bool:
         step = max(room, 0.0) / abs(speed)
         if step < best or (step == best and abs(speed) > strength):
             best, place, upper, strength = step, i, speed > 0.0, abs(speed)
+    forgive(road, c, road.y[c] * sense * best)
     road.alpha[c] += sense * best
     for i in range(k):
         m = road.members[i]
@@ -235,7 +261,7 @@ def enter(road: Road, c: int) -> None:
             road.column[i] = row[road.members[i]] + rho
         forward(road.R, k, road.column)
         diagonal = road.diagonal[c] + rho
-        if grow(road.R, k, road.column, diagonal) > SOUND * diagonal:
+        if grow(road.R, k, road.column, diagonal, road.value[SOUNDNESS]):
             road.members[k] = c
             road.count[K] = k + 1
             road.g[c] = 0.0

@@ -33,6 +33,7 @@ from traceless.path.road import (
     OUTSIDE,
     PINNED,
     RHO,
+    SOUNDNESS,
     SPREAD,
     STALLS,
     STEPS,
@@ -46,7 +47,9 @@ from traceless.path.steps import enter
 from traceless.path.store import Store
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
-REPAIRS = 5
+# what a repair is tried with, one after the other: a size of random shifts, and how small a
+# pivot may be
+REPAIRS = ((0.0, SOUND), (0.0, SOUND / 8), (1e-2, SOUND), (1.0, SOUND / 8), (1e-4, 10 * SOUND))
 TOLERANCE = 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 _ROOM = 32  # members of the margin there is room for at first
@@ -66,7 +69,7 @@ def blank(capacity: int) -> Road:
         gram=np.zeros((0, 0)), line=np.zeros(0, dtype=np.int64), diagonal=nothing, root=nothing,
         y=nothing, side=np.full(capacity, ABSENT, dtype=np.int8),
         members=np.zeros(capacity, dtype=np.int64), R=np.zeros((_ROOM, _ROOM)),
-        value=np.zeros(6), count=np.zeros(6, dtype=np.int64), **each, **room,
+        value=np.zeros(7), count=np.zeros(6, dtype=np.int64), **each, **room,
     )
 
 
@@ -85,6 +88,7 @@ class Walk:
     def __init__(self, store: Store, road: Road, seed: int = 0) -> None:
         self.store = store
         self.road = _copied(road, store)
+        self.road.value[SOUNDNESS] = SOUND
         self.rng = np.random.default_rng(seed)
         self.residual = np.inf
         self.restarts = 0
@@ -126,10 +130,13 @@ class Walk:
         """Follow the path that has been set up, certify its end and repair it if need be."""
         self.travel()
         self.certify()
-        while self.residual > self.tolerance() and self.repairs < REPAIRS:
+        for size, sound in REPAIRS:
+            if self.residual <= self.tolerance():
+                break
             before = _copied(self.road, self.store), self.residual
             self.repairs += 1
-            self.start_anywhere(0.0 if self.repairs < 3 else RESTARTS[self.repairs - 3])
+            self.road.value[SOUNDNESS] = sound
+            self.start_anywhere(size)
             self.travel()
             self.certify()
             if not self.residual <= before[1]:
@@ -288,7 +295,7 @@ class Walk:
         road = self.road
         A = road.gram[np.ix_(road.line[members], members)] + road.value[RHO]
         R, failed = dpotrf(A.T, lower=0, clean=1)
-        if not failed and (R.diagonal() ** 2 > 100 * SOUND * A.diagonal()).all():
+        if not failed and (R.diagonal() ** 2 > 100 * road.value[SOUNDNESS] * A.diagonal()).all():
             k = len(members)
             road.R[:k, :k], road.members[:k], road.count[K] = R, members, k
             return
