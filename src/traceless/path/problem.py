@@ -29,6 +29,8 @@ from traceless.path.steps import withdraw
 from traceless.path.store import Store
 from traceless.path.walk import Walk, blank
 
+_LOOK = 32  # updates after which all of g is computed from scratch
+
 Points = NDArray[np.intp]
 
 
@@ -52,6 +54,7 @@ class HingeProblem:
         self._road = blank(0)
         self._slots = np.zeros(0, dtype=np.intp)  # of the rows, in the order they came
         self._canonical: Canonical | None = None
+        self._looks = 0  # updates since g was last computed from scratch
         self.residual = 0.0
         self.n_breakpoints = 0
         self.n_restarts = 0
@@ -156,7 +159,7 @@ class HingeProblem:
         if len(np.unique(labels[slots])) < 2 or len(old_classes) < 2:
             self._learn(slots, final, self._slots[gone])
             return self
-        walk = Walk(self._store, self._road, self.seed)
+        walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
         _aim(walk, slots, final, self._slots[gone])
         _welcome(walk, new)
         walk.start()
@@ -190,6 +193,7 @@ class HingeProblem:
         self._store.take(slots, gone)
         self._road, self._slots, self._canonical = walk.road, slots, None
         self.residual = walk.residual
+        self._looks = 0 if walk.thorough else self._looks + 1
         self.n_breakpoints = int(walk.road.count[STEPS])
         self.n_restarts += walk.restarts
         self.n_repairs += walk.repairs

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats
+from traceless.path.compiled import compiled, compiled_loosely
 from traceless.path.kernels import Kernel
 
 _SPARE = 64  # slots beyond those needed
@@ -20,6 +21,34 @@ _LINES = 128  # lines at first, where the whole matrix does not fit
 _CHUNK = 1 << 22  # kernel values computed at once
 
 Slots = NDArray[np.intp]
+
+
+@compiled
+def _sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
+    """Out + Σ_i c_i gram[rows_i], four rows at a time, as wide as `out`."""
+    k, i, n = len(rows), 0, len(out)
+    while i + 4 <= k:
+        a, b, d, e = gram[rows[i]], gram[rows[i + 1]], gram[rows[i + 2]], gram[rows[i + 3]]
+        p, q, r, s = c[i], c[i + 1], c[i + 2], c[i + 3]
+        for j in range(n):
+            out[j] += p * a[j] + q * b[j] + r * d[j] + s * e[j]
+        i += 4
+    while i < k:
+        a, p = gram[rows[i]], c[i]
+        for j in range(n):
+            out[j] += p * a[j]
+        i += 1
+    return out
+
+
+@compiled_loosely
+def _dot_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> None:
+    """Out_i = gram[rows_i] · c."""
+    for i in range(len(rows)):
+        row, t = gram[rows[i]], 0.0
+        for j in range(len(c)):
+            t += row[j] * c[j]
+        out[i] = t
 
 
 class Store:
@@ -94,10 +123,11 @@ class Store:
         """Σ_j k(x_i, x_j) c_j for some points i, over the support j."""
         out = np.empty(len(points))
         if self.whole:
-            step = max(1, _CHUNK // max(1, len(support)))
-            for start in range(0, len(points), step):
-                part = points[start : start + step]
-                out[start : start + step] = self.gram[np.ix_(part, support)] @ c
+            if len(support) <= len(points):
+                return _sum_of_rows(self.gram, support, c, np.zeros(self.n))[points]
+            dense = np.zeros(self.n)
+            dense[support] = c
+            _dot_rows(self.gram, points, dense, out)
             return out
         B = np.ascontiguousarray(self.rows[:, support])
         step = max(1, _CHUNK // max(1, len(support)))
