@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from traceless.experiments import lee2019
+from traceless.experiments import lee2019, zhu2018
 
-EXPERIMENTS = {"lee2019": lee2019.run}
+EXPERIMENTS = {"lee2019": lee2019.run, "zhu2018": zhu2018.run}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

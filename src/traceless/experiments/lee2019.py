@@ -10,25 +10,16 @@ and `lee2019_figures` the pictures.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from traceless.experiments import lee2019_claims as claims
 from traceless.experiments import lee2019_measurements as measure
+from traceless.experiments.conduct import QUICK, conduct, ran
+from traceless.experiments.images import NOT_FOUND
 from traceless.experiments.lee2019_measurements import Data, Plan
-from traceless.experiments.report import Report, machine, summary_table
+from traceless.experiments.report import Report, machine
 from traceless.experiments.verdict import Finding
-
-_DIGITS = (
-    "MNIST was not found on this machine, so scikit-learn's digits were used instead: 1,797 "
-    "images of 8 × 8 pixels. The paper used MNIST; times, sizes and errors below are those of a "
-    "much smaller problem. Set TRACELESS_DATA to a folder that holds MNIST's idx files."
-)
-_QUICK = "This was a quick run on few rows. Run it without --quick to judge the paper."
 
 
 def run(folder: Path, quick: bool = False) -> Path:
@@ -42,17 +33,11 @@ def run(folder: Path, quick: bool = False) -> Path:
         Fewer rows and points: seconds instead of minutes.
     """
     data, plan = measure.load(quick)
-    notices = [] if data.name == "MNIST" else [_DIGITS]
-    notices += [_QUICK] if quick else []
-    for notice in notices:
-        sys.stdout.write(f"{notice}\n")
-    start = time.monotonic()
-    with threadpool_limits(1, user_api="blas"):  # threads that wait for each other spoil times
-        findings = find(data, plan)
-    took = time.monotonic() - start
-    path = _report(data, plan, took, notices).write(findings, folder)
-    sys.stdout.write(f"\n{summary_table(findings)}\n\nReport: {path}\n")
-    return path
+    notices = [] if data.name == "MNIST" else [f"{NOT_FOUND} The paper used MNIST."]
+    notices += [QUICK] if quick else []
+    return conduct(
+        folder, notices, lambda: find(data, plan), lambda took: _report(data, plan, took, notices)
+    )
 
 
 def find(data: Data, plan: Plan) -> list[Finding]:
@@ -70,12 +55,11 @@ def find(data: Data, plan: Plan) -> list[Finding]:
 def _report(data: Data, plan: Plan, seconds: float, notices: Sequence[str]) -> Report:
     maps = "; ".join(str(phi) for phi in data.maps.values())
     facts = {
-        "Data": f"{data.name}: {len(data.X):,} training rows of {data.X.shape[1]} pixels between "
-        f"0 and 1, {len(data.X_test):,} test rows; even against odd digits",
+        "Data": f"{data.described}; even against odd digits",
         "Model": f"LSSVC, ρ = {measure.RHO:g}, with the feature maps {maps}",
         "Times": f"medians of {plan.rounds} rounds in which the jobs take turns, on one thread; "
         "an update ends when the new coefficients are there",
-        "Run": f"{time.strftime('%Y-%m-%d %H:%M')}, {seconds:.0f} s",
+        "Run": ran(seconds),
     }
     return Report(
         title="Exact incremental and decremental learning for LS-SVM: the experiments, run again",

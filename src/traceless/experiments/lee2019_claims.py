@@ -28,7 +28,6 @@ from traceless.experiments.lee2019_criteria import (
     cutting_pays,
     dips_at_four,
     error_small,
-    every,
     has_a_best,
     mostly_faster,
     much_faster,
@@ -39,7 +38,15 @@ from traceless.experiments.lee2019_criteria import (
     speedup,
     stays_flat,
 )
-from traceless.experiments.verdict import Criterion, Finding, Rows, column, select, values
+from traceless.experiments.verdict import (
+    Criterion,
+    Finding,
+    Rows,
+    column,
+    every,
+    select,
+    values,
+)
 
 
 def groups_learned(rows: Rows) -> Finding:

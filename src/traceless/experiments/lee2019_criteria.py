@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
-from traceless.experiments.verdict import Case, Rows, column, select, values
+from traceless.experiments.verdict import Case, Rows, by, column, select
 
 RISE = 0.10  # accuracy must rise by this much in (a) and (b, flipped)
 MINOR = 0.05  # what "minor decrease" may mean in (a)
@@ -25,12 +25,7 @@ ROW_ERROR, W_ERROR = 0.10, 0.01  # (f): below 10 % in the row, below 1 % in w
 
 def by_map(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
     """Put the rows of each map to a test."""
-    return {name: test(select(rows, map=name)) for name in values(rows, "map")}
-
-
-def every(outcomes: list[bool]) -> Case:
-    """All comparisons came out equal."""
-    return Case(f"{sum(outcomes)} of {len(outcomes)}", all(outcomes))
+    return by("map", rows, test)
 
 
 def same(sizes: list[int]) -> Case:

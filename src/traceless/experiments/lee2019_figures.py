@@ -8,55 +8,25 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
+from traceless.experiments.pictures import (
+    BLUE,
+    GREY,
+    ORANGE,
+    legend_below,
+    panels,
+    percent,
+    plain_log,
+)
 from traceless.experiments.verdict import Rows, column, select, values
 
-COLOURS = {"Linear": "#1b6ca8", "RandomFourier": "#d95f0e"}
-GREY = "#7f7f7f"
+COLOURS = {"Linear": BLUE, "RandomFourier": ORANGE}
 _MARKERS = "os^"
 _NOISES = {"on the ink": "pixels in proportion to their values", "everywhere": "all pixels alike"}
 
 
-def _panels(count: int = 1, height: float = 4.0) -> tuple[Any, list[Any]]:
-    """A figure and its axes, one below the other so that a phone can show them."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, height), layout="constrained")
-    axes = figure.subplots(count, 1, squeeze=False, sharex=True, sharey=True)[:, 0]
-    for axis in axes:
-        axis.grid(color="#e6e6e6", lw=0.8)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(which="both", color="#b0b0b0")
-    return figure, list(axes)
-
-
-def _legend_below(figure: Any, axis: Any, columns: int) -> None:
-    """One legend for the whole figure, under it, where it covers nothing."""
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
-    )
-
-
-def _percent(axis: Any, which: str = "y", decimals: int = 0) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    getattr(axis, f"{which}axis").set_major_formatter(PercentFormatter(1.0, decimals))
-
-
-def _plain_log(axis: Any, which: str) -> None:
-    """A logarithmic axis with numbers as people write them."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    getattr(axis, f"set_{which}scale")("log")
-    scale = getattr(axis, f"{which}axis")
-    scale.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
-    scale.set_minor_formatter(NullFormatter())
-
-
 def groups_learned(rows: Rows) -> Any:
     """Fig. 1 (a): accuracy after each group."""
-    figure, (axis,) = _panels()
+    figure, (axis,) = panels()
     groups = values(rows, "group")
     for name in values(rows, "map"):
         accuracy = column(select(rows, map=name), "accuracy")
@@ -66,8 +36,8 @@ def groups_learned(rows: Rows) -> Any:
     axis.set_xticks(range(len(groups)), [f"{'+ ' if k else ''}{g}" for k, g in enumerate(groups)])
     axis.set(xlabel="digits learned", ylabel="accuracy on all ten digits (test set)")
     axis.margins(x=0.08, y=0.15)
-    _percent(axis)
-    _legend_below(figure, axis, 2)
+    percent(axis)
+    legend_below(figure, axis, 2)
     return figure
 
 
@@ -90,7 +60,7 @@ def _label_points(axis: Any, place: int, rows: Rows) -> None:
 
 def wrong_labels_forgotten(rows: Rows) -> Any:
     """Fig. 1 (b): accuracy against the share of wrong rows removed."""
-    figure, (axis,) = _panels(height=4.3)
+    figure, (axis,) = panels(height=4.3)
     styles = {"flipped": "o-", "drawn at random": "s--"}
     for name in values(rows, "map"):
         for reading, style in styles.items():
@@ -105,15 +75,15 @@ def wrong_labels_forgotten(rows: Rows) -> Any:
                 label=f"{name}, labels {reading}",
             )
     axis.set(xlabel="wrongly labelled rows forgotten", ylabel="accuracy on the test set")
-    _percent(axis)
-    _percent(axis, "x")
-    _legend_below(figure, axis, 2)
+    percent(axis)
+    percent(axis, "x")
+    legend_below(figure, axis, 2)
     return figure
 
 
 def update_times(rows: Rows) -> Any:
     """Fig. 1 (c): seconds of an update and of retraining, one panel per map."""
-    figure, axes = _panels(2, height=6.8)
+    figure, axes = panels(2, height=6.8)
     for axis, name in zip(axes, values(rows, "map"), strict=True):
         ours = select(rows, map=name)
         _time_curve(axis, select(ours, how="retrain"), "retrain, 10 rows", "D--", GREY)
@@ -123,7 +93,7 @@ def update_times(rows: Rows) -> Any:
             _time_curve(axis, curve, f"update, {batch:,} rows", f"{marker}-", COLOURS[name])
         axis.set_title(name, loc="left", color=COLOURS[name])
         axis.set(ylabel="seconds", xlim=(0, 1.32e-3 * max(column(rows, "size"))))
-        _plain_log(axis, "y")
+        plain_log(axis, "y")
     axes[-1].set_xlabel("rows the original model holds (thousands)")
     return figure
 
@@ -145,7 +115,7 @@ def _time_curve(axis: Any, rows: Rows, label: str, style: str, colour: str) -> N
 
 def times_per_row(rows: Rows) -> Any:
     """Fig. 1 (d): time per row against batch size, ours and in one block."""
-    figure, axes = _panels(2, height=6.8)
+    figure, axes = panels(2, height=6.8)
     for axis, name in zip(axes, values(rows, "map"), strict=True):
         for how, style, colour, label in (
             ("one block", "D--", GREY, "the paper's eq. 5 and 6, in one block"),
@@ -156,8 +126,8 @@ def times_per_row(rows: Rows) -> Any:
             axis.plot(column(ours, "batch"), per_row, style, color=colour, ms=5, label=label)
         axis.set_title(name, loc="left", color=COLOURS[name])
         axis.set_ylabel("milliseconds per row")
-        _plain_log(axis, "x")
-        _plain_log(axis, "y")
+        plain_log(axis, "x")
+        plain_log(axis, "y")
         axis.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 1.1))
     axes[-1].set_xlabel("batch size (rows)")
     return figure
@@ -165,7 +135,7 @@ def times_per_row(rows: Rows) -> Any:
 
 def storage(rows: Rows) -> Any:
     """Fig. 1 (e): megabytes of rows and models against the number of rows."""
-    figure, (axis,) = _panels(height=4.8)
+    figure, (axis,) = panels(height=4.8)
     first = select(rows, map=rows[0]["map"])
     for name, style, label in (
         ("rows_float64", "D-", "rows, float64"),
@@ -188,16 +158,16 @@ def storage(rows: Rows) -> Any:
                 ms=4,
                 label=f"{label}, {name}",
             )
-    _plain_log(axis, "x")
-    _plain_log(axis, "y")
+    plain_log(axis, "x")
+    plain_log(axis, "y")
     axis.set(xlabel="training rows", ylabel="megabytes")
-    _legend_below(figure, axis, 2)
+    legend_below(figure, axis, 2)
     return figure
 
 
 def estimates_forgotten(rows: Rows) -> Any:
     """Fig. 1 (f): error of w against error of the row, one panel per kind of noise."""
-    figure, axes = _panels(2, height=7.6)
+    figure, axes = panels(2, height=7.6)
     small, large = min(column(rows, "size")), max(column(rows, "size"))
     for axis, noise in zip(axes, values(rows, "noise"), strict=True):
         axis.axhline(0.01, color=GREY, lw=1)
@@ -221,7 +191,7 @@ def estimates_forgotten(rows: Rows) -> Any:
         axis.set_ylabel("relative error of w (median)")
     axes[-1].set_xlabel("relative error of the forgotten row")
     axes[0].annotate("claim", (0.001, 0.01), (3, 3), textcoords="offset points", color=GREY)
-    _legend_below(figure, axes[0], 2)
+    legend_below(figure, axes[0], 2)
     return figure
 
 
@@ -235,6 +205,6 @@ def _plain_percent(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter
 
     for which in "xy":
-        _plain_log(axis, which)
+        plain_log(axis, which)
         scale = getattr(axis, f"{which}axis")
         scale.set_major_formatter(FuncFormatter(lambda v, _: f"{100 * v:.10g}%"))

@@ -11,42 +11,34 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from traceless import LSSVC, NotLearnedError
-from traceless.datasets import find_mnist, load_mnist
+from traceless.datasets import find_mnist
+from traceless.experiments.conduct import shown
+from traceless.experiments.images import Floats, Images, mnist_images, small_images
 from traceless.experiments.timing import Job, interleaved_medians
 from traceless.experiments.verdict import Rows
 from traceless.features import FeatureMap, Linear, RandomFourier
-from traceless.progress import progress
 
 RHO = 1.0
 STEPS = 10  # in which wrong labels are forgotten
 ERRORS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of an estimated row, relative to its length
 NOISES = ("on the ink", "everywhere")  # pixels in proportion to their values, or all alike
-Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Data:
+class Data(Images):
     """Training and test rows between 0 and 1, and the maps that suit them."""
 
-    name: str
-    X: Floats
-    digits: NDArray[Any]
-    X_test: Floats
-    digits_test: NDArray[Any]
     maps: dict[str, FeatureMap]
 
     @property
@@ -129,21 +121,16 @@ def load(quick: bool) -> tuple[Data, Plan]:
     if find_mnist() is None:
         return load_small(DIGITS), DIGITS
     plan = QUICK if quick else FULL
-    train = (part[: plan.rows] for part in load_mnist("train"))
-    test = (part[: plan.test_rows] for part in load_mnist("test"))
-    (images, digits), (test_images, test_digits) = train, test
-    maps = _maps(plan.components, gamma=0.02)
-    return Data("MNIST", images / 255.0, digits, test_images / 255.0, test_digits, maps), plan
+    return _data(mnist_images(plan.rows, plan.test_rows), plan, gamma=0.02), plan
 
 
 def load_small(plan: Plan) -> Data:
     """The 1797 digits of scikit-learn, 8 × 8 pixels, which come with it."""
-    X, digits = load_digits(return_X_y=True)
-    X, X_test, digits, digits_test = train_test_split(
-        X / 16.0, digits, train_size=plan.rows, test_size=plan.test_rows, random_state=0
-    )
-    maps = _maps(plan.components, gamma=0.1)
-    return Data("scikit-learn's digits", X, digits, X_test, digits_test, maps)
+    return _data(small_images(plan.rows, plan.test_rows), plan, gamma=0.1)
+
+
+def _data(images: Images, plan: Plan, gamma: float) -> Data:
+    return Data(**vars(images), maps=_maps(plan.components, gamma))
 
 
 def _maps(components: int, gamma: float) -> dict[str, FeatureMap]:
@@ -159,11 +146,6 @@ def exact_model(phi: FeatureMap) -> LSSVC:
 def updating_model(phi: FeatureMap) -> LSSVC:
     """A model that updates w and P = (ρI + S)⁻¹ with each change, as the paper does w and C."""
     return LSSVC(phi, rho=RHO, solver="woodbury")
-
-
-def shown(points: Sequence[T], label: str) -> Iterator[T]:
-    """The points of a figure, with a bar on standard error."""
-    return progress(points, f"{label:<30}", verbose=True, after=0.0)
 
 
 # --- (a) and (b): accuracy -------------------------------------------------------------------

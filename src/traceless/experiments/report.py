@@ -22,7 +22,7 @@ import scipy
 import sklearn
 
 from traceless import __version__
-from traceless.experiments.verdict import Criterion, Finding, Rows, Verdict
+from traceless.experiments.verdict import Criterion, Finding, Rows, Table, Verdict
 
 _MARK: dict[Verdict, tuple[str, str]] = {
     "reproduces": ("✓", "yes"),
@@ -119,10 +119,10 @@ class Report:
 
 _RULES = (
     "<h3>How verdicts are made</h3>\n<p>Each claim is cut into criteria with a stated threshold, "
-    "and each criterion is tried with every feature map. A figure <b>does not reproduce</b> if an "
-    "essential criterion fails with every map, <b>reproduces</b> if every criterion holds with "
-    "every map, and otherwise <b>reproduces in part</b>. The program computes this; nobody "
-    "writes it.</p>"
+    "and each criterion is tried in every case that heads a column. A figure <b>does not "
+    "reproduce</b> if an essential criterion fails in every case, <b>reproduces</b> if every "
+    "criterion holds in every case, and otherwise <b>reproduces in part</b>. The program computes "
+    "this; nobody writes it.</p>"
 )
 
 
@@ -183,13 +183,24 @@ def _summary(findings: Sequence[Finding]) -> str:
 
 def _section(finding: Finding, image: bytes) -> str:
     data = base64.b64encode(image).decode()
+    design = f"<h3>What was done</h3>\n<p>{_text(finding.design)}</p>\n" if finding.design else ""
     return (
         f'<section id="figure_{finding.name}">\n<h2>{_text(finding.title)}</h2>\n'
         f"{_badge(finding.verdict)}\n"
-        f"<h3>The paper's claim</h3>\n<p>{_text(finding.claim)}</p>\n"
+        f"<h3>The paper's claim</h3>\n<p>{_text(finding.claim)}</p>\n{design}"
         f'<img src="data:image/png;base64,{data}" alt="{_text(finding.title)}">\n'
         f"<h3>What came out here</h3>\n<p>{_text(finding.found)}</p>\n"
-        f"{_criteria_table(finding.criteria)}\n</section>\n"
+        f"{''.join(map(_table, finding.tables))}{_criteria_table(finding.criteria)}\n</section>\n"
+    )
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{_text(name)}</th>" for name in table.head)
+    cells = ("".join(f"<td>{_text(v)}</td>" for v in line) for line in table.lines)
+    lines = "".join(f"<tr>{line}</tr>\n" for line in cells)
+    return (
+        f'<h3>{_text(table.title)}</h3>\n<div class="scroll"><table>\n<tr>{head}</tr>\n'
+        f"{lines}</table></div>\n"
     )
 
 

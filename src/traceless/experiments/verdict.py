@@ -1,6 +1,6 @@
 """Claims, the criteria that test them, and the verdict that follows.
 
-A criterion is tried in several cases (here: feature maps). The verdict on a figure is
+A criterion is tried in several cases (feature maps, for instance). The verdict on a figure is
 
 - *does not reproduce* if an essential criterion fails in every case,
 - *reproduces* if every criterion holds in every case,
@@ -43,17 +43,44 @@ class Criterion:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table of text to be printed."""
+
+    title: str
+    head: Sequence[str]
+    lines: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
 class Finding:
-    """One figure: the paper's claim, our numbers, and how both compare."""
+    """One figure: the paper's claim, our numbers, and how both compare.
+
+    Attributes
+    ----------
+    name, title, claim, found : str
+    gist : str
+        The claim in a few words, for the summary.
+    criteria : sequence of Criterion
+    rows : list of dict
+        The table that is kept as CSV.
+    draw : callable
+        Makes a matplotlib figure of `rows`.
+    design : str
+        What was done to test the claim, where the paper does not say.
+    tables : sequence of Table
+        Printed below the figure.
+    """
 
     name: str
     title: str
     claim: str
-    gist: str  # the claim in a few words, for the summary
+    gist: str
     found: str
     criteria: Sequence[Criterion]
     rows: Rows
-    draw: Callable[[Rows], Any]  # makes a matplotlib figure
+    draw: Callable[[Rows], Any]
+    design: str = ""
+    tables: Sequence[Table] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -69,7 +96,7 @@ def judge(criteria: Sequence[Criterion]) -> Verdict:
     return "reproduces" if all(map(all, outcomes)) else "reproduces in part"
 
 
-def select(rows: Rows, **where: Any) -> Rows:
+def select(rows: Rows, /, **where: Any) -> Rows:
     """The rows whose columns have these values.
 
     Examples
@@ -88,3 +115,19 @@ def column(rows: Rows, name: str) -> list[Any]:
 def values(rows: Rows, name: str) -> list[Any]:
     """The different values of a column, in order of appearance."""
     return list(dict.fromkeys(column(rows, name)))
+
+
+def by(name: str, rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
+    """Put the rows to a test, once for each value of a column.
+
+    Examples
+    --------
+    >>> by("map", [{"map": "Linear", "n": 2}], lambda r: Case("", r[0]["n"] > 1))["Linear"].holds
+    True
+    """
+    return {str(value): test(select(rows, **{name: value})) for value in values(rows, name)}
+
+
+def every(outcomes: Sequence[bool]) -> Case:
+    """All comparisons came out equal."""
+    return Case(f"{sum(outcomes)} of {len(outcomes)}", all(outcomes))

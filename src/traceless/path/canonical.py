@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats
-from traceless.path.compiled import compiled
+from traceless.path.compiled import compiled, inner
 from traceless.path.factor import SOUND, forward
 from traceless.path.kernels import Kernel
 from traceless.path.store import Slots, Store
@@ -48,7 +48,7 @@ def _cholesky(A: Floats) -> bool:
     return True
 
 
-@compiled
+@inner
 def _backward(R: Floats, k: int, z: Floats) -> None:
     for j in range(k - 1, -1, -1):
         t = z[j]
@@ -62,7 +62,8 @@ def _solve(R: Floats, rho: float, p: Floats, q: float, x: Floats) -> float:
     """The bordered system of `traceless.path.factor`, in one order of evaluation."""
     k = len(p)
     ones = np.ones(k)
-    x[:] = p
+    for i in range(k):
+        x[i] = p[i]
     forward(R, k, ones)
     _backward(R, k, ones)
     forward(R, k, x)

@@ -15,7 +15,12 @@ except ImportError as error:  # pragma: no cover
         "traceless.path is compiled by numba, which is not installed: pip install 'traceless[path]'"
     ) from error
 
+_ONLY_INSIDE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # quicker to compile
+_LOOSE = {"reassoc", "contract", "nsz"}
+
 compiled: Any = numba.njit(cache=True, error_model="numpy")
-compiled_loosely: Any = numba.njit(
-    cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+compiled_loosely: Any = numba.njit(cache=True, error_model="numpy", fastmath=_LOOSE)
+inner: Any = numba.njit(cache=True, error_model="numpy", **_ONLY_INSIDE)
+inner_loosely: Any = numba.njit(
+    cache=True, error_model="numpy", fastmath=_LOOSE, **_ONLY_INSIDE
 )

@@ -20,14 +20,14 @@ import numpy as np
 
 from traceless.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
 from traceless.exact import Floats
-from traceless.path.compiled import compiled
+from traceless.path.compiled import compiled, inner
 
 _KINDS = {"linear": 0, "poly": 1, "rbf": 2}
 _WIDTH = 128  # points side by side: what is read of them stays in the cache
 _EXP_SERIES = np.array(_EXP)
 
 
-@compiled
+@inner
 def _exponentials(x: Floats, n: int, whole: Any, part: Floats, series: Floats) -> None:
     """x ← e^x for the first n of non-positive x; below -700 it is 0."""
     for j in range(n):

@@ -22,12 +22,12 @@ from traceless.path.road import (
     OUTSIDE,
     PINNED,
     STEPS,
-    Road,
+    blank,
 )
 from traceless.path.seed import seed
-from traceless.path.steps import withdraw
+from traceless.path.events import leave
 from traceless.path.store import Store
-from traceless.path.walk import Walk, blank
+from traceless.path.walk import Walk
 
 _LOOK = 32  # updates after which all of g is computed from scratch
 
@@ -96,7 +96,7 @@ class HingeProblem:
         return self._road.g[self._slots]
 
     @property
-    def sides(self) -> NDArray[np.int8]:
+    def sides(self) -> NDArray[np.int64]:
         """INSIDE (0), MARGIN (1) or OUTSIDE (2)."""
         return self._road.side[self._slots]
 
@@ -203,7 +203,7 @@ def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:
     """Say where bounds are to end; those of points that go, at 0."""
     road = walk.road
     for m in gone[road.side[gone] == MARGIN]:
-        withdraw(road, int(np.flatnonzero(walk.members == m)[0]))
+        leave(road, int(np.flatnonzero(walk.members == m)[0]), -1)
     idle = gone[road.alpha[gone] <= 0.0]
     road.side[gone], road.side[idle] = PINNED, ABSENT
     road.bound[gone], road.final[gone] = road.alpha[gone], 0.0

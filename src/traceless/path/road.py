@@ -1,4 +1,4 @@
-"""What the path follower works on: plain arrays, so that compiled code can take them.
+"""What the path follower works on: a few arrays, so that compiled code can take them.
 
     g_i = y_i f(x_i) - 1 + shift_i (1 - θ),     f(x) = Σ_j y_j α_j k(x_j, x) + b
     Σ_j y_j α_j = imbalance · (1 - θ),          bound_i(θ) = bound_i(0) + θ rate_i
@@ -6,6 +6,9 @@
 θ runs from 0 to 1. Points are in one of the sets INSIDE (α = 0, g ≥ 0), MARGIN (g = 0) and
 OUTSIDE (α = bound, g ≤ 0); PINNED points are on their way out, α = bound whatever g; ABSENT
 ones are slots that hold no point.
+
+Compilers take long over many arrays, so numbers of points are rows of one array each: x for
+floats, `at` for integers. Outside compiled code they have names: ``road.alpha``.
 """
 
 from __future__ import annotations
@@ -17,54 +20,126 @@ from numpy.typing import NDArray
 
 from traceless.exact import Floats
 
+Numbers = NDArray[np.int64]
+
 ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED = -1, 0, 1, 2, 3
 
 # why the follower came back
 DONE, STALLED, STUCK, NEED_ROW, NEED_ROOM, TOO_LONG = 0, 1, 2, 3, 4, 5
 
-# `value`: numbers that change along the path
-THETA, INTERCEPT, DRIFT, RHO, SPREAD, HEAP, SOUNDNESS = 0, 1, 2, 3, 4, 5, 6
-# `count`: k members of the margin, n slots, breakpoints so far, most of them, steps of length 0,
-# and the point whose row is needed
-K, N, STEPS, LIMIT, STALLS, WANTED = 0, 1, 2, 3, 4, 5
+# rows of `x`, one number for each point. DRIFT is the rate of g that the margin does not cause,
+# DG the rate of g; COURSE, GONE: what y α of members and the drift have added up to since a
+# window was opened, PACE: DG of the points watched in it, CHANGE: scratch
+DIAGONAL, ROOT, Y, ALPHA, BOUND, FINAL, RATE, G, DRIFT, SHIFT, DG = range(11)
+COURSE, GONE, PACE, CHANGE, FLOATS = range(11, 16)
+# rows of `at`: where the point's kernel values are in `gram` (-1 if they are not), its side,
+# the members of the margin in the order of the factor, the points watched, and where a
+# member's kernel values with them are in `packed`
+LINE, SIDE, MEMBERS, WATCH, ROW, INTEGERS = range(6)
+# rows of `room`: scratch as long as the margin may grow
+DC, ONES, SIZE, COLUMN, ROOMS = range(5)
+# `value`: PULL is the rate of Σyα that the margin does not cause; SPREAD and HEAP bound the
+# terms of drift and pull before they cancel; CLIMB is what b has added up to in a window
+THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, SOUNDNESS, CLIMB, HORIZON, REACH, VALUES = range(11)
+# `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, a
+# point whose kernel values are needed, points watched (-1: all), how many are wanted, events
+# and rows of `packed` used since
+K, N, STEPS, LIMIT, STALLS, WANTED, WATCHED, FEW, EVENTS, ROWS, COUNTS = range(11)
+
+SPARE = 64  # columns and rows of `packed` beyond those that a window starts with
 
 
 class Road(NamedTuple):
-    """The state of a path, and room to work in.
-
-    Attributes
-    ----------
-    gram : ndarray of shape (lines, slots)
-        Rows of the kernel matrix; that of point i is at `line[i]`, -1 if it is not there.
-    diagonal, root : k(x_i, x_i), and its square root
-    y, alpha, bound, final, rate : of each point; `final` is the bound at θ = 1
-    g, drift, shift : of each point; `drift` is the rate of g that the margin does not cause
-    side : INSIDE, MARGIN, ...
-    members : points of the margin, in the order of the factor R
-    value, count : see the names above; value[DRIFT] is the rate of Σyα that the margin does
-        not cause; SPREAD and HEAP bound the magnitude of the terms of `drift` and of it
-    dc, ones, size, dg, column : scratch
-    """
+    """The state of a path, and room to work in; the names of rows are above."""
 
     gram: Floats
-    line: NDArray[np.int64]
-    diagonal: Floats
-    root: Floats
-    y: Floats
-    alpha: Floats
-    bound: Floats
-    final: Floats
-    rate: Floats
-    g: Floats
-    drift: Floats
-    shift: Floats
-    side: NDArray[np.int8]
-    members: NDArray[np.int64]
+    x: Floats
+    at: Numbers
     R: Floats
+    room: Floats
+    packed: Floats
     value: Floats
-    count: NDArray[np.int64]
-    dc: Floats
-    ones: Floats
-    size: Floats
-    dg: Floats
-    column: Floats
+    count: Numbers
+
+    @property
+    def y(self) -> Floats:
+        """Labels."""
+        return self.x[Y]
+
+    @property
+    def diagonal(self) -> Floats:
+        """k(x_i, x_i)."""
+        return self.x[DIAGONAL]
+
+    @property
+    def root(self) -> Floats:
+        """Square roots of the diagonal."""
+        return self.x[ROOT]
+
+    @property
+    def alpha(self) -> Floats:
+        """Dual variables."""
+        return self.x[ALPHA]
+
+    @property
+    def bound(self) -> Floats:
+        """Upper bounds of α, as they are now."""
+        return self.x[BOUND]
+
+    @property
+    def final(self) -> Floats:
+        """Upper bounds of α at θ = 1."""
+        return self.x[FINAL]
+
+    @property
+    def rate(self) -> Floats:
+        """Rates of the bounds."""
+        return self.x[RATE]
+
+    @property
+    def g(self) -> Floats:
+        """Y f - 1, shifted."""
+        return self.x[G]
+
+    @property
+    def drift(self) -> Floats:
+        """The rate of g that the margin does not cause."""
+        return self.x[DRIFT]
+
+    @property
+    def shift(self) -> Floats:
+        """Of the linear term, at θ = 0."""
+        return self.x[SHIFT]
+
+    @property
+    def side(self) -> Numbers:
+        """INSIDE, MARGIN, OUTSIDE, PINNED or ABSENT."""
+        return self.at[SIDE]
+
+    @property
+    def line(self) -> Numbers:
+        """Where the kernel values of each point are."""
+        return self.at[LINE]
+
+    @property
+    def members(self) -> Numbers:
+        """Points of the margin, in the order of the factor."""
+        return self.at[MEMBERS, : self.count[K]]
+
+
+def blank(capacity: int, room: int = 32) -> Road:
+    """A road without points."""
+    at = np.zeros((INTEGERS, capacity), dtype=np.int64)
+    at[SIDE] = ABSENT
+    count = np.zeros(COUNTS, dtype=np.int64)
+    count[WATCHED] = -1
+    return Road(
+        gram=np.zeros((0, 0)),
+        x=np.zeros((FLOATS, capacity)),
+        at=at,
+        R=np.zeros((room, room)),
+        room=np.zeros((ROOMS, room)),
+        packed=np.zeros((0, 0)),
+        value=np.zeros(VALUES),
+        count=count,
+    )

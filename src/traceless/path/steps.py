@@ -1,4 +1,4 @@
-"""One step of the path: a direction, the first event along it, and what the event does.
+"""The steps of a path: a direction, the first event along it, and what the event does.
 
 With the rate h of g and s of Σyα that moving bounds and decaying shifts cause,
 
@@ -12,281 +12,204 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceless.path.compiled import compiled, compiled_loosely
-from traceless.path.factor import backward, bordered, delete, forward, grow
+from traceless.exact import Floats
+from traceless.path.compiled import inner, inner_loosely
+from traceless.path.factor import bordered
 from traceless.path.road import (
+    ALPHA,
+    BOUND,
+    CLIMB,
+    COURSE,
+    DC,
+    DG,
     DRIFT,
+    FINAL,
+    GONE,
     HEAP,
     INSIDE,
     INTERCEPT,
+    LINE,
     MARGIN,
+    MEMBERS,
+    ONES,
     OUTSIDE,
+    PACE,
+    PULL,
+    RATE,
     RHO,
-    SOUNDNESS,
+    ROOT,
+    ROW,
+    SHIFT,
+    SIDE,
+    SIZE,
     SPREAD,
     THETA,
+    WATCH,
+    WATCHED,
+    G,
     K,
     N,
     Road,
+    Y,
 )
 
 NOISE = 1e-14  # a rate below this part of its terms is rounding
 TIE = 1e-15  # events closer than this happen at once
 
 
-@compiled
+@inner
 def margin_direction(road: Road) -> float:
-    """Fill `dc` and `size`; returns db. The margin is not empty."""
-    k, s = road.count[K], road.value[DRIFT]
+    """Fill DC and SIZE; returns db. The margin is not empty."""
+    k, room = road.count[K], road.room
     for i in range(k):
-        m = road.members[i]
-        road.dc[i] = -road.y[m] * road.drift[m]
-    db: float = bordered(road.R, k, road.value[RHO], -s, road.dc, road.ones, road.size)
+        m = road.at[MEMBERS, i]
+        room[DC, i] = -road.x[Y, m] * road.x[DRIFT, m]
+    db: float = bordered(
+        road.R, k, road.value[RHO], -road.value[PULL], room[DC], room[ONES], room[SIZE]
+    )
     return db
 
 
-@compiled_loosely
-def gradient_rates(road: Road, db: float, run: float) -> float:
-    """Fill `dg` for all points; returns the size of what the margin adds to it."""
-    k, n = road.count[K], road.count[N]
-    dg, gram = road.dg, road.gram
-    for j in range(n):
-        dg[j] = db
-    i = 0
-    while i + 4 <= k:  # four rows at a time: dg is read and written less often
-        a, b, c, d = road.dc[i], road.dc[i + 1], road.dc[i + 2], road.dc[i + 3]
-        r0, r1 = gram[road.line[road.members[i]]], gram[road.line[road.members[i + 1]]]
-        r2, r3 = gram[road.line[road.members[i + 2]]], gram[road.line[road.members[i + 3]]]
+@inner_loosely
+def combine(values: Floats, where: Any, road: Road, out: Floats, n: int) -> None:
+    """Out += Σ_m dc_m values[where_m] over the margin, four members at a time."""
+    k, i = road.count[K], 0
+    members, dc = road.at[MEMBERS], road.room[DC]
+    while i + 4 <= k:
+        a, b, c, d = dc[i], dc[i + 1], dc[i + 2], dc[i + 3]
+        p, q = values[where[members[i]]], values[where[members[i + 1]]]
+        r, s = values[where[members[i + 2]]], values[where[members[i + 3]]]
         for j in range(n):
-            dg[j] += a * r0[j] + b * r1[j] + c * r2[j] + d * r3[j]
+            out[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
         i += 4
     while i < k:
-        a, r0 = road.dc[i], gram[road.line[road.members[i]]]
+        a, p = dc[i], values[where[members[i]]]
         for j in range(n):
-            dg[j] += a * r0[j]
+            out[j] += a * p[j]
         i += 1
-    for j in range(n):
-        dg[j] = road.y[j] * dg[j] + run * road.drift[j]
-    spread = 0.0
-    for i in range(k):
-        spread += road.root[road.members[i]] * abs(road.dc[i])
-    return spread
 
 
-@compiled
+@inner
+def rates(road: Road, db: float, run: float) -> None:
+    """Fill DG for all points, or PACE for those that are watched."""
+    watched = road.count[WATCHED]
+    if watched < 0:
+        dg, n = road.x[DG], road.count[N]
+        for j in range(n):
+            dg[j] = db
+        combine(road.gram, road.at[LINE], road, dg, n)
+        for j in range(n):
+            dg[j] = road.x[Y, j] * dg[j] + run * road.x[DRIFT, j]
+        return
+    pace = road.x[PACE]
+    for i in range(watched):
+        pace[i] = db
+    combine(road.packed, road.at[ROW], road, pace, watched)
+    for i in range(watched):
+        j = road.at[WATCH, i]
+        pace[i] = road.x[Y, j] * pace[i] + run * road.x[DRIFT, j]
+
+
+@inner
 def first_on_margin(road: Road, most: float) -> Any:
     """The first member to reach a bound: (step, its place or -1, to the upper bound?)."""
-    best, rate, place, upper = most, 0.0, -1, False
+    best, fastest, place, upper = most, 0.0, -1, False
     for i in range(road.count[K]):
-        m = road.members[i]
-        down = -road.y[m] * road.dc[i]
-        up = -down - road.rate[m]
-        noise = NOISE * road.size[i]
+        m = road.at[MEMBERS, i]
+        alpha, noise = road.x[ALPHA, m], NOISE * road.room[SIZE, i]
+        down = -road.x[Y, m] * road.room[DC, i]
+        up = -down - road.x[RATE, m]
         if down > noise:
-            step = max(road.alpha[m], 0.0) / down
-            if step < best - TIE or (step <= best + TIE and down > rate):
-                best, rate, place, upper = step, down, i, False
+            step = max(alpha, 0.0) / down
+            if step < best - TIE or (step <= best + TIE and down > fastest):
+                best, fastest, place, upper = step, down, i, False
         if up > noise:
-            step = max(road.bound[m] - road.alpha[m], 0.0) / up
-            if step < best - TIE or (step <= best + TIE and up > rate):
-                best, rate, place, upper = step, up, i, True
+            step = max(road.x[BOUND, m] - alpha, 0.0) / up
+            if step < best - TIE or (step <= best + TIE and up > fastest):
+                best, fastest, place, upper = step, up, i, True
     return best, place, upper
 
 
-@compiled
-def first_elsewhere(road: Road, most: float, spread: float, base: float, run: float) -> Any:
-    """The first point to reach the margin: (step, point or -1)."""
-    best, rate, who = most, 0.0, -1
-    spread += run * road.value[SPREAD]
-    for j in range(road.count[N]):
-        side = road.side[j]
+@inner
+def first_elsewhere(road: Road, most: float, base: float, run: float) -> Any:
+    """The first point, of all or of those watched, to reach the margin: (step, point or -1)."""
+    best, fastest, who = most, 0.0, -1
+    spread = run * road.value[SPREAD]
+    for i in range(road.count[K]):
+        spread += road.x[ROOT, road.at[MEMBERS, i]] * abs(road.room[DC, i])
+    watched = road.count[WATCHED]
+    n = road.count[N] if watched < 0 else watched
+    for i in range(n):
+        j = i if watched < 0 else road.at[WATCH, i]
+        toward = road.x[DG, i] if watched < 0 else road.x[PACE, i]
+        side, gap = road.at[SIDE, j], -road.x[G, j]
         if side == INSIDE:
-            toward, gap = -road.dg[j], road.g[j]
-        elif side == OUTSIDE:
-            toward, gap = road.dg[j], -road.g[j]
-        else:
+            toward, gap = -toward, -gap
+        elif side != OUTSIDE:
             continue
         if toward <= 0.0 or gap > (best + TIE) * toward:
             continue
-        if toward <= NOISE * (road.root[j] * spread + base + run * abs(road.shift[j])):
+        noise = NOISE * (road.x[ROOT, j] * spread + base + run * abs(road.x[SHIFT, j]))
+        if toward <= noise:
             continue
         step = max(gap, 0.0) / toward
-        if step < best - TIE or (step <= best + TIE and toward > rate):
-            best, rate, who = step, toward, j
+        if step < best - TIE or (step <= best + TIE and toward > fastest):
+            best, fastest, who = step, toward, j
     return best, who
 
 
-@compiled
+@inner
 def advance(road: Road, step: float, db: float, run: float) -> None:
     """Go `step` along the direction; θ stands still where only b moves (run = 0)."""
+    n, watched = road.count[N], road.count[WATCHED]
     for i in range(road.count[K]):
-        m = road.members[i]
-        top = road.bound[m] + step * road.rate[m]
-        alpha = road.alpha[m] + step * road.y[m] * road.dc[i]
-        road.alpha[m] = min(max(alpha, 0.0), top)
-    for j in range(road.count[N]):
-        if road.side[j] == MARGIN:
-            road.g[j] = 0.0
-        else:
-            road.g[j] += step * road.dg[j]
+        m = road.at[MEMBERS, i]
+        top = road.x[BOUND, m] + step * road.x[RATE, m]
+        alpha = road.x[ALPHA, m] + step * road.x[Y, m] * road.room[DC, i]
+        road.x[ALPHA, m] = min(max(alpha, 0.0), top)
+        road.x[COURSE, m] += step * road.room[DC, i]
+    if watched < 0:
+        for j in range(n):
+            road.x[G, j] += step * road.x[DG, j]
+    else:
+        for i in range(watched):
+            road.x[G, road.at[WATCH, i]] += step * road.x[PACE, i]
+        for j in range(n):
+            road.x[GONE, j] += step * run * road.x[DRIFT, j]
+        road.value[CLIMB] += step * db
+    for i in range(road.count[K]):
+        road.x[G, road.at[MEMBERS, i]] = 0.0
     road.value[INTERCEPT] += step * db
     if run > 0.0:
-        for j in range(road.count[N]):
-            if road.rate[j] != 0.0:
-                road.bound[j] += step * road.rate[j]
-                if road.side[j] >= OUTSIDE:
-                    road.alpha[j] = road.bound[j]
+        move_bounds(road, step)
         road.value[THETA] += step
 
 
-@compiled
-def carry(road: Road, j: int, sign: float) -> None:
-    """Count the moving bound of j (now OUTSIDE or PINNED) among what drives g and Σyα."""
-    push = sign * road.y[j] * road.rate[j]
-    row = road.gram[road.line[j]]
-    for i in range(road.count[N]):
-        road.drift[i] += push * road.y[i] * row[i]
-    road.value[DRIFT] += push
+@inner
+def move_bounds(road: Road, step: float) -> None:
+    """Bounds that move do so, and α of points at them."""
+    for j in range(road.count[N]):
+        if road.x[RATE, j] != 0.0:
+            road.x[BOUND, j] += step * road.x[RATE, j]
+            if road.at[SIDE, j] >= OUTSIDE:
+                road.x[ALPHA, j] = road.x[BOUND, j]
 
 
-@compiled
-def withdraw(road: Road, place: int) -> None:
-    """Take a member out of the factor."""
-    k = road.count[K]
-    delete(road.R, k, place)
-    for i in range(place, k - 1):
-        road.members[i] = road.members[i + 1]
-    road.count[K] = k - 1
-
-
-@compiled
-def settle_at(road: Road, m: int, upper: bool) -> None:
-    """Put a point at a bound, from where it moves with it."""
-    road.g[m] = 0.0
-    if upper:
-        road.alpha[m] = road.bound[m]
-        road.side[m] = OUTSIDE
-        if road.rate[m] != 0.0:
-            carry(road, m, 1.0)
-        return
-    road.alpha[m] = 0.0
-    road.side[m] = INSIDE
-    road.bound[m] = road.final[m]
-    road.rate[m] = 0.0
-
-
-@compiled
-def leave(road: Road, place: int, upper: bool) -> None:
-    """A member goes to one of its bounds."""
-    m = road.members[place]
-    withdraw(road, place)
-    settle_at(road, m, upper)
-
-
-@compiled
-def forgive(road: Road, c: int, amount: float) -> None:
-    """What an exchange of this amount changes in f becomes a shift that decays.
-
-    A dependence is exact for equal points only; for nearly equal ones f moves a little.
-    """
-    k, n, left, v = road.count[K], road.count[N], 1.0 - road.value[THETA], road.column
-    if left <= 0.0 or amount == 0.0:
-        return
-    row, change, size = road.gram[road.line[c]], road.dg, road.root[c]
-    for j in range(n):
-        change[j] = row[j]
-    for i in range(k):
-        t, member = v[i], road.gram[road.line[road.members[i]]]
-        size += abs(t) * road.root[road.members[i]]
-        for j in range(n):
-            change[j] -= t * member[j]
-    for j in range(n):
-        if abs(change[j]) > 10 * NOISE * road.root[j] * size:
-            push = road.y[j] * amount * change[j] / left
-            road.shift[j] -= push
-            road.drift[j] += push
-
-
-@compiled
-def exchange(road: Road, c: int) -> bool:
-    """Point c depends on the margin: move along that dependence, f unchanged, to a bound.
-
-    `column` holds the solution v of A v = k_c. Returns whether c itself ended at a bound;
-    otherwise a member has left, and c may try again.
-    """
-    k, v = road.count[K], road.column
-    lower = road.alpha[c] <= 0.5 * road.bound[c]
-    sense = 1.0 if lower else -1.0
-    if 0.0 < road.alpha[c] < road.bound[c]:
-        sense = -sense  # a free point goes to the nearer bound
-    best = road.bound[c] - road.alpha[c] if sense > 0.0 else road.alpha[c]
-    place, upper, strength, largest = -1, sense > 0.0, 0.0, 1.0
-    for i in range(k):
-        largest = max(largest, abs(v[i]))
-    for i in range(k):
-        m = road.members[i]
-        speed = -road.y[m] * v[i] * road.y[c] * sense
-        if abs(speed) <= 1e-10 * largest:
-            continue
-        room = road.bound[m] - road.alpha[m] if speed > 0.0 else road.alpha[m]
-        step = max(room, 0.0) / abs(speed)
-        if step < best or (step == best and abs(speed) > strength):
-            best, place, upper, strength = step, i, speed > 0.0, abs(speed)
-    forgive(road, c, road.y[c] * sense * best)
-    road.alpha[c] += sense * best
-    for i in range(k):
-        m = road.members[i]
-        alpha = road.alpha[m] - best * road.y[m] * v[i] * road.y[c] * sense
-        road.alpha[m] = min(max(alpha, 0.0), road.bound[m])
-    if place < 0:
-        settle_at(road, c, upper)
-        return True
-    leave(road, place, upper)
-    return False
-
-
-@compiled
-def enter(road: Road, c: int) -> None:
-    """Point c, with g = 0, joins the margin; where it depends on it, by exchange."""
-    if road.side[c] == OUTSIDE and road.rate[c] != 0.0:
-        carry(road, c, -1.0)
-    if road.rate[c] > 0.0:  # a bound that grows need not be waited for
-        road.bound[c] = road.final[c]
-        road.rate[c] = 0.0
-    road.side[c] = MARGIN
-    row, rho = road.gram[road.line[c]], road.value[RHO]
-    while True:
-        k = road.count[K]
-        for i in range(k):
-            road.column[i] = row[road.members[i]] + rho
-        forward(road.R, k, road.column)
-        diagonal = road.diagonal[c] + rho
-        if grow(road.R, k, road.column, diagonal, road.value[SOUNDNESS]):
-            road.members[k] = c
-            road.count[K] = k + 1
-            road.g[c] = 0.0
-            return
-        backward(road.R, k, road.column)
-        if exchange(road, c):
-            return
-
-
-@compiled
+@inner
 def idle(road: Road) -> bool:
     """Whether nothing outside an empty margin moves Σyα."""
-    return abs(road.value[DRIFT]) <= NOISE * road.value[HEAP]
+    return abs(road.value[PULL]) <= NOISE * road.value[HEAP]
 
 
-@compiled
+@inner
 def finish(road: Road) -> None:
     """Every bound has arrived."""
     road.value[THETA] = 1.0
     for j in range(road.count[N]):
-        if road.rate[j] != 0.0:
-            road.bound[j] = road.final[j]
-            road.rate[j] = 0.0
-            if road.side[j] >= OUTSIDE:
-                road.alpha[j] = road.bound[j]
-            elif road.side[j] == MARGIN:
-                road.alpha[j] = min(road.alpha[j], road.bound[j])
-
+        if road.x[RATE, j] != 0.0:
+            road.x[BOUND, j] = road.x[FINAL, j]
+            road.x[RATE, j] = 0.0
+            if road.at[SIDE, j] >= OUTSIDE:
+                road.x[ALPHA, j] = road.x[BOUND, j]
+            elif road.at[SIDE, j] == MARGIN:
+                road.x[ALPHA, j] = min(road.x[ALPHA, j], road.x[BOUND, j])

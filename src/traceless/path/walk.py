@@ -17,33 +17,52 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.exact import Floats
+from traceless.path.events import enter
 from traceless.path.factor import SOUND, bordered
 from traceless.path.follow import follow
 from traceless.path.road import (
     ABSENT,
+    COURSE,
+    DC,
+    DIAGONAL,
     DONE,
-    DRIFT,
+    FEW,
+    FLOATS,
     HEAP,
     INSIDE,
+    INTEGERS,
     INTERCEPT,
     LIMIT,
+    LINE,
     MARGIN,
+    MEMBERS,
     NEED_ROOM,
     NEED_ROW,
+    ONES,
     OUTSIDE,
     PINNED,
+    PULL,
+    REACH,
     RHO,
+    ROOMS,
+    ROOT,
+    SHIFT,
+    SIDE,
+    SIZE,
     SOUNDNESS,
+    SPARE,
     SPREAD,
     STALLS,
     STEPS,
     THETA,
     WANTED,
+    WATCH,
+    WATCHED,
     K,
     N,
     Road,
+    Y,
 )
-from traceless.path.steps import enter
 from traceless.path.store import Store
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
@@ -54,25 +73,11 @@ TOLERANCE = 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 _SAMPLE = 24  # points looked at besides the margin
 _TRUST = 1e-2  # of the tolerance: how far g may have drifted
+_MANY = 1000  # points from which on windows pay
+_PART = 16  # of the points are watched in a window
 _ROOM = 32  # members of the margin there is room for at first
 
 Points = NDArray[np.intp]
-
-
-def blank(capacity: int) -> Road:
-    """A road without points; kernel values are borrowed from a store later."""
-    each = {
-        name: np.zeros(capacity)
-        for name in ("alpha", "bound", "final", "rate", "g", "drift", "shift", "dg")
-    }
-    room = {name: np.zeros(_ROOM) for name in ("dc", "ones", "size", "column")}
-    nothing = np.zeros(0)
-    return Road(
-        gram=np.zeros((0, 0)), line=np.zeros(0, dtype=np.int64), diagonal=nothing, root=nothing,
-        y=nothing, side=np.full(capacity, ABSENT, dtype=np.int8),
-        members=np.zeros(capacity, dtype=np.int64), R=np.zeros((_ROOM, _ROOM)),
-        value=np.zeros(7), count=np.zeros(6, dtype=np.int64), **each, **room,
-    )
 
 
 class Walk:
@@ -109,7 +114,7 @@ class Walk:
     @property
     def members(self) -> Points:
         """Points of the margin, in the order of the factor."""
-        return self.road.members[: self.road.count[K]]
+        return self.road.members
 
     def slopes(self, points: Points) -> Floats:
         """g without shifts, from scratch."""
@@ -168,7 +173,7 @@ class Walk:
             if code == NEED_ROW:
                 self._fetch(int(self.road.count[WANTED]))
             elif code == NEED_ROOM:
-                self._make_room(2 * len(self.road.dc))
+                self._make_room(2 * len(self.road.R))
             else:
                 return bool(code == DONE)
 
@@ -188,8 +193,9 @@ class Walk:
         e = self.imbalance()
         road.drift[:n] = road.y[:n] * self.store.times(np.arange(n), movers, push)
         road.drift[:n] -= road.shift[:n]
-        road.value[THETA] = 0.0
-        road.value[DRIFT] = push.sum() + e
+        road.value[THETA], road.value[REACH] = 0.0, 0.1
+        road.count[WATCHED] = -1
+        road.value[PULL] = push.sum() + e
         road.value[SPREAD] = road.root[movers] @ np.abs(push)
         road.value[HEAP] = np.abs(push).sum() + road.alpha[:n].sum() + abs(e)
 
@@ -266,13 +272,13 @@ class Walk:
         k = len(members)
         if not k:
             return
-        road.dc[:k] = -road.y[members] * self.slopes(members)
-        db = bordered(
-            road.R, k, road.value[RHO], -self.imbalance(), road.dc, road.ones, road.size
-        )
+        room = road.room
+        room[DC, :k] = -road.y[members] * self.slopes(members)
+        rho, e = road.value[RHO], self.imbalance()
+        db = bordered(road.R, k, rho, -e, room[DC], room[ONES], room[SIZE])
         if not np.isfinite(db):
             return
-        alpha = road.alpha[members] + road.y[members] * road.dc[:k]
+        alpha = road.alpha[members] + road.y[members] * room[DC, :k]
         road.alpha[members] = np.clip(alpha, 0.0, road.bound[members])
         road.value[INTERCEPT] += db
 
@@ -298,15 +304,14 @@ class Walk:
     # --- memory and factor -----------------------------------------------------------------
 
     def _fetch(self, point: int) -> None:
-        self.store.need(point, self.members)
-        self.road = self.road._replace(gram=self.store.gram, line=self.store.line)
+        n = self.store.n
+        under_way = np.flatnonzero(self.road.x[COURSE, :n]) if self.road.count[WATCHED] >= 0 else []
+        self.store.need(point, np.union1d(self.members, under_way).astype(np.intp))
+        self.road = self.road._replace(gram=self.store.gram)
+        self.road.at[LINE] = self.store.line
 
     def _make_room(self, room: int) -> None:
-        road, k = self.road, self.road.count[K]
-        R = np.zeros((room, room))
-        R[:k, :k] = road.R[:k, :k]
-        grown = {name: np.zeros(room) for name in ("dc", "ones", "size", "column")}
-        self.road = road._replace(R=R, **grown)
+        self.road = _roomier(self.road, room)
 
     def _factor(self) -> None:
         """Factor the margin anew; dependent points leave it by exchange."""
@@ -322,7 +327,7 @@ class Walk:
         R, failed = dpotrf(A.T, lower=0, clean=1)
         if not failed and (R.diagonal() ** 2 > 100 * road.value[SOUNDNESS] * A.diagonal()).all():
             k = len(members)
-            road.R[:k, :k], road.members[:k], road.count[K] = R, members, k
+            road.R[:k, :k], road.at[MEMBERS, :k], road.count[K] = R, members, k
             return
         for m in members:
             enter(road, int(m))
@@ -333,20 +338,30 @@ def _rho(diagonal: Floats) -> float:
     return mean if mean > 0.0 else 1.0
 
 
+def _roomier(road: Road, room: int) -> Road:
+    """The same with room for a larger margin."""
+    k, few = road.count[K], road.count[FEW]
+    R, packed = np.empty((room, room)), np.empty((room + SPARE, few + SPARE) if few else (0, 0))
+    R[:k, :k] = road.R[:k, :k]
+    rows, columns = road.packed.shape
+    packed[:rows, :columns] = road.packed[: len(packed), : packed.shape[1]]
+    return road._replace(R=R, room=np.zeros((ROOMS, room)), packed=packed)
+
+
 def _copied(road: Road, store: Store) -> Road:
     """A road of its own for all that changes, with the kernel values of the store."""
-    more = store.capacity - len(road.alpha)
-    own = {
-        name: np.pad(getattr(road, name), (0, more))
-        for name in ("alpha", "bound", "final", "rate", "g", "drift", "shift", "dg", "members")
-    }
-    k = road.count[K]
+    k, old, n = road.count[K], road.x.shape[1], store.n
+    x, at = np.zeros((FLOATS, store.capacity)), np.zeros((INTEGERS, store.capacity), dtype=np.int64)
+    x[:SHIFT, :old], at[:WATCH, :old] = road.x[:SHIFT], road.at[:WATCH]
+    at[SIDE, old:] = ABSENT
+    x[DIAGONAL], x[ROOT], x[Y], at[LINE] = store.diagonal, store.root, store.y, store.line
     R = np.empty_like(road.R)
     R[:k, :k] = road.R[:k, :k]
-    copy = road._replace(
-        **own, R=R, value=road.value.copy(), count=road.count.copy(),
-        side=np.pad(road.side, (0, more), constant_values=ABSENT),
-        gram=store.gram, line=store.line, diagonal=store.diagonal, root=store.root, y=store.y,
-    )
-    copy.count[N] = store.n
-    return copy
+    count = road.count.copy()
+    count[N], count[WATCHED] = n, -1
+    few = max(64, n // _PART) if n >= _MANY else 0
+    copy = road._replace(x=x, at=at, R=R, value=road.value.copy(), count=count, gram=store.gram)
+    if few == road.count[FEW] and few + SPARE == max(SPARE, road.packed.shape[1]):
+        return copy
+    count[FEW] = few
+    return _roomier(copy, len(R))
