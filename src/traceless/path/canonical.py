@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats
-from traceless.path.compiled import compiled, inner
+from traceless.path.compiled import compiled
 from traceless.path.factor import SOUND, forward
 from traceless.path.kernels import Kernel
-from traceless.path.store import Slots, Store
+from traceless.path.store import Slots, Store, sum_of_rows
 
 _EPS = float(np.finfo(np.float64).eps)
 _CERTAIN = 1e-9
@@ -48,7 +48,7 @@ def _cholesky(A: Floats) -> bool:
     return True
 
 
-@inner
+@compiled
 def _backward(R: Floats, k: int, z: Floats) -> None:
     for j in range(k - 1, -1, -1):
         t = z[j]
@@ -57,42 +57,19 @@ def _backward(R: Floats, k: int, z: Floats) -> None:
         z[j] = t / R[j, j]
 
 
-@compiled
-def _solve(R: Floats, rho: float, p: Floats, q: float, x: Floats) -> float:
+def _solve(R: Floats, rho: float, p: Floats, q: float) -> tuple[Floats, float]:
     """The bordered system of `traceless.path.factor`, in one order of evaluation."""
-    k = len(p)
-    ones = np.ones(k)
-    for i in range(k):
-        x[i] = p[i]
-    forward(R, k, ones)
-    _backward(R, k, ones)
-    forward(R, k, x)
-    _backward(R, k, x)
-    a, b = 0.0, 0.0
-    for i in range(k):
-        a += x[i]
-        b += ones[i]
-    beta = (a - q) / b
-    for i in range(k):
-        x[i] -= beta * ones[i]
-    return beta + rho * q
+    k, ones, x = len(p), np.ones(len(p)), p.copy()
+    for z in (ones, x):
+        forward(R, k, z)
+        _backward(R, k, z)
+    beta = (_sum(x) - q) / _sum(ones)
+    return x - beta * ones, beta + rho * q
 
 
-@compiled
-def _add_rows(V: Floats, c: Floats, out: Floats) -> None:
-    """Out += Σ_s c_s V[s], one row after the other."""
-    for s in range(len(c)):
-        t, row = c[s], V[s]
-        for j in range(len(out)):
-            out[j] += t * row[j]
-
-
-@compiled
 def _sum(a: Floats) -> float:
-    total = 0.0
-    for v in a:
-        total += v
-    return total
+    """One after the other: `numpy.sum` adds in an order of its own."""
+    return float(np.add.accumulate(a)[-1]) if len(a) else 0.0
 
 
 @dataclass(frozen=True)
@@ -135,7 +112,7 @@ class Canonical:
         for start in range(0, len(X), step):
             part = X[start : start + step]
             V = self.kernel.exact_values(self.support, np.ascontiguousarray(part.T))
-            _add_rows(V, self.coefficients, out[start : start + step])
+            sum_of_rows(V, np.arange(len(V)), self.coefficients, out[start : start + step])
         return out + self.intercept
 
     def alpha_of_points(self, bounds: Floats) -> Floats:
@@ -164,7 +141,8 @@ class _Values:
         step = max(1, _BLOCK // max(1, len(at)))
         for start in range(0, len(of), step):
             part = slice(start, start + step)
-            _add_rows(self.between(of[part], at, exact), c[part], out)
+            V = self.between(of[part], at, exact)
+            sum_of_rows(V, np.arange(len(V)), c[part], out)
         return out
 
 
@@ -236,14 +214,11 @@ def _margin(
     if not _cholesky(R) or not (R.diagonal() ** 2 > limit).all():
         a[M] = held[M]
         return False, b
-    x, fix = np.empty(len(M)), np.empty(len(M))
-    b = _solve(R, rho, p, q, x)
-    rest = np.zeros(len(M))
-    _add_rows(G, x, rest)
-    b += _solve(R, rho, p - rest - b, q - _sum(x), fix)
-    x += fix
-    a[M] = labels[M] * x
-    return True, b
+    x, b = _solve(R, rho, p, q)
+    rest = p - sum_of_rows(G, np.arange(len(M)), x, np.zeros(len(M))) - b
+    fix, lift = _solve(R, rho, rest, q - _sum(x))
+    a[M] = labels[M] * (x + fix)
+    return True, b + lift
 
 
 def _middle(labels: Floats, f: Floats, outside: NDArray[np.bool_]) -> float:

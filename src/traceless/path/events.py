@@ -1,4 +1,4 @@
-"""What happens at a breakpoint: a point enters the margin, leaves it, or is exchanged.
+"""The rarer events: bounds that move, and points that depend on the margin.
 
 A point whose kernel column depends on those of the margin,  k_c = A v,  cannot enter it: A
 would be singular. Then α_c moves by t and the margin by -t v, which leaves f as it is, until
@@ -8,160 +8,109 @@ side. Where the dependence is only nearly exact, what f changes becomes a shift 
 
 from __future__ import annotations
 
-from traceless.path.compiled import compiled, inner
+import numpy as np
+
+from traceless.exact import Floats
 from traceless.path.factor import backward, delete, forward, grow
 from traceless.path.road import (
-    ALPHA,
-    BOUND,
-    CHANGE,
     COLUMN,
-    DIAGONAL,
-    DRIFT,
-    FINAL,
     INSIDE,
-    LINE,
     MARGIN,
     MEMBERS,
     OUTSIDE,
     PULL,
-    RATE,
     RHO,
-    ROOT,
-    SHIFT,
-    SIDE,
     SOUNDNESS,
     THETA,
-    G,
     K,
     N,
     Road,
-    Y,
 )
 from traceless.path.steps import NOISE
-from traceless.path.window import watch_member, watch_point
+from traceless.path.store import sum_of_rows
 
 
-@inner
 def carry(road: Road, j: int, sign: float) -> None:
     """Count the moving bound of j (OUTSIDE) among what drives g and Σyα, or no longer."""
-    push = sign * road.x[Y, j] * road.x[RATE, j]
-    row = road.gram[road.at[LINE, j]]
-    for i in range(road.count[N]):
-        road.x[DRIFT, i] += push * road.x[Y, i] * row[i]
+    push, n = sign * road.y[j] * road.rate[j], road.count[N]
+    road.drift[:n] += push * road.y[:n] * road.gram[road.line[j], :n]
     road.value[PULL] += push
 
 
-@inner
 def settle_at(road: Road, m: int, upper: bool) -> None:
     """Put a point at a bound, from where it moves with it."""
-    road.x[G, m] = 0.0
-    watch_point(road, m)
-    if upper:
-        road.x[ALPHA, m] = road.x[BOUND, m]
-        road.at[SIDE, m] = OUTSIDE
-        if road.x[RATE, m] != 0.0:
-            carry(road, m, 1.0)
-        return
-    road.x[ALPHA, m] = 0.0
-    road.at[SIDE, m] = INSIDE
-    road.x[BOUND, m] = road.x[FINAL, m]
-    road.x[RATE, m] = 0.0
+    road.g[m] = 0.0
+    road.side[m] = OUTSIDE if upper else INSIDE
+    if not upper:
+        road.bound[m], road.rate[m] = road.final[m], 0.0
+    road.alpha[m] = road.bound[m] if upper else 0.0
+    if road.rate[m] != 0.0:
+        carry(road, m, 1.0)
 
 
-@compiled
-def leave(road: Road, place: int, bound: int) -> None:
-    """A member leaves the factor, to its lower (0) or upper (1) bound, or as it is (-1)."""
-    k, m = road.count[K], road.at[MEMBERS, place]
+def withdraw(road: Road, place: int) -> int:
+    """Take a member out of the factor; returns which it was."""
+    k, m = road.count[K], int(road.members[place])
     delete(road.R, k, place)
-    for i in range(place, k - 1):
-        road.at[MEMBERS, i] = road.at[MEMBERS, i + 1]
+    road.at[MEMBERS, place : k - 1] = road.at[MEMBERS, place + 1 : k]
     road.count[K] = k - 1
-    if bound >= 0:
-        settle_at(road, m, bound == 1)
+    return m
 
 
-@inner
-def forgive(road: Road, c: int, amount: float) -> None:
-    """What an exchange of this amount changes in f becomes a shift that decays."""
-    k, n, left = road.count[K], road.count[N], 1.0 - road.value[THETA]
-    if left <= 0.0 or amount == 0.0:
-        return
-    row, change, size = road.gram[road.at[LINE, c]], road.x[CHANGE], road.x[ROOT, c]
-    for j in range(n):
-        change[j] = row[j]
-    for i in range(k):
-        m = road.at[MEMBERS, i]
-        t, member = road.room[COLUMN, i], road.gram[road.at[LINE, m]]
-        size += abs(t) * road.x[ROOT, m]
-        for j in range(n):
-            change[j] -= t * member[j]
-    for j in range(n):
-        if abs(change[j]) > 10 * NOISE * road.x[ROOT, j] * size:
-            push = road.x[Y, j] * amount * change[j] / left
-            road.x[SHIFT, j] -= push
-            road.x[DRIFT, j] += push
-
-
-@inner
-def exchange(road: Road, c: int) -> int:
-    """Move along the dependence of c to the first bound, COLUMN being the solution v.
-
-    Returns the place of the member that is now at a bound (its upper one: place + k), or -1
-    if c itself is.
-    """
-    k, v = road.count[K], road.room[COLUMN]
-    alpha, bound = road.x[ALPHA, c], road.x[BOUND, c]
-    sense = 1.0 if alpha <= 0.5 * bound else -1.0
-    if 0.0 < alpha < bound:
-        sense = -sense  # a free point goes to the nearer bound
-    best = bound - alpha if sense > 0.0 else alpha
-    place, upper, strength, largest = -1, False, 0.0, 1.0
-    for i in range(k):
-        largest = max(largest, abs(v[i]))
-    for i in range(k):
-        m = road.at[MEMBERS, i]
-        speed = -road.x[Y, m] * v[i] * road.x[Y, c] * sense
-        if abs(speed) <= 1e-10 * largest:
-            continue
-        room = road.x[BOUND, m] - road.x[ALPHA, m] if speed > 0.0 else road.x[ALPHA, m]
-        step = max(room, 0.0) / abs(speed)
-        if step < best or (step == best and abs(speed) > strength):
-            best, place, upper, strength = step, i, speed > 0.0, abs(speed)
-    forgive(road, c, road.x[Y, c] * sense * best)
-    road.x[ALPHA, c] += sense * best
-    for i in range(k):
-        m = road.at[MEMBERS, i]
-        moved = road.x[ALPHA, m] - best * road.x[Y, m] * v[i] * road.x[Y, c] * sense
-        road.x[ALPHA, m] = min(max(moved, 0.0), road.x[BOUND, m])
-    if place < 0:
-        settle_at(road, c, sense > 0.0)
-        return -1
-    return place + k if upper else place
-
-
-@compiled
 def enter(road: Road, c: int) -> None:
     """Point c, with g = 0, joins the margin; where it depends on it, by exchange."""
-    if road.at[SIDE, c] == OUTSIDE and road.x[RATE, c] != 0.0:
+    if road.side[c] == OUTSIDE and road.rate[c] != 0.0:
         carry(road, c, -1.0)
-    if road.x[RATE, c] > 0.0:  # a bound that grows need not be waited for
-        road.x[BOUND, c] = road.x[FINAL, c]
-        road.x[RATE, c] = 0.0
-    road.at[SIDE, c] = MARGIN
-    road.x[G, c] = 0.0
-    row, rho, column = road.gram[road.at[LINE, c]], road.value[RHO], road.room[COLUMN]
+    if road.rate[c] > 0.0:  # a bound that grows need not be waited for
+        road.bound[c], road.rate[c] = road.final[c], 0.0
+    road.side[c], road.g[c] = MARGIN, 0.0
+    rho, column = road.value[RHO], road.room[COLUMN]
     while True:
         k = road.count[K]
-        for i in range(k):
-            column[i] = row[road.at[MEMBERS, i]] + rho
+        column[:k] = road.gram[road.line[c], road.members] + rho
         forward(road.R, k, column)
-        if grow(road.R, k, column, road.x[DIAGONAL, c] + rho, road.value[SOUNDNESS]):
-            road.at[MEMBERS, k] = c
-            road.count[K] = k + 1
-            watch_member(road, c)
+        if grow(road.R, k, column, road.diagonal[c] + rho, road.value[SOUNDNESS]):
+            road.at[MEMBERS, k], road.count[K] = c, k + 1
             return
         backward(road.R, k, column)
-        place = exchange(road, c)
-        if place < 0:
+        if _exchange(road, c, column[:k]):
             return
-        leave(road, place % k, place // k)
+
+
+def _exchange(road: Road, c: int, v: Floats) -> bool:
+    """Move along the dependence of c to the first bound; returns whether that is its own."""
+    members = road.members
+    alpha, bound = road.alpha[c], road.bound[c]
+    up = bool(alpha <= 0.5 * bound) != bool(0.0 < alpha < bound)  # free: to the nearer bound
+    amount = road.y[c] if up else -road.y[c]  # of y α of c, for a unit
+    speed = -road.y[members] * v * amount
+    room = np.where(speed > 0.0, road.bound[members] - road.alpha[members], road.alpha[members])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps = np.maximum(room, 0.0) / np.abs(speed)
+    steps[np.abs(speed) <= 1e-10 * np.abs(v).max(initial=1.0)] = np.inf
+    own = bound - alpha if up else alpha
+    best = min(own, steps.min(initial=np.inf))
+    _forgive(road, c, v, amount * best)
+    road.alpha[c] += best if up else -best
+    road.alpha[members] = np.clip(road.alpha[members] + best * speed, 0.0, road.bound[members])
+    if own <= best:
+        settle_at(road, c, up)
+        return True
+    first = np.flatnonzero(steps == best)
+    place = int(first[np.argmax(np.abs(speed[first]))])
+    to_upper = bool(speed[place] > 0.0)
+    settle_at(road, withdraw(road, place), to_upper)
+    return False
+
+
+def _forgive(road: Road, c: int, v: Floats, amount: float) -> None:
+    """What an exchange of this amount changes in f becomes a shift that decays."""
+    n, left, members = road.count[N], 1.0 - road.value[THETA], road.members
+    if left <= 0.0 or amount == 0.0:
+        return
+    change = sum_of_rows(road.gram, road.line[members], -v, road.gram[road.line[c], :n].copy())
+    size = road.root[c] + np.abs(v) @ road.root[members]
+    change[np.abs(change) <= 10 * NOISE * size * road.root[:n]] = 0.0
+    push = road.y[:n] * (amount / left) * change
+    road.shift[:n] -= push
+    road.drift[:n] += push

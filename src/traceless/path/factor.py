@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from traceless.exact import Floats
-from traceless.path.compiled import compiled_loosely, inner, inner_loosely
+from traceless.path.compiled import compiled, compiled_loosely
 
 SOUND = 1e-14  # a pivot below this part of its diagonal belongs to a dependent point
 
 
-@inner
+@compiled
 def forward(R: Floats, k: int, z: Floats) -> None:
     """Z ← R⁻ᵀ z, in place."""
     for j in range(k):
@@ -32,7 +32,7 @@ def forward(R: Floats, k: int, z: Floats) -> None:
             z[i] -= t * R[j, i]
 
 
-@inner_loosely
+@compiled_loosely
 def backward(R: Floats, k: int, z: Floats) -> None:
     """Z ← R⁻¹ z, in place."""
     for j in range(k - 1, -1, -1):
@@ -42,7 +42,7 @@ def backward(R: Floats, k: int, z: Floats) -> None:
         z[j] = (z[j] - t) / R[j, j]
 
 
-@inner_loosely
+@compiled_loosely
 def grow(R: Floats, k: int, column: Floats, diagonal: float, sound: float) -> bool:
     """Append a point, its column already solved `forward`, unless the pivot is unsound."""
     total = 0.0
@@ -57,7 +57,7 @@ def grow(R: Floats, k: int, column: Floats, diagonal: float, sound: float) -> bo
     return True
 
 
-@inner
+@compiled
 def delete(R: Floats, k: int, p: int) -> None:
     """Take out column p of k by Givens rotations."""
     for i in range(p):

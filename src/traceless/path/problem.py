@@ -25,7 +25,7 @@ from traceless.path.road import (
     blank,
 )
 from traceless.path.seed import seed
-from traceless.path.events import leave
+from traceless.path.events import withdraw
 from traceless.path.store import Store
 from traceless.path.walk import Walk
 
@@ -203,7 +203,7 @@ def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:
     """Say where bounds are to end; those of points that go, at 0."""
     road = walk.road
     for m in gone[road.side[gone] == MARGIN]:
-        leave(road, int(np.flatnonzero(walk.members == m)[0]), -1)
+        withdraw(road, int(np.flatnonzero(walk.members == m)[0]))
     idle = gone[road.alpha[gone] <= 0.0]
     road.side[gone], road.side[idle] = PINNED, ABSENT
     road.bound[gone], road.final[gone] = road.alpha[gone], 0.0

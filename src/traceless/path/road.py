@@ -24,14 +24,14 @@ Numbers = NDArray[np.int64]
 
 ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED = -1, 0, 1, 2, 3
 
-# why the follower came back
-DONE, STALLED, STUCK, NEED_ROW, NEED_ROOM, TOO_LONG = 0, 1, 2, 3, 4, 5
+# why the follower came back: it is done, does not get on, or needs something done for it
+DONE, STALLED, STUCK, TOO_LONG, NEED_ROW, NEED_ROOM, OPEN, CLOSE, ENTER, LEAVE = range(10)
 
 # rows of `x`, one number for each point. DRIFT is the rate of g that the margin does not cause,
 # DG the rate of g; COURSE, GONE: what y α of members and the drift have added up to since a
-# window was opened, PACE: DG of the points watched in it, CHANGE: scratch
+# window was opened, PACE: DG of the points watched in it
 DIAGONAL, ROOT, Y, ALPHA, BOUND, FINAL, RATE, G, DRIFT, SHIFT, DG = range(11)
-COURSE, GONE, PACE, CHANGE, FLOATS = range(11, 16)
+COURSE, GONE, PACE, FLOATS = range(11, 15)
 # rows of `at`: where the point's kernel values are in `gram` (-1 if they are not), its side,
 # the members of the margin in the order of the factor, the points watched, and where a
 # member's kernel values with them are in `packed`
@@ -40,10 +40,10 @@ LINE, SIDE, MEMBERS, WATCH, ROW, INTEGERS = range(6)
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 # `value`: PULL is the rate of Σyα that the margin does not cause; SPREAD and HEAP bound the
 # terms of drift and pull before they cancel; CLIMB is what b has added up to in a window
-THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, SOUNDNESS, CLIMB, HORIZON, REACH, VALUES = range(11)
-# `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, a
-# point whose kernel values are needed, points watched (-1: all), how many are wanted, events
-# and rows of `packed` used since
+THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, SOUNDNESS, CLIMB, HORIZON, VALUES = range(10)
+# `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, the
+# point or place in question, points watched (-1: all), how many should be, events since, and
+# rows of `packed` used
 K, N, STEPS, LIMIT, STALLS, WANTED, WATCHED, FEW, EVENTS, ROWS, COUNTS = range(11)
 
 SPARE = 64  # columns and rows of `packed` beyond those that a window starts with

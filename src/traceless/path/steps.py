@@ -14,18 +14,18 @@ from typing import Any
 
 from traceless.exact import Floats
 from traceless.path.compiled import inner, inner_loosely
-from traceless.path.factor import bordered
+from traceless.path.factor import bordered, delete, forward, grow
 from traceless.path.road import (
     ALPHA,
     BOUND,
     CLIMB,
+    COLUMN,
     COURSE,
     DC,
     DG,
+    DIAGONAL,
     DRIFT,
-    FINAL,
     GONE,
-    HEAP,
     INSIDE,
     INTERCEPT,
     LINE,
@@ -39,9 +39,11 @@ from traceless.path.road import (
     RHO,
     ROOT,
     ROW,
+    ROWS,
     SHIFT,
     SIDE,
     SIZE,
+    SOUNDNESS,
     SPREAD,
     THETA,
     WATCH,
@@ -181,35 +183,48 @@ def advance(road: Road, step: float, db: float, run: float) -> None:
         road.x[G, road.at[MEMBERS, i]] = 0.0
     road.value[INTERCEPT] += step * db
     if run > 0.0:
-        move_bounds(road, step)
         road.value[THETA] += step
+        for j in range(n):
+            if road.x[RATE, j] != 0.0:
+                road.x[BOUND, j] += step * road.x[RATE, j]
+                if road.at[SIDE, j] >= OUTSIDE:
+                    road.x[ALPHA, j] = road.x[BOUND, j]
 
 
 @inner
-def move_bounds(road: Road, step: float) -> None:
-    """Bounds that move do so, and α of points at them."""
-    for j in range(road.count[N]):
-        if road.x[RATE, j] != 0.0:
-            road.x[BOUND, j] += step * road.x[RATE, j]
-            if road.at[SIDE, j] >= OUTSIDE:
-                road.x[ALPHA, j] = road.x[BOUND, j]
+def joined(road: Road, c: int) -> bool:
+    """Let point c, with g = 0 and a bound that stands, join the margin, if A stays sound."""
+    k, row, rho = road.count[K], road.gram[road.at[LINE, c]], road.value[RHO]
+    column = road.room[COLUMN]
+    for i in range(k):
+        column[i] = row[road.at[MEMBERS, i]] + rho
+    forward(road.R, k, column)
+    if not grow(road.R, k, column, road.x[DIAGONAL, c] + rho, road.value[SOUNDNESS]):
+        return False
+    road.at[MEMBERS, k], road.at[SIDE, c], road.x[G, c] = c, MARGIN, 0.0
+    road.count[K] = k + 1
+    if road.count[WATCHED] >= 0:
+        at = road.count[ROWS]
+        road.count[ROWS], road.at[ROW, c] = at + 1, at
+        for i in range(road.count[WATCHED]):
+            road.packed[at, i] = row[road.at[WATCH, i]]
+    return True
 
 
 @inner
-def idle(road: Road) -> bool:
-    """Whether nothing outside an empty margin moves Σyα."""
-    return abs(road.value[PULL]) <= NOISE * road.value[HEAP]
-
-
-@inner
-def finish(road: Road) -> None:
-    """Every bound has arrived."""
-    road.value[THETA] = 1.0
-    for j in range(road.count[N]):
-        if road.x[RATE, j] != 0.0:
-            road.x[BOUND, j] = road.x[FINAL, j]
-            road.x[RATE, j] = 0.0
-            if road.at[SIDE, j] >= OUTSIDE:
-                road.x[ALPHA, j] = road.x[BOUND, j]
-            elif road.at[SIDE, j] == MARGIN:
-                road.x[ALPHA, j] = min(road.x[ALPHA, j], road.x[BOUND, j])
+def left(road: Road, place: int, upper: bool) -> None:
+    """Let a member go to a bound that stands."""
+    k, m = road.count[K], road.at[MEMBERS, place]
+    delete(road.R, k, place)
+    for i in range(place, k - 1):
+        road.at[MEMBERS, i] = road.at[MEMBERS, i + 1]
+    road.count[K] = k - 1
+    road.x[G, m] = 0.0
+    road.at[SIDE, m] = OUTSIDE if upper else INSIDE
+    road.x[ALPHA, m] = road.x[BOUND, m] if upper else 0.0
+    w = road.count[WATCHED]
+    if w >= 0:  # it is near the margin
+        road.count[WATCHED], road.at[WATCH, w] = w + 1, m
+        for i in range(k - 1):
+            j = road.at[MEMBERS, i]
+            road.packed[road.at[ROW, j], w] = road.gram[road.at[LINE, j], m]

@@ -24,7 +24,7 @@ Slots = NDArray[np.intp]
 
 
 @compiled
-def _sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
+def sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
     """Out + Σ_i c_i gram[rows_i], four rows at a time, as wide as `out`."""
     k, i, n = len(rows), 0, len(out)
     while i + 4 <= k:
@@ -124,7 +124,7 @@ class Store:
         out = np.empty(len(points))
         if self.whole:
             if len(support) <= len(points):
-                return _sum_of_rows(self.gram, support, c, np.zeros(self.n))[points]
+                return sum_of_rows(self.gram, support, c, np.zeros(self.n))[points]
             dense = np.zeros(self.n)
             dense[support] = c
             _dot_rows(self.gram, points, dense, out)

@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.exact import Floats
-from traceless.path.events import enter
+from traceless.path.events import enter, settle_at, withdraw
 from traceless.path.factor import SOUND, bordered
 from traceless.path.follow import follow
 from traceless.path.road import (
     ABSENT,
+    CLOSE,
     COURSE,
     DC,
     DIAGONAL,
     DONE,
+    ENTER,
     FEW,
     FLOATS,
     HEAP,
@@ -39,10 +41,10 @@ from traceless.path.road import (
     NEED_ROOM,
     NEED_ROW,
     ONES,
+    OPEN,
     OUTSIDE,
     PINNED,
     PULL,
-    REACH,
     RHO,
     ROOMS,
     ROOT,
@@ -52,9 +54,12 @@ from traceless.path.road import (
     SOUNDNESS,
     SPARE,
     SPREAD,
+    STALLED,
     STALLS,
     STEPS,
+    STUCK,
     THETA,
+    TOO_LONG,
     WANTED,
     WATCH,
     WATCHED,
@@ -64,6 +69,7 @@ from traceless.path.road import (
     Y,
 )
 from traceless.path.store import Store
+from traceless.path.window import close_window, open_window
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
 # what a repair is tried with, one after the other: a size of random shifts, and how small a
@@ -162,27 +168,47 @@ class Walk:
             self.start_anywhere(size)
             if self.go_on():
                 return
-        self.force()
+        self.arrive()  # by force: what that violates is left to repair
+        self.trusting = False
 
     def go_on(self) -> bool:
-        """Call `follow` until it is done or has failed; fetch what it asks for."""
+        """Follow the path until it is done or has failed, and do what it asks for."""
         self.road.count[STALLS] = 0
         self.road.count[LIMIT] = self.road.count[STEPS] + 1000 + 20 * self.store.n
-        while True:
-            code = follow(self.road)
+        while (code := follow(self.road)) not in (DONE, STALLED, STUCK, TOO_LONG):
+            wanted = int(self.road.count[WANTED])
             if code == NEED_ROW:
-                self._fetch(int(self.road.count[WANTED]))
+                self._fetch(wanted)
             elif code == NEED_ROOM:
-                self._make_room(2 * len(self.road.R))
+                self.road = _roomier(self.road, 2 * len(self.road.R))
+            elif code == OPEN:
+                open_window(self.road)
+            elif code == CLOSE:
+                close_window(self.road)
             else:
-                return bool(code == DONE)
+                self._happen(code, wanted)
+        if code == DONE:
+            self.arrive()
+        return bool(code == DONE)
 
-    def force(self) -> None:
-        """Put every bound where it should end; what that violates is left to repair."""
+    def _happen(self, code: int, wanted: int) -> None:
+        """An event that is not as usual; it ends a window."""
         road = self.road
+        if road.count[WATCHED] >= 0:
+            close_window(road)
+        if code == ENTER:
+            enter(road, wanted)
+        else:
+            k = int(road.count[K])
+            settle_at(road, withdraw(road, wanted % k), wanted >= k)
+
+    def arrive(self) -> None:
+        """Every bound is where it should end."""
+        road = self.road
+        road.value[THETA] = 1.0
         road.bound[:], road.rate[:] = road.final, 0.0
-        moved = np.flatnonzero(road.side >= OUTSIDE)
-        road.alpha[moved] = road.bound[moved]
+        at_bound = road.side >= OUTSIDE
+        road.alpha[at_bound] = road.bound[at_bound]
         np.minimum(road.alpha, road.bound, out=road.alpha)
 
     def start(self) -> None:
@@ -193,7 +219,7 @@ class Walk:
         e = self.imbalance()
         road.drift[:n] = road.y[:n] * self.store.times(np.arange(n), movers, push)
         road.drift[:n] -= road.shift[:n]
-        road.value[THETA], road.value[REACH] = 0.0, 0.1
+        road.value[THETA] = 0.0
         road.count[WATCHED] = -1
         road.value[PULL] = push.sum() + e
         road.value[SPREAD] = road.root[movers] @ np.abs(push)
@@ -310,15 +336,12 @@ class Walk:
         self.road = self.road._replace(gram=self.store.gram)
         self.road.at[LINE] = self.store.line
 
-    def _make_room(self, room: int) -> None:
-        self.road = _roomier(self.road, room)
-
     def _factor(self) -> None:
         """Factor the margin anew; dependent points leave it by exchange."""
         road, points = self.road, self.present
         members = np.flatnonzero(road.side[: self.store.n] == MARGIN)
-        self._make_room(max(_ROOM, len(members) + len(members) // 4 + 8))
         self.road.count[K] = 0
+        self.road = _roomier(self.road, max(_ROOM, len(members) + len(members) // 4 + 8))
         road.value[RHO] = _rho(road.diagonal[points])
         for m in members:
             self._fetch(int(m)) if road.line[m] < 0 else None
