@@ -124,9 +124,24 @@ class Committee:
         self.problems: dict[Duel, Problem] = {}
         self.n_breakpoints = 0  # of the last change
 
-    def change(self, parts: Mapping[Duel, Part], rows: HeldRows, verbose: bool) -> None:
-        """Follow all paths to these parts, all or nothing."""
-        ready = self._prepared(parts, rows, verbose)
+    def change(
+        self,
+        parts: Mapping[Duel, Part],
+        rows: HeldRows,
+        verbose: bool,
+        kernel: Kernel | None = None,
+    ) -> None:
+        """Follow all paths to these parts, all or nothing.
+
+        A kernel, if given, must have the values of ours for the rows that are there.
+        """
+        before = self.kernel
+        self._use(kernel or before)
+        try:
+            ready = self._prepared(parts, rows, verbose)
+        except BaseException:
+            self._use(before)
+            raise
         self.n_breakpoints = sum(problem.take_over() for problem in ready.values())
         self.problems = ready
 
@@ -141,6 +156,11 @@ class Committee:
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems.values())
+
+    def _use(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        for problem in self:
+            problem.kernel = problem._store.kernel = kernel
 
     def _prepared(
         self, parts: Mapping[Duel, Part], rows: HeldRows, verbose: bool

@@ -57,13 +57,17 @@ def withdraw(road: Road, place: int) -> int:
     return m
 
 
-def enter(road: Road, c: int) -> None:
-    """Point c, with g = 0, joins the margin; where it depends on it, by exchange."""
+def release(road: Road, c: int) -> None:
+    """Point c is about to enter the margin, and no longer moves with its bound."""
     if road.side[c] == OUTSIDE and road.rate[c] != 0.0:
         carry(road, c, -1.0)
     if road.rate[c] > 0.0:  # a bound that grows need not be waited for
         road.bound[c], road.rate[c] = road.final[c], 0.0
     road.side[c], road.g[c] = MARGIN, 0.0
+
+
+def enter(road: Road, c: int) -> None:
+    """Point c, released, joins the margin; where it depends on it, by exchange."""
     rho, column = road.value[RHO], road.room[COLUMN]
     while True:
         k = road.count[K]

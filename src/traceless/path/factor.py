@@ -12,8 +12,6 @@ positive definite matrix of K_MM where that is singular along 1 only, as with li
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from traceless.exact import Floats
@@ -74,25 +72,33 @@ def delete(R: Floats, k: int, p: int) -> None:
 
 
 @compiled_loosely
-def bordered(
-    R: Floats, k: int, rho: float, q: float, x: Floats, ones: Floats, size: Floats
-) -> Any:
-    """Solve the bordered system: x comes as p and leaves as the solution; returns t.
+def bordered(R: Floats, k: int, rho: float, q: float, room: Floats) -> float:
+    """Solve the bordered system: room[0] comes as p and leaves as x; returns t.
 
-    `ones` is scratch, `size` becomes the magnitude of each entry of x before cancellation.
+    room[1] is scratch, room[2] becomes the size of each entry of x before cancellation. The
+    two solves run side by side, so that R is read once.
     """
-    for i in range(k):
-        ones[i] = 1.0
-    forward(R, k, ones)
-    forward(R, k, x)
+    for j in range(k):
+        room[1, j] = 1.0
+    for j in range(k):
+        s, t = room[0, j] / R[j, j], room[1, j] / R[j, j]
+        room[0, j], room[1, j] = s, t
+        for i in range(j + 1, k):
+            room[0, i] -= s * R[j, i]
+            room[1, i] -= t * R[j, i]
     a, b = 0.0, 0.0
-    for i in range(k):
-        a += ones[i] * x[i]
-        b += ones[i] * ones[i]
+    for j in range(k):
+        a += room[1, j] * room[0, j]
+        b += room[1, j] * room[1, j]
     beta = (a - q) / b
-    backward(R, k, ones)
-    backward(R, k, x)
-    for i in range(k):
-        size[i] = abs(x[i]) + abs(beta * ones[i])
-        x[i] -= beta * ones[i]
-    return beta + rho * q
+    for j in range(k - 1, -1, -1):
+        s, t = 0.0, 0.0
+        for i in range(j + 1, k):
+            s += R[j, i] * room[0, i]
+            t += R[j, i] * room[1, i]
+        room[0, j] = (room[0, j] - s) / R[j, j]
+        room[1, j] = (room[1, j] - t) / R[j, j]
+    for j in range(k):
+        room[2, j] = abs(room[0, j]) + abs(beta * room[1, j])
+        room[0, j] -= beta * room[1, j]
+    return float(beta + rho * q)

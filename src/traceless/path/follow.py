@@ -11,9 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from traceless.path.compiled import compiled
+from traceless.path.factor import bordered
 from traceless.path.road import (
     CLOSE,
+    DC,
     DONE,
+    DRIFT,
     ENTER,
     EVENTS,
     FEW,
@@ -28,6 +31,7 @@ from traceless.path.road import (
     OPEN,
     PULL,
     RATE,
+    RHO,
     STALLED,
     STALLS,
     STEPS,
@@ -38,6 +42,7 @@ from traceless.path.road import (
     WATCHED,
     K,
     Road,
+    Y,
 )
 from traceless.path.steps import (
     NOISE,
@@ -46,7 +51,6 @@ from traceless.path.steps import (
     first_on_margin,
     joined,
     left,
-    margin_direction,
     rates,
 )
 
@@ -69,7 +73,10 @@ def follow(road: Road) -> int:
             return CLOSE
         run, db = 1.0, 0.0
         if k > 0:
-            db = margin_direction(road)
+            for i in range(k):
+                m = road.at[MEMBERS, i]
+                road.room[DC, i] = -road.x[Y, m] * road.x[DRIFT, m]
+            db = bordered(road.R, k, value[RHO], -value[PULL], road.room)
         elif abs(value[PULL]) > NOISE * value[HEAP]:
             run, db = 0.0, np.sign(value[PULL])  # an empty margin: b alone, until it is not
         most = max(1.0 - value[THETA], 0.0) if run > 0.0 else np.inf

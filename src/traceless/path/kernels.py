@@ -14,71 +14,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from traceless.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
 from traceless.exact import Floats
-from traceless.path.compiled import compiled, inner
+from traceless.path.compiled import compiled
 
 _KINDS = {"linear": 0, "poly": 1, "rbf": 2}
 _WIDTH = 128  # points side by side: what is read of them stays in the cache
-_EXP_SERIES = np.array(_EXP)
-
-
-@inner
-def _exponentials(x: Floats, n: int, whole: Any, part: Floats, series: Floats) -> None:
-    """x ← e^x for the first n of non-positive x; below -700 it is 0."""
-    for j in range(n):
-        v = max(x[j], -700.0)
-        k = np.rint(v * _LOG2_E)
-        part[j] = (v - k * _LN2_HIGH) - k * _LN2_LOW
-        whole[j] = (np.int64(k) + 1023) << 52
-    power = whole.view(np.float64)
-    for j in range(n):
-        r, t = part[j], series[-1]
-        for q in range(len(series) - 2, -1, -1):
-            t = t * r + series[q]
-        x[j] = 0.0 if x[j] <= -700.0 else t * power[j]
+_SERIES = np.array(_EXP)
+_LOWEST = -700.0  # below, e^x counts as 0
+_POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
 
 
 @compiled
-def _block(
-    kind: int, A: Floats, BT: Floats, gamma: float, coef0: float, degree: int, series: Floats,
-    out: Floats,
-) -> None:
-    """Fill out[i, j] = k(A[i], BT[:, j])."""
-    n_rows, width, n = len(A), A.shape[1], BT.shape[1]
-    total = np.empty(_WIDTH)
-    whole, part = np.empty(_WIDTH, dtype=np.int64), np.empty(_WIDTH)
+def _sums(kind: int, A: Floats, BT: Floats, out: Floats) -> None:
+    """Fill out[i, j] with Σ_d (a_d - b_d)² for rbf, else Σ_d a_d b_d, of A[i] and BT[:, j]."""
+    n = BT.shape[1]
     for start in range(0, n, _WIDTH):
-        m = min(_WIDTH, n - start)
-        for i in range(n_rows):
-            for j in range(m):
-                total[j] = 0.0
-            for d in range(width):
-                a, b = A[i, d], BT[d, start : start + m]
+        end = min(start + _WIDTH, n)
+        for i in range(len(A)):
+            for j in range(start, end):
+                out[i, j] = 0.0
+            for d in range(A.shape[1]):
+                a = A[i, d]
                 if kind == 2:
-                    for j in range(m):
-                        t = a - b[j]
-                        total[j] += t * t
+                    for j in range(start, end):
+                        out[i, j] += (a - BT[d, j]) * (a - BT[d, j])
                 else:
-                    for j in range(m):
-                        total[j] += a * b[j]
-            if kind == 1:
-                for j in range(m):
-                    base = gamma * total[j] + coef0
-                    t = 1.0
-                    for _ in range(degree):
-                        t *= base
-                    total[j] = t
-            elif kind == 2:
-                for j in range(m):
-                    total[j] *= -gamma
-                _exponentials(total, m, whole, part, series)
-            for j in range(m):
-                out[i, start + j] = total[j]
+                    for j in range(start, end):
+                        out[i, j] += a * BT[d, j]
+
+
+@compiled
+def _exponentials(x: Floats, factor: float, series: Floats, powers: Floats) -> None:
+    """X ← e^(factor x), in place, where that is at most 1."""
+    for j in range(len(x)):
+        v = max(factor * x[j], _LOWEST)
+        k = np.rint(v * _LOG2_E)
+        r, t = (v - k * _LN2_HIGH) - k * _LN2_LOW, series[-1]
+        for q in range(len(series) - 2, -1, -1):
+            t = t * r + series[q]
+        x[j] = t * powers[int(k) + 1020] if v > _LOWEST else 0.0
 
 
 @dataclass(frozen=True)
@@ -125,10 +103,14 @@ class Kernel:
             assert self.function is not None
             return np.asarray(self.function(A, BT.T), dtype=np.float64)
         out = np.empty((len(A), BT.shape[1]))
-        _block(
-            _KINDS[self.name], np.ascontiguousarray(A), np.ascontiguousarray(BT),
-            float(self.gamma), float(self.coef0), int(self.degree), _EXP_SERIES, out,
-        )
+        _sums(_KINDS[self.name], np.ascontiguousarray(A), np.ascontiguousarray(BT), out)
+        if self.name == "rbf":
+            _exponentials(out.reshape(-1), -float(self.gamma), _SERIES, _POWERS)
+        elif self.name == "poly":
+            base = float(self.gamma) * out + float(self.coef0)
+            out = np.ones_like(base)
+            for _ in range(int(self.degree)):
+                out *= base
         return out
 
     def exact_values(self, A: Floats, BT: Floats) -> Floats:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from traceless.exact import Floats
-from traceless.path.compiled import inner, inner_loosely
-from traceless.path.factor import bordered, delete, forward, grow
+from traceless.path.compiled import compiled, inner, inner_loosely
+from traceless.path.factor import delete, forward, grow
 from traceless.path.road import (
     ALPHA,
     BOUND,
@@ -31,10 +31,8 @@ from traceless.path.road import (
     LINE,
     MARGIN,
     MEMBERS,
-    ONES,
     OUTSIDE,
     PACE,
-    PULL,
     RATE,
     RHO,
     ROOT,
@@ -57,19 +55,6 @@ from traceless.path.road import (
 
 NOISE = 1e-14  # a rate below this part of its terms is rounding
 TIE = 1e-15  # events closer than this happen at once
-
-
-@inner
-def margin_direction(road: Road) -> float:
-    """Fill DC and SIZE; returns db. The margin is not empty."""
-    k, room = road.count[K], road.room
-    for i in range(k):
-        m = road.at[MEMBERS, i]
-        room[DC, i] = -road.x[Y, m] * road.x[DRIFT, m]
-    db: float = bordered(
-        road.R, k, road.value[RHO], -road.value[PULL], room[DC], room[ONES], room[SIZE]
-    )
-    return db
 
 
 @inner_loosely
@@ -191,7 +176,7 @@ def advance(road: Road, step: float, db: float, run: float) -> None:
                     road.x[ALPHA, j] = road.x[BOUND, j]
 
 
-@inner
+@compiled
 def joined(road: Road, c: int) -> bool:
     """Let point c, with g = 0 and a bound that stands, join the margin, if A stays sound."""
     k, row, rho = road.count[K], road.gram[road.at[LINE, c]], road.value[RHO]
@@ -223,6 +208,9 @@ def left(road: Road, place: int, upper: bool) -> None:
     road.at[SIDE, m] = OUTSIDE if upper else INSIDE
     road.x[ALPHA, m] = road.x[BOUND, m] if upper else 0.0
     w = road.count[WATCHED]
+    for i in range(w):
+        if road.at[WATCH, i] == m:
+            return
     if w >= 0:  # it is near the margin
         road.count[WATCHED], road.at[WATCH, w] = w + 1, m
         for i in range(k - 1):

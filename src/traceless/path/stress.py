@@ -17,6 +17,7 @@ from collections import Counter
 import numpy as np
 from numpy.random import Generator
 
+from traceless.path import walk
 from traceless.path.families import FAMILIES, Family, draw_points
 from traceless.path.problem import HingeProblem
 
@@ -116,6 +117,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--windows", action="store_true", help="use windows on few points too")
     arguments = parser.parse_args()
+    if arguments.windows:
+        walk.MANY = 32
     totals = run(arguments.minutes, seed=arguments.seed)
     sys.exit(any(t["bad"] or t["errors"] for t in totals.values()))

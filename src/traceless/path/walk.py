@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.exact import Floats
-from traceless.path.events import enter, settle_at, withdraw
+from traceless.path.events import enter, release, settle_at, withdraw
 from traceless.path.factor import SOUND, bordered
 from traceless.path.follow import follow
 from traceless.path.road import (
@@ -40,7 +40,6 @@ from traceless.path.road import (
     MEMBERS,
     NEED_ROOM,
     NEED_ROW,
-    ONES,
     OPEN,
     OUTSIDE,
     PINNED,
@@ -50,7 +49,6 @@ from traceless.path.road import (
     ROOT,
     SHIFT,
     SIDE,
-    SIZE,
     SOUNDNESS,
     SPARE,
     SPREAD,
@@ -68,6 +66,7 @@ from traceless.path.road import (
     Road,
     Y,
 )
+from traceless.path.steps import joined
 from traceless.path.store import Store
 from traceless.path.window import close_window, open_window
 
@@ -79,7 +78,7 @@ TOLERANCE = 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 _SAMPLE = 24  # points looked at besides the margin
 _TRUST = 1e-2  # of the tolerance: how far g may have drifted
-_MANY = 1000  # points from which on windows pay
+MANY = 1000  # points from which on windows pay
 _PART = 16  # of the points are watched in a window
 _ROOM = 32  # members of the margin there is room for at first
 
@@ -192,8 +191,12 @@ class Walk:
         return bool(code == DONE)
 
     def _happen(self, code: int, wanted: int) -> None:
-        """An event that is not as usual; it ends a window."""
+        """An event that is not as usual."""
         road = self.road
+        if code == ENTER:
+            release(road, wanted)
+            if joined(road, wanted):
+                return
         if road.count[WATCHED] >= 0:
             close_window(road)
         if code == ENTER:
@@ -301,7 +304,7 @@ class Walk:
         room = road.room
         room[DC, :k] = -road.y[members] * self.slopes(members)
         rho, e = road.value[RHO], self.imbalance()
-        db = bordered(road.R, k, rho, -e, room[DC], room[ONES], room[SIZE])
+        db = bordered(road.R, k, rho, -e, room)
         if not np.isfinite(db):
             return
         alpha = road.alpha[members] + road.y[members] * room[DC, :k]
@@ -353,6 +356,7 @@ class Walk:
             road.R[:k, :k], road.at[MEMBERS, :k], road.count[K] = R, members, k
             return
         for m in members:
+            release(road, int(m))
             enter(road, int(m))
 
 
@@ -382,7 +386,7 @@ def _copied(road: Road, store: Store) -> Road:
     R[:k, :k] = road.R[:k, :k]
     count = road.count.copy()
     count[N], count[WATCHED] = n, -1
-    few = max(64, n // _PART) if n >= _MANY else 0
+    few = n // _PART if n >= MANY else 0
     copy = road._replace(x=x, at=at, R=R, value=road.value.copy(), count=count, gram=store.gram)
     if few == road.count[FEW] and few + SPARE == max(SPARE, road.packed.shape[1]):
         return copy

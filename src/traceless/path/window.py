@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from traceless.exact import Floats
+from traceless.path.compiled import compiled
 from traceless.path.road import (
     CLIMB,
     COURSE,
@@ -28,11 +30,19 @@ from traceless.path.road import (
     WATCHED,
     K,
     N,
+    Numbers,
     Road,
 )
 from traceless.path.store import sum_of_rows
 
 _MISSED = 1e-12  # g on the wrong side by more than rounding
+
+
+@compiled
+def _pack(gram: Floats, lines: Numbers, columns: Numbers, packed: Floats) -> None:
+    for i in range(len(lines)):
+        for j in range(len(columns)):
+            packed[i, j] = gram[lines[i], columns[j]]
 
 
 def open_window(road: Road) -> None:
@@ -44,10 +54,10 @@ def open_window(road: Road) -> None:
     time = sense * road.g[:n] / (np.maximum(-sense * dg, 0.0) + typical)
     time[(side != INSIDE) & (side != OUTSIDE)] = np.inf
     order = np.argpartition(time, few)
-    watch, horizon = order[:few], float(time[order[few]])
+    watch, horizon = np.sort(order[:few]), float(time[order[few]])
     members = road.members
     road.at[WATCH, :few], road.at[ROW, members] = watch, np.arange(k)
-    road.packed[:k, :few] = road.gram[road.line[members][:, None], watch]
+    _pack(road.gram, road.line[members], watch, road.packed)
     road.x[COURSE:GONE + 1, :n] = 0.0
     road.value[CLIMB], road.value[HORIZON] = 0.0, road.value[THETA] + 0.5 * horizon
     road.count[WATCHED], road.count[ROWS], road.count[EVENTS] = few, k, 0

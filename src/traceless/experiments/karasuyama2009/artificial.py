@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from traceless.experiments.conduct import shown
 from traceless.experiments.images import Floats
-from traceless.experiments.karasuyama2009.changes import Change, Places, measured
+from traceless.experiments.karasuyama2009.changes import Change, Places, exactness, measured
 from traceless.experiments.karasuyama2009.plan import GAMMA, C, N, Plan
 from traceless.experiments.verdict import Rows
 from traceless.path import HingeProblem
@@ -28,6 +28,7 @@ from traceless.path import HingeProblem
 SCENARIOS = ("adding", "removing", "both")
 CENTRES = {1.0: ((-2.0, 0.0), (2.0, 0.0)), -1.0: ((0.0, 0.0),)}  # crosses, circles
 POOL = 1000  # points that those to be added are taken from
+LATTICE = 0.25  # to which points are rounded, to have identical ones
 TEST = 500  # points at which decision values are compared
 
 
@@ -37,9 +38,9 @@ def plane(n: int, seed: int) -> tuple[Floats, Floats]:
     draws = rng.uniform(size=(n, 2))
     noise = np.random.default_rng((seed, 1)).normal(size=(n, 2))
     y = np.where(draws[:, 0] < 0.5, 1.0, -1.0)
-    centres = np.array([CENTRES[label][int(u * len(CENTRES[label]))]
-                        for label, u in zip(y, draws[:, 1], strict=True)])  # fmt: skip
-    return centres + noise, y
+    several = [CENTRES[label] for label in y]
+    centres = [c[int(u * len(c))] for c, u in zip(several, draws[:, 1], strict=True)]
+    return np.array(centres) + noise, y
 
 
 def theoretical_ratio(changes: ArrayLike) -> float:
@@ -105,3 +106,16 @@ def _cases(plan: Plan) -> Iterator[tuple[str, int, int, float]]:
                 for points in several:
                     if scenario != "both" or points % 2 == 0:
                         yield scenario, points, seed, strength
+
+
+def identical_points(plan: Plan) -> Rows:
+    """(e) Random changes of points on a lattice, where many are the same: K is singular."""
+    rows: Rows = []
+    for seed in shown(range(plan.trials), "(e) identical points"):
+        X, y = plane(N + 20, seed)
+        X = np.round(X / LATTICE) * LATTICE
+        gone = np.sort(np.random.default_rng(seed).choice(N, 20, replace=False))
+        change = Change(X[:N], y[:N], X[N:], y[N:], gone, GAMMA, C)
+        row = exactness(change, change.mid(change.before()), plane(TEST, 10_000)[0])
+        rows.append({"trial": seed, "different": len(np.unique(X[:N], axis=0))} | row)
+    return rows

@@ -56,18 +56,18 @@ class Plan:
 
 FULL = Plan(
     points=(1, 2, 6, 10, 20, 30, 40, 50),
-    trials=15,
+    trials=10,
     other_Cs=(1.0, 100.0),
     other_points=(1, 10, 50),
-    other_trials=7,
+    other_trials=5,
     gammas=(0.001, 0.01, 0.1, 1.0),
     Cs=(0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0),
     repeats=5,
     folds=10,
     months=13,
-    path_points=20,
-    path_trials=10,
-    steps=2000,
+    path_points=10,
+    path_trials=8,
+    steps=1000,
 )
 QUICK = Plan(
     points=(1, 2, 10, 30, 50),
@@ -80,7 +80,7 @@ QUICK = Plan(
     repeats=2,
     folds=3,
     months=3,
-    path_points=20,
+    path_points=10,
     path_trials=2,
     steps=500,
 )
