@@ -1,6 +1,6 @@
 """Updates of the hinge SVM against refitting with scikit-learn's SVC, interleaved, one core.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/path_engine.py 500 5000
+OPENBLAS_NUM_THREADS=1 python benchmarks/path_engine.py 500 5000``
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from statistics import median
 import numpy as np
 from sklearn.svm import SVC
 
+from traceless.exact import Floats
 from traceless.path import HingeProblem, Kernel
 
-Points = tuple["np.ndarray", "np.ndarray"]
+Points = tuple[Floats, Floats]
 
 
 def plane(rng: np.random.Generator, n: int) -> Points:

@@ -150,8 +150,8 @@ def canonical(store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: floa
     """The canonical form of a solution, of points in these slots."""
     X, y = store.rows[:, slots].T, store.y[slots]
     order, group, first = _groups(X, y, bounds)
-    U = np.bincount(group[order], weights=bounds[order], minlength=len(first))
-    held = np.bincount(group, weights=alpha, minlength=len(first))
+    U = _group_sums(group[order], bounds[order], len(first))
+    held = _group_sums(group, alpha, len(first))
     labels = y[first]
     small = 1e-9 * np.minimum(U, held.max(initial=0.0))
     M = np.flatnonzero((held > small) & (held < U - small))
@@ -175,9 +175,18 @@ def canonical(store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: floa
     if len(np.unique(labels)) < 2:
         ambiguity, solved = np.inf, True
     return Canonical(
-        store.kernel, order, group, first, a, U, float(b), ambiguity,
-        bool(solved and ambiguity > doubt), residual,
-        np.ascontiguousarray(X[first[support]]), labels[support] * a[support],
+        store.kernel,
+        order,
+        group,
+        first,
+        a,
+        U,
+        float(b),
+        ambiguity,
+        bool(solved and ambiguity > doubt),
+        residual,
+        np.ascontiguousarray(X[first[support]]),
+        labels[support] * a[support],
     )
 
 
@@ -191,6 +200,11 @@ def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
     group = np.empty(len(order), dtype=np.intp)
     group[order] = numbers
     return order, group, order[np.flatnonzero(np.concatenate([[True], ~same]))[: len(order)]]
+
+
+def _group_sums(group: NDArray[np.intp], values: Floats, n: int) -> Floats:
+    """Sums by group, one value after the other."""
+    return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)
 
 
 def _margin(

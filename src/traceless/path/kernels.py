@@ -98,7 +98,7 @@ class Kernel:
         """k(a, b) for all rows a of A and all *columns* b of BT, shape (len(A), columns)."""
         if self.name == "precomputed":
             assert self.gram is not None
-            return self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))]
+            return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))])
         if self.name == "callable":
             assert self.function is not None
             return np.asarray(self.function(A, BT.T), dtype=np.float64)

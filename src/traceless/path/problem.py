@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from traceless.exact import Floats
 from traceless.path.canonical import Canonical, canonical
+from traceless.path.events import withdraw
 from traceless.path.kernels import Kernel
 from traceless.path.road import (
     ABSENT,
@@ -25,10 +26,10 @@ from traceless.path.road import (
     blank,
 )
 from traceless.path.seed import seed
-from traceless.path.events import withdraw
 from traceless.path.store import Store
 from traceless.path.walk import Walk
 
+_ENOUGH = 200  # points from which on a new fit can be faster than an update
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = NDArray[np.intp]
@@ -66,7 +67,7 @@ class HingeProblem:
         return len(self._slots)
 
     @property
-    def X(self) -> Floats:
+    def X(self) -> Floats:  # noqa: N802
         """Rows, in the order they came."""
         return np.ascontiguousarray(self._store.rows[:, self._slots].T)
 
@@ -92,7 +93,7 @@ class HingeProblem:
 
     @property
     def slopes(self) -> Floats:
-        """y f - 1, as the path left it."""
+        """The g = y f - 1 of each point, as the path left it."""
         return self._road.g[self._slots]
 
     @property
@@ -124,8 +125,7 @@ class HingeProblem:
         """Forget everything and learn these points."""
         fresh = HingeProblem(self.kernel, self._store.rows.shape[0], self._store.memory, self.seed)
         X, y, bounds = _checked(X, y, bounds, self._store.rows.shape[0])
-        slots = fresh._store.place(X, y)
-        fresh._learn(slots, bounds, np.zeros(0, dtype=np.intp))
+        fresh._learn(fresh._store.place(X, y), bounds, np.zeros(0, dtype=np.intp))
         self.__dict__.update(fresh.__dict__)
         return self
 
@@ -148,24 +148,29 @@ class HingeProblem:
         """
         width = self._store.rows.shape[0]
         X, y, u = _checked(*add, width) if add is not None else _nothing(width)
-        gone = _places(remove, len(self))
-        kept = np.delete(self._slots, gone)
+        places = _places(remove, len(self))
         final = self.bounds if bounds is None else _bounds(bounds, len(self))
-        final = np.concatenate([np.delete(final, gone), u])
-        new = self._store.place(X, y)
-        slots = np.concatenate([kept, new])
-        labels = self._store.y
-        old_classes = np.unique(labels[self._slots])
-        if len(np.unique(labels[slots])) < 2 or len(old_classes) < 2:
-            self._learn(slots, final, self._slots[gone])
+        final = np.concatenate([np.delete(final, places), u])
+        gone, new = self._slots[places], self._store.place(X, y)
+        slots = np.concatenate([np.delete(self._slots, places), new])
+        if self._better_refitted(slots, len(new) + len(gone)):
+            self._learn(slots, final, gone)
             return self
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
-        _aim(walk, slots, final, self._slots[gone])
+        _aim(walk, slots, final, gone)
         _welcome(walk, new)
         walk.start()
         walk.settle()
-        self._commit(walk, slots, self._slots[gone])
+        self._commit(walk, slots, new, gone)
         return self
+
+    def _better_refitted(self, slots: Points, n_changed: int) -> bool:
+        """Whether there is no path to follow, or it would take longer than a new fit."""
+        y, n = self._store.y, len(self)
+        if not (_two_classes(y[self._slots]) and _two_classes(y[slots])):
+            return True
+        margin = len(self._road.members) / n
+        return n >= _ENOUGH and n_changed > n * np.clip(0.7 - 3.5 * margin, 0.15, 0.6)
 
     def set_bounds(self, bounds: ArrayLike) -> HingeProblem:
         """Follow the path to other bounds: another C, other weights."""
@@ -178,7 +183,7 @@ class HingeProblem:
         road.bound[slots] = road.final[slots] = bounds
         road.side[slots] = INSIDE
         labels = road.y[slots]
-        if len(np.unique(labels)) < 2:  # α = 0, and f is the class there is
+        if not _two_classes(labels):  # α = 0, and f is the class there is
             road.value[INTERCEPT] = labels[0] if len(labels) else 0.0
             walk.residual = 0.0
         else:
@@ -187,10 +192,10 @@ class HingeProblem:
             walk.start_anywhere(1e-2 if cold else 0.0)
             walk.settle()
         road.count[STEPS] += self.n_breakpoints
-        self._commit(walk, slots, gone)
+        self._commit(walk, slots, slots, gone)
 
-    def _commit(self, walk: Walk, slots: Points, gone: Points) -> None:
-        self._store.take(slots, gone)
+    def _commit(self, walk: Walk, slots: Points, new: Points, gone: Points) -> None:
+        self._store.take(new, gone)
         self._road, self._slots, self._canonical = walk.road, slots, None
         self.residual = walk.residual
         self._looks = 0 if walk.thorough else self._looks + 1
@@ -209,9 +214,7 @@ def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:
     road.bound[gone], road.final[gone] = road.alpha[gone], 0.0
     road.final[slots] = final
     at_once = slots[(road.side[slots] == INSIDE) | (road.side[slots] == MARGIN)]
-    wider = at_once[
-        (road.side[at_once] == INSIDE) | (road.final[at_once] >= road.bound[at_once])
-    ]
+    wider = at_once[(road.side[at_once] == INSIDE) | (road.final[at_once] >= road.bound[at_once])]
     road.bound[wider] = road.final[wider]
     n = walk.store.n
     road.rate[:n] = road.final[:n] - road.bound[:n]
@@ -228,13 +231,17 @@ def _welcome(walk: Walk, new: Points) -> None:
     road.rate[new] = road.final[new] - road.bound[new]
 
 
+def _two_classes(y: Floats) -> bool:
+    return bool(len(y) and y.min() < y.max())
+
+
 def _checked(
     X: ArrayLike, y: ArrayLike, bounds: ArrayLike, width: int
 ) -> tuple[Floats, Floats, Floats]:
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != width:
         raise ValueError(f"Rows of {width} columns were expected, but X has shape {X.shape}.")
-    if y.shape != (len(X),) or not np.isin(y, (-1.0, 1.0)).all():
+    if y.shape != (len(X),) or not (np.abs(y) == 1.0).all():
         raise ValueError("y must have one label for each row, -1 or 1.")
     if not np.isfinite(X).all():
         raise ValueError("X contains NaN or infinity.")
@@ -250,7 +257,8 @@ def _bounds(bounds: ArrayLike, n: int) -> Floats:
 
 def _places(places: ArrayLike, n: int) -> Points:
     out = np.asarray(places, dtype=np.intp).ravel()
-    if len(np.unique(out)) < len(out) or (out.size and (out.min() < 0 or out.max() >= n)):
+    ordered = np.sort(out)
+    if out.size and (ordered[0] < 0 or ordered[-1] >= n or (np.diff(ordered) == 0).any()):
         raise ValueError(f"`remove` must be different places, 0 to {n - 1}.")
     return out
 

@@ -59,67 +59,67 @@ class Road(NamedTuple):
     room: Floats
     packed: Floats
     value: Floats
-    count: Numbers
+    count: Numbers  # type: ignore[assignment]  # of a tuple, which nobody calls here
 
     @property
     def y(self) -> Floats:
         """Labels."""
-        return self.x[Y]
+        return np.asarray(self.x[Y])
 
     @property
     def diagonal(self) -> Floats:
         """k(x_i, x_i)."""
-        return self.x[DIAGONAL]
+        return np.asarray(self.x[DIAGONAL])
 
     @property
     def root(self) -> Floats:
         """Square roots of the diagonal."""
-        return self.x[ROOT]
+        return np.asarray(self.x[ROOT])
 
     @property
     def alpha(self) -> Floats:
         """Dual variables."""
-        return self.x[ALPHA]
+        return np.asarray(self.x[ALPHA])
 
     @property
     def bound(self) -> Floats:
         """Upper bounds of α, as they are now."""
-        return self.x[BOUND]
+        return np.asarray(self.x[BOUND])
 
     @property
     def final(self) -> Floats:
         """Upper bounds of α at θ = 1."""
-        return self.x[FINAL]
+        return np.asarray(self.x[FINAL])
 
     @property
     def rate(self) -> Floats:
         """Rates of the bounds."""
-        return self.x[RATE]
+        return np.asarray(self.x[RATE])
 
     @property
     def g(self) -> Floats:
         """Y f - 1, shifted."""
-        return self.x[G]
+        return np.asarray(self.x[G])
 
     @property
     def drift(self) -> Floats:
         """The rate of g that the margin does not cause."""
-        return self.x[DRIFT]
+        return np.asarray(self.x[DRIFT])
 
     @property
     def shift(self) -> Floats:
         """Of the linear term, at θ = 0."""
-        return self.x[SHIFT]
+        return np.asarray(self.x[SHIFT])
 
     @property
     def side(self) -> Numbers:
         """INSIDE, MARGIN, OUTSIDE, PINNED or ABSENT."""
-        return self.at[SIDE]
+        return np.asarray(self.at[SIDE])
 
     @property
     def line(self) -> Numbers:
         """Where the kernel values of each point are."""
-        return self.at[LINE]
+        return np.asarray(self.at[LINE])
 
     @property
     def members(self) -> Numbers:

@@ -28,8 +28,12 @@ def seed(store: Store, slots: NDArray[np.intp], bounds: Floats) -> tuple[Floats,
     X = store.rows[:, slots].T
     if kernel.name in ("rbf", "linear", "poly"):
         svc = SVC(
-            C=1.0, kernel=kernel.name, gamma=kernel.gamma, coef0=kernel.coef0,
-            degree=int(kernel.degree), cache_size=400,
+            C=1.0,
+            kernel=kernel.name,
+            gamma=kernel.gamma,
+            coef0=kernel.coef0,
+            degree=int(kernel.degree),
+            cache_size=400,
         )
         svc.fit(np.ascontiguousarray(X), y, sample_weight=np.ascontiguousarray(bounds))
         chosen = svc.support_

@@ -86,14 +86,14 @@ class Store:
 
     def place(self, X: Floats, y: Floats) -> Slots:
         """Write rows into free slots, and their kernel values beside those that are kept."""
-        m = len(X)
-        slots = np.array(self.free[:m] + list(range(self.n, self.n + m - len(self.free[:m]))))
-        slots = slots.astype(np.intp)
-        n = max(self.n, int(slots.max(initial=-1)) + 1)
+        again = self.free[: len(X)]
+        n = self.n + len(X) - len(again)
+        beyond = range(self.n, n)
+        slots = np.array([*again, *beyond], dtype=np.intp)
         if n > self.capacity:
             self._enlarge(n)
         self.n = n
-        self.free += [int(j) for j in slots if j not in set(self.free)]  # until they are taken
+        self.free += beyond  # until they are taken
         self.rows[:, slots] = X.T
         self.y[slots] = y
         self.diagonal[slots] = self.kernel.diagonal(X)
@@ -103,8 +103,7 @@ class Store:
 
     def take(self, slots: Slots, dropped: Slots) -> None:
         """Slots are now part of the solution; others no longer are."""
-        taken = set(slots.tolist())
-        self.free = sorted((set(self.free) - taken) | set(dropped.tolist()))
+        self.free = sorted((set(self.free) - set(slots.tolist())) | set(dropped.tolist()))
         self.rows[:, dropped] = 0.0  # what is forgotten is not kept
         if not self.whole:
             self.line[dropped] = -1

@@ -71,9 +71,16 @@ from traceless.path.store import Store
 from traceless.path.window import close_window, open_window
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
-# what a repair is tried with, one after the other: a size of random shifts, and how small a
-# pivot may be
-REPAIRS = ((0.0, SOUND), (0.0, SOUND / 8), (1e-2, SOUND), (1.0, SOUND / 8), (1e-4, 10 * SOUND))
+# what a repair is tried with, one after the other: a size of random shifts, how small a pivot
+# may be, and whether it starts from nothing
+REPAIRS = (
+    (0.0, SOUND, False),
+    (0.0, SOUND / 8, False),
+    (1e-2, SOUND, False),
+    (1.0, SOUND / 8, False),
+    (1e-2, SOUND, True),
+    (1.0, SOUND / 8, True),
+)
 TOLERANCE = 1e-9
 _EPS = float(np.finfo(np.float64).eps)
 _SAMPLE = 24  # points looked at besides the margin
@@ -122,7 +129,7 @@ class Walk:
         return self.road.members
 
     def slopes(self, points: Points) -> Floats:
-        """g without shifts, from scratch."""
+        """The g of some points without shifts, from scratch."""
         road, n = self.road, self.store.n
         support = np.flatnonzero(road.alpha[:n] > 0.0)
         f = self.store.times(points, support, road.y[support] * road.alpha[support])
@@ -145,13 +152,15 @@ class Walk:
         """Follow the path that has been set up, certify its end and repair it if need be."""
         self.travel()
         self.certify()
-        for size, sound in REPAIRS:
+        for size, sound, cold in REPAIRS:
             if self.residual <= self.tolerance():
                 break
             before = _copied(self.road, self.store), self.residual
             self.repairs += 1
             self.trusting = False
-            self.road.value[SOUNDNESS] = sound
+            self.road.value[SOUNDNESS], self.road.count[FEW] = sound, 0
+            if cold:
+                self.road.alpha[:], self.road.value[INTERCEPT] = 0.0, 0.0
             self.start_anywhere(size)
             self.travel()
             self.certify()
@@ -243,7 +252,10 @@ class Walk:
         road.side[free] = MARGIN
         road.side[inside], road.side[outside] = INSIDE, OUTSIDE
         road.rate[:n] = road.final[:n] - road.bound[:n]
-        still = points[(road.side[points] == INSIDE) | ((road.side[points] == MARGIN) & (road.rate[points] > 0.0))]
+        still = points[
+            (road.side[points] == INSIDE)
+            | ((road.side[points] == MARGIN) & (road.rate[points] > 0.0))
+        ]
         road.bound[still], road.rate[still] = road.final[still], 0.0
         road.shift[:n], road.g[:n] = 0.0, 0.0
         g = self.slopes(points)
@@ -334,8 +346,8 @@ class Walk:
 
     def _fetch(self, point: int) -> None:
         n = self.store.n
-        under_way = np.flatnonzero(self.road.x[COURSE, :n]) if self.road.count[WATCHED] >= 0 else []
-        self.store.need(point, np.union1d(self.members, under_way).astype(np.intp))
+        course = self.road.x[COURSE, :n] * (self.road.count[WATCHED] >= 0)
+        self.store.need(point, np.union1d(self.members, np.flatnonzero(course)))
         self.road = self.road._replace(gram=self.store.gram)
         self.road.at[LINE] = self.store.line
 

@@ -58,7 +58,7 @@ def open_window(road: Road) -> None:
     members = road.members
     road.at[WATCH, :few], road.at[ROW, members] = watch, np.arange(k)
     _pack(road.gram, road.line[members], watch, road.packed)
-    road.x[COURSE:GONE + 1, :n] = 0.0
+    road.x[COURSE : GONE + 1, :n] = 0.0
     road.value[CLIMB], road.value[HORIZON] = 0.0, road.value[THETA] + 0.5 * horizon
     road.count[WATCHED], road.count[ROWS], road.count[EVENTS] = few, k, 0
 
