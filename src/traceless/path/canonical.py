@@ -146,34 +146,23 @@ class _Values:
         return out
 
 
-def canonical(store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: float) -> Canonical:
-    """The canonical form of a solution, of points in these slots."""
+def canonical(
+    store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: float, slopes: Floats
+) -> Canonical:
+    """The canonical form of a solution, of points in these slots; `slopes` are their g."""
     X, y = store.rows[:, slots].T, store.y[slots]
     order, group, first = _groups(X, y, bounds)
     U = _group_sums(group[order], bounds[order], len(first))
     held = _group_sums(group, alpha, len(first))
-    labels = y[first]
-    small = 1e-9 * np.minimum(U, held.max(initial=0.0))
-    M = np.flatnonzero((held > small) & (held < U - small))
-    outside = np.flatnonzero(held >= U - small)
-    a = np.zeros(len(first))
-    a[outside] = U[outside]
-    values = _Values(store, slots[first])
-    solved = len(np.unique(labels)) == 2
-    if not solved:
-        a[:], g = 0.0, np.zeros(len(first))
-    elif len(M):
-        solved, b = _margin(values, M, outside, labels, a, b, held)
-    if len(np.unique(labels)) == 2:
+    labels, values = y[first], _Values(store, slots[first])
+    a, g, b, solved = _solution(values, labels, U, held, b, slopes[first])
+    scale = float(store.diagonal[slots].max(initial=0.0))
+    residual, ambiguity, doubt = _doubt(g, a, U, labels, scale)
+    if not (solved and ambiguity > doubt) and a.any():  # then look closer
         support = np.flatnonzero(a)
-        c = labels[support] * a[support]
-        f = values.combine(np.arange(len(first)), support, c, exact=not len(M))
-        b = b if len(M) else _middle(labels, f, a > 0.0)
-        g = labels * (f + b) - 1.0
+        f = values.combine(np.arange(len(a)), support, labels[support] * a[support], exact=False)
+        residual, ambiguity, doubt = _doubt(labels * (f + b) - 1.0, a, U, labels, scale)
     support = np.flatnonzero(a)
-    residual, ambiguity, doubt = _doubt(g, a, U, labels, store.diagonal[slots[first]])
-    if len(np.unique(labels)) < 2:
-        ambiguity, solved = np.inf, True
     return Canonical(
         store.kernel,
         order,
@@ -188,6 +177,28 @@ def canonical(store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: floa
         np.ascontiguousarray(X[first[support]]),
         labels[support] * a[support],
     )
+
+
+def _solution(
+    values: _Values, labels: Floats, U: Floats, held: Floats, b: float, g: Floats
+) -> tuple[Floats, Floats, float, bool]:
+    """α, g and b of the groups, and whether they depend on the sides alone."""
+    a = np.zeros(len(U))
+    if not len(a) or labels.min() == labels.max():
+        return a, np.full(len(a), np.inf), b, True
+    small = 1e-9 * np.minimum(U, held.max())
+    M = np.flatnonzero((held > small) & (held < U - small))
+    outside = np.flatnonzero(held >= U - small)
+    a[outside] = U[outside]
+    if len(M):
+        solved, b = _margin(values, M, outside, labels, a, b, held)
+        return a, np.where(np.isin(np.arange(len(a)), M), 0.0, g), b, solved
+    f = values.combine(np.arange(len(a)), outside, labels[outside] * a[outside], exact=True)
+    t = labels - f  # the b at which g would be 0
+    low = (a > 0.0) == (labels < 0)
+    # without a margin b is an interval: its middle, as in LIBSVM
+    b = 0.5 * (float(t[low].max(initial=-np.inf)) + float(t[~low].min(initial=np.inf)))
+    return a, labels * (f + b) - 1.0, b, bool(np.isfinite(b))
 
 
 def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
@@ -235,15 +246,8 @@ def _margin(
     return True, b + lift
 
 
-def _middle(labels: Floats, f: Floats, outside: NDArray[np.bool_]) -> float:
-    """Without a margin b is an interval; its middle, as in LIBSVM."""
-    t = labels - f  # the b at which g would be 0
-    low = outside == (labels < 0)
-    return 0.5 * (float(t[low].max(initial=-np.inf)) + float(t[~low].min(initial=np.inf)))
-
-
 def _doubt(
-    g: Floats, a: Floats, U: Floats, labels: Floats, diagonal: Floats
+    g: Floats, a: Floats, U: Floats, labels: Floats, size: float
 ) -> tuple[float, float, float]:
     """The largest violation, the ambiguity, and what it must exceed to be certain."""
     inside, outside = a <= 0.0, a >= U
@@ -253,5 +257,5 @@ def _doubt(
     residual = max(float(wrong.max(initial=0.0)), abs(_sum(labels * a)) / max(1.0, weight))
     scale = np.minimum(U, a.max(initial=0.0))
     away = np.where(margin, np.minimum(a, U - a) / np.where(scale > 0.0, scale, 1.0), -wrong)
-    doubt = max(_CERTAIN, 10 * _EPS * weight * float(diagonal.max(initial=0.0)))
+    doubt = max(_CERTAIN, 10 * _EPS * weight * size)
     return residual, float(away.min(initial=np.inf)), doubt

@@ -54,7 +54,7 @@ from traceless.path.steps import (
     rates,
 )
 
-LONGEST = 32  # events in one window
+LONGEST = 100  # events in one window: each may add a row and a column to `packed`
 
 
 @compiled

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from traceless.exact import Floats
 from traceless.path.canonical import Canonical, canonical
+from traceless.path.certificate import present, slopes, violation
 from traceless.path.events import withdraw
 from traceless.path.kernels import Kernel
 from traceless.path.road import (
@@ -105,7 +106,7 @@ class HingeProblem:
         """The solution as a function of the data alone; kept until the next change."""
         if self._canonical is None:
             self._canonical = canonical(
-                self._store, self._slots, self.alpha, self.bounds, self.intercept
+                self._store, self._slots, self.alpha, self.bounds, self.intercept, self.slopes
             )
         return self._canonical
 
@@ -115,9 +116,10 @@ class HingeProblem:
 
     def kkt_residual(self) -> float:
         """The largest violation of a KKT condition, from scratch."""
-        walk = Walk(self._store, self._road)
-        walk.road.g[walk.present] = walk.slopes(walk.present)
-        return walk.violation(walk.present)
+        road = Walk(self._store, self._road).road
+        points = present(road)
+        road.g[points] = slopes(self._store, road, points)
+        return violation(road)
 
     # --- changes ---------------------------------------------------------------------------
 
@@ -208,7 +210,7 @@ def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:
     """Say where bounds are to end; those of points that go, at 0."""
     road = walk.road
     for m in gone[road.side[gone] == MARGIN]:
-        withdraw(road, int(np.flatnonzero(walk.members == m)[0]))
+        withdraw(road, int(np.flatnonzero(road.members == m)[0]))
     idle = gone[road.alpha[gone] <= 0.0]
     road.side[gone], road.side[idle] = PINNED, ABSENT
     road.bound[gone], road.final[gone] = road.alpha[gone], 0.0
@@ -224,7 +226,7 @@ def _welcome(walk: Walk, new: Points) -> None:
     """Points with g ≥ 0 are inside; the others are outside a bound that grows from 0."""
     road = walk.road
     road.alpha[new], road.bound[new] = 0.0, 0.0
-    road.g[new] = walk.slopes(new)
+    road.g[new] = slopes(walk.store, road, new)
     inside = new[road.g[new] >= 0.0]
     road.side[new], road.side[inside] = OUTSIDE, INSIDE
     road.bound[inside] = road.final[inside]

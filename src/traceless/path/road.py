@@ -46,7 +46,7 @@ THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, SOUNDNESS, CLIMB, HORIZON, VALUES = r
 # rows of `packed` used
 K, N, STEPS, LIMIT, STALLS, WANTED, WATCHED, FEW, EVENTS, ROWS, COUNTS = range(11)
 
-SPARE = 64  # columns and rows of `packed` beyond those that a window starts with
+SPARE = 128  # columns and rows of `packed` beyond those that a window starts with
 
 
 class Road(NamedTuple):

@@ -6,25 +6,32 @@ of the linear term that decays with 1 - θ, and so does the violation of Σyα =
     shift_i = max(0, -g_i) + ξ_i  inside,    -max(0, g_i) - ξ_i  outside,    -g_i  on the margin
 
 ξ ≥ 0 is zero, or random where the path stalled on ties: it breaks them, and vanishes at θ = 1.
-The end of every path is checked with g computed from scratch; what is left over above the
-tolerance is removed by the same means.
+The end of every path is certified (`traceless.path.certificate`); what is left over above
+the tolerance is removed by the same means.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.exact import Floats
+from traceless.path.certificate import (
+    drop_pinned,
+    imbalance,
+    present,
+    sampled,
+    slopes,
+    thorough,
+    tolerance,
+)
 from traceless.path.events import enter, release, settle_at, withdraw
-from traceless.path.factor import SOUND, bordered
+from traceless.path.factor import SOUND
 from traceless.path.follow import follow
 from traceless.path.road import (
     ABSENT,
     CLOSE,
     COURSE,
-    DC,
     DIAGONAL,
     DONE,
     ENTER,
@@ -81,15 +88,9 @@ REPAIRS = (
     (1e-2, SOUND, True),
     (1.0, SOUND / 8, True),
 )
-TOLERANCE = 1e-9
-_EPS = float(np.finfo(np.float64).eps)
-_SAMPLE = 24  # points looked at besides the margin
-_TRUST = 1e-2  # of the tolerance: how far g may have drifted
 MANY = 1000  # points from which on windows pay
 _PART = 16  # of the points are watched in a window
 _ROOM = 32  # members of the margin there is room for at first
-
-Points = NDArray[np.intp]
 
 
 class Walk:
@@ -116,44 +117,12 @@ class Walk:
         self.restarts = 0
         self.repairs = 0
 
-    # --- parts of the state ----------------------------------------------------------------
-
-    @property
-    def present(self) -> Points:
-        """Points that are there, those on their way out included."""
-        return np.flatnonzero(self.road.side[: self.store.n] != ABSENT)
-
-    @property
-    def members(self) -> Points:
-        """Points of the margin, in the order of the factor."""
-        return self.road.members
-
-    def slopes(self, points: Points) -> Floats:
-        """The g of some points without shifts, from scratch."""
-        road, n = self.road, self.store.n
-        support = np.flatnonzero(road.alpha[:n] > 0.0)
-        f = self.store.times(points, support, road.y[support] * road.alpha[support])
-        return np.asarray(road.y[points] * (f + road.value[INTERCEPT]) - 1.0)
-
-    def imbalance(self) -> float:
-        """Σyα."""
-        n = self.store.n
-        return float(self.road.y[:n] @ self.road.alpha[:n])
-
-    def tolerance(self) -> float:
-        """What rounding of g itself leaves possible."""
-        weight = float(self.road.alpha[: self.store.n].sum())
-        scale = float(self.road.diagonal[self.present].max(initial=0.0))
-        return max(TOLERANCE, 10 * _EPS * weight * scale)
-
-    # --- a path ----------------------------------------------------------------------------
-
     def settle(self) -> None:
         """Follow the path that has been set up, certify its end and repair it if need be."""
         self.travel()
         self.certify()
         for size, sound, cold in REPAIRS:
-            if self.residual <= self.tolerance():
+            if self.residual <= tolerance(self.store, self.road):
                 break
             before = _copied(self.road, self.store), self.residual
             self.repairs += 1
@@ -164,7 +133,7 @@ class Walk:
             self.start_anywhere(size)
             self.travel()
             self.certify()
-            if not self.residual <= before[1]:
+            if np.isnan(self.residual) or before[1] < self.residual:
                 self.road, self.residual = before
 
     def travel(self) -> None:
@@ -228,7 +197,7 @@ class Walk:
         road, n = self.road, self.store.n
         movers = np.flatnonzero((road.rate[:n] != 0.0) & (road.side[:n] >= OUTSIDE))
         push = road.y[movers] * road.rate[movers]
-        e = self.imbalance()
+        e = imbalance(road)
         road.drift[:n] = road.y[:n] * self.store.times(np.arange(n), movers, push)
         road.drift[:n] -= road.shift[:n]
         road.value[THETA] = 0.0
@@ -240,7 +209,7 @@ class Walk:
     def start_anywhere(self, size: float) -> None:
         """Set up a path from whatever α and b are now, with random shifts of this size."""
         road, n = self.road, self.store.n
-        points = self.present
+        points = present(self.road)
         free = points[road.side[points] != PINNED]
         if size > 0.0:  # members at a bound are where ties come from
             near = 1e-10 * road.bound[free]
@@ -258,7 +227,7 @@ class Walk:
         ]
         road.bound[still], road.rate[still] = road.final[still], 0.0
         road.shift[:n], road.g[:n] = 0.0, 0.0
-        g = self.slopes(points)
+        g = slopes(self.store, road, points)
         noise = size * self.rng.uniform(0.5, 1.5, size=len(points))
         sign = np.where(road.side[points] == INSIDE, 1.0, -1.0)
         shift = sign * (np.maximum(0.0, -sign * g) + noise)
@@ -268,92 +237,26 @@ class Walk:
         self.start()
         self._factor()
 
-    # --- the certificate -------------------------------------------------------------------
-
     def certify(self) -> None:
-        """Refine the margin system once, then measure all of KKT with g from scratch.
-
-        Between thorough looks g is trusted where a sample of it, the points nearest to the
-        margin and some others, is what it should be.
-        """
-        self.drop_pinned()
-        self.refine()
-        road, points = self.road, self.present
-        road.shift[:] = 0.0
-        if not (self.trusting and road.count[K] and self._sample_agrees(points)):
-            self.thorough = True
-            road.g[points] = self.slopes(points)
-            if road.count[K] == 0:
-                self.centre(points)
-        self.residual = self.violation(points)
-
-    def _sample_agrees(self, points: Points) -> bool:
-        road, members = self.road, self.members
-        others = points[road.side[points] != MARGIN]
-        sample = self.rng.choice(others, size=min(_SAMPLE, len(others)), replace=False)
-        if len(others) > _SAMPLE:
-            near = np.argpartition(np.abs(road.g[others]), _SAMPLE)[:_SAMPLE]
-            sample = np.concatenate([sample, others[near]])
-        looked_at = np.concatenate([members, sample])
-        g = self.slopes(looked_at)
-        off = np.abs(g - road.g[looked_at]).max(initial=0.0)
-        road.g[looked_at] = g
-        return bool(off <= _TRUST * self.tolerance())
-
-    def drop_pinned(self) -> None:
-        """Points on their way out have arrived."""
-        gone = np.flatnonzero(self.road.side == PINNED)
-        self.road.side[gone] = ABSENT
-        for a in (self.road.alpha, self.road.bound, self.road.final, self.road.g):
-            a[gone] = 0.0
-
-    def refine(self) -> None:
-        """One step of iterative refinement with the true g of the margin."""
-        road, members = self.road, self.members
-        k = len(members)
-        if not k:
-            return
-        room = road.room
-        room[DC, :k] = -road.y[members] * self.slopes(members)
-        rho, e = road.value[RHO], self.imbalance()
-        db = bordered(road.R, k, rho, -e, room)
-        if not np.isfinite(db):
-            return
-        alpha = road.alpha[members] + road.y[members] * room[DC, :k]
-        road.alpha[members] = np.clip(alpha, 0.0, road.bound[members])
-        road.value[INTERCEPT] += db
-
-    def centre(self, points: Points) -> None:
-        """An empty margin leaves b an interval: its middle, as in LIBSVM."""
-        road = self.road
-        g, y = road.g[points], road.y[points]
-        rises = (road.side[points] == INSIDE) == (y > 0)  # g of these bounds b from below
-        t = -y * g
-        low, high = t[rises].max(initial=-np.inf), t[~rises].min(initial=np.inf)
-        if np.isfinite(low) and np.isfinite(high):
-            road.value[INTERCEPT] += 0.5 * (low + high)
-            road.g[points] += y * 0.5 * (low + high)
-
-    def violation(self, points: Points) -> float:
-        """The largest violation of a KKT condition, g as it stands."""
-        road = self.road
-        g, alpha = road.g[points], road.alpha[points]
-        wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= road.bound[points], g, np.abs(g)))
-        weight = max(1.0, float(alpha.sum()))
-        return max(float(wrong.max(initial=0.0)), abs(self.imbalance()) / weight)
+        """Measure the end of the path: by a sample of g where that will do, else thoroughly."""
+        drop_pinned(self.road)
+        self.road.shift[:] = 0.0
+        looked = sampled(self.store, self.road, self.rng) if self.trusting else None
+        self.thorough = self.thorough or looked is None
+        self.residual = thorough(self.store, self.road) if looked is None else looked
 
     # --- memory and factor -----------------------------------------------------------------
 
     def _fetch(self, point: int) -> None:
         n = self.store.n
         course = self.road.x[COURSE, :n] * (self.road.count[WATCHED] >= 0)
-        self.store.need(point, np.union1d(self.members, np.flatnonzero(course)))
+        self.store.need(point, np.union1d(self.road.members, np.flatnonzero(course)))
         self.road = self.road._replace(gram=self.store.gram)
         self.road.at[LINE] = self.store.line
 
     def _factor(self) -> None:
         """Factor the margin anew; dependent points leave it by exchange."""
-        road, points = self.road, self.present
+        road, points = self.road, present(self.road)
         members = np.flatnonzero(road.side[: self.store.n] == MARGIN)
         self.road.count[K] = 0
         self.road = _roomier(self.road, max(_ROOM, len(members) + len(members) // 4 + 8))
