@@ -48,6 +48,25 @@ class HingeProblem:
         Bytes the kernel matrix may take; beyond, only lines of the margin are kept.
     seed : int
         Of the random shifts that break ties.
+
+    Attributes
+    ----------
+    residual : float
+        The largest violation of a KKT condition, as last certified.
+    n_breakpoints, n_restarts, n_repairs : int
+        What the paths have taken, all together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from traceless.path import HingeProblem, Kernel
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [0.9]])
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0])
+    >>> problem = HingeProblem(Kernel("linear"), width=1).fit(X, y, 10.0)
+    >>> problem.update(remove=[4]).decision_function([[0.5]])
+    array([0.5])
+    >>> problem.update(add=([[0.0]], [1.0], 10.0)).decision_function([[0.5]])
+    array([2.])
     """
 
     def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:

@@ -18,7 +18,8 @@ from traceless.path.kernels import Kernel
 
 _SPARE = 64  # slots beyond those needed
 _LINES = 128  # lines at first, where the whole matrix does not fit
-_CHUNK = 1 << 22  # kernel values computed at once
+_CHUNK = 1 << 18  # kernel values computed at once
+_TILE = 256
 
 Slots = NDArray[np.intp]
 
@@ -164,11 +165,18 @@ class Store:
         X = self.rows[:, slots].T
         if self.whole:
             step = max(1, _CHUNK // max(1, self.n))
+            last = len(slots) > 0 and slots[0] + len(slots) == self.n  # no old slot follows
             for start in range(0, len(slots), step):
                 part = slots[start : start + step]
-                values = self.kernel.values(X[start : start + step], self.rows[:, : self.n])
-                self.gram[part, : self.n] = values
-                self.gram[: self.n, part] = values.T
+                n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric
+                values = self.kernel.values(X[start : start + step], self.rows[:, :n])
+                self.gram[part, :n] = values
+                for tile in range(0, n, _TILE):  # small enough for the cache
+                    columns = slice(tile, min(tile + _TILE, n))
+                    if last:
+                        self.gram[columns, part[0] : part[-1] + 1] = values[:, columns].T
+                    else:
+                        self.gram[columns, part] = values[:, columns].T
             return
         self.line[slots] = -1
         kept = np.flatnonzero(self.line >= 0)
