@@ -148,6 +148,31 @@ def test_one_class_is_a_state_and_grows_back(rng):
     assert residual(problem) <= promise(problem)
 
 
+@pytest.mark.parametrize("memory", [1 << 30, 2_000_000])
+def test_memory_is_given_back_when_most_points_have_gone(rng, memory):
+    X, y = sample(rng, 900)
+    problem = fitted(X, y, memory=memory)
+    big = problem._store.capacity
+    while len(problem) > 100:
+        problem.update(remove=rng.choice(len(problem), len(problem) // 10, replace=False))
+        assert residual(problem) <= promise(problem)
+    assert problem._store.capacity < big // 2
+    problem.update((X[:50], y[:50], 10.0), np.arange(20))
+    assert residual(problem) <= promise(problem)
+    fresh = fitted(problem.X, problem.y).canonical()
+    assert np.array_equal(problem.canonical().alpha, fresh.alpha)
+
+
+def test_nothing_of_what_is_forgotten_is_kept(rng):
+    X, y = sample(rng, 100)
+    problem = fitted(X, y).update(remove=np.arange(30))
+    store = problem._store
+    used = np.isin(np.arange(store.capacity), problem._slots)
+    assert not store.rows[:, ~used].any()
+    assert not store.gram[~used].any()
+    assert not store.gram[:, ~used].any()
+
+
 def test_nothing_at_all_is_a_state_too(rng):
     X, y = sample(rng, 30)
     problem = HingeProblem(Kernel("rbf"), 3)

@@ -25,6 +25,7 @@ from traceless.path.road import (
     PINNED,
     STEPS,
     blank,
+    moved,
 )
 from traceless.path.seed import seed
 from traceless.path.store import Store
@@ -216,8 +217,13 @@ class HingeProblem:
         self._commit(walk, slots, slots, gone)
 
     def _commit(self, walk: Walk, slots: Points, new: Points, gone: Points) -> None:
-        self._store.take(new, gone)
-        self._road, self._slots, self._canonical = walk.road, slots, None
+        store, road, places = self._store, walk.road, slots
+        if len(slots) + _ENOUGH < store.n // 2:  # most slots are empty
+            store, road = store.compact(slots), moved(road, slots)
+            places = np.arange(len(slots))
+        else:
+            store.take(new, gone)
+        self._store, self._road, self._slots, self._canonical = store, road, places, None
         self.residual = walk.residual
         self._looks = 0 if walk.thorough else self._looks + 1
         self.n_breakpoints = int(walk.road.count[STEPS])

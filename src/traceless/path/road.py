@@ -143,3 +143,12 @@ def blank(capacity: int, room: int = 32) -> Road:
         value=np.zeros(VALUES),
         count=count,
     )
+
+
+def moved(road: Road, slots: NDArray[np.intp]) -> Road:
+    """The same road with the points of these slots at the front, and no others."""
+    where = np.zeros(road.x.shape[1], dtype=np.int64)
+    where[slots] = np.arange(len(slots))
+    k, at = road.count[K], road.at[:, slots]
+    at[MEMBERS, :k] = where[road.members]
+    return road._replace(x=road.x[:, slots], at=at)

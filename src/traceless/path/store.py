@@ -106,8 +106,25 @@ class Store:
         """Slots are now part of the solution; others no longer are."""
         self.free = sorted((set(self.free) - set(slots.tolist())) | set(dropped.tolist()))
         self.rows[:, dropped] = 0.0  # what is forgotten is not kept
+        held = dropped[self.line[dropped] >= 0]
+        self.gram[self.line[held]] = 0.0
+        self.gram[:, dropped] = 0.0
         if not self.whole:
             self.line[dropped] = -1
+
+    def compact(self, slots: Slots) -> Store:
+        """A store of these slots alone, in this order."""
+        new = Store(self.kernel, len(self.rows), self.memory)
+        new._enlarge(len(slots))
+        n = new.n = len(slots)
+        new.rows[:, :n] = self.rows[:, slots]
+        for name in ("y", "diagonal", "root"):
+            getattr(new, name)[:n] = getattr(self, name)[slots]
+        if new.whole and self.whole:
+            new.gram[:n, :n] = self.gram[np.ix_(slots, slots)]
+        elif new.whole:
+            new._write(np.arange(n))
+        return new
 
     def need(self, slot: int, keep: Slots) -> None:
         """Have the line of this slot ready; lines of `keep` stay."""
