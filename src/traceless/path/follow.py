@@ -20,6 +20,7 @@ from traceless.path.road import (
     ENTER,
     EVENTS,
     FEW,
+    FRESH,
     HEAP,
     HORIZON,
     LEAVE,
@@ -28,9 +29,11 @@ from traceless.path.road import (
     MEMBERS,
     NEED_ROOM,
     NEED_ROW,
+    NEXT,
     OPEN,
     PULL,
     RATE,
+    RELEASE,
     RHO,
     STALLED,
     STALLS,
@@ -69,6 +72,16 @@ def follow(road: Road) -> int:
             return STALLED
         if k + 1 >= road.room.shape[1]:
             return NEED_ROOM
+        if count[NEXT] >= 0:
+            who = count[NEXT]
+            count[NEXT] = -1
+            if joined(road, who):
+                continue
+            count[WANTED] = who
+            return ENTER
+        if count[FRESH] > 0 and count[FEW] > 0:
+            count[FRESH] = 0
+            return OPEN
         if watching and (count[EVENTS] >= LONGEST or value[THETA] >= value[HORIZON]):
             return CLOSE
         run, db = 1.0, 0.0
@@ -98,13 +111,13 @@ def follow(road: Road) -> int:
         count[EVENTS] += 1
         count[STALLS] = count[STALLS] + 1 if step <= 1e-15 else 0
         if who >= 0:
-            if road.x[RATE, who] != 0.0 or not joined(road, who):
+            if road.x[RATE, who] != 0.0:
                 count[WANTED] = who
-                return ENTER
+                return RELEASE
+            count[NEXT] = who
         elif road.x[RATE, road.at[MEMBERS, place]] != 0.0:
             count[WANTED] = place + k if upper else place
             return LEAVE
         else:
             left(road, place, upper)
-        if not watching and count[FEW] > 0 and run > 0.0:
-            return OPEN
+        count[FRESH] = not watching and run > 0.0

@@ -25,7 +25,8 @@ Numbers = NDArray[np.int64]
 ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED = -1, 0, 1, 2, 3
 
 # why the follower came back: it is done, does not get on, or needs something done for it
-DONE, STALLED, STUCK, TOO_LONG, NEED_ROW, NEED_ROOM, OPEN, CLOSE, ENTER, LEAVE = range(10)
+DONE, STALLED, STUCK, TOO_LONG = range(4)
+NEED_ROW, NEED_ROOM, OPEN, CLOSE, RELEASE, ENTER, LEAVE = range(4, 11)
 
 # rows of `x`, one number for each point. DRIFT is the rate of g that the margin does not cause,
 # DG the rate of g; COURSE, GONE: what y α of members and the drift have added up to since a
@@ -42,9 +43,10 @@ DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 # terms of drift and pull before they cancel; CLIMB is what b has added up to in a window
 THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, SOUNDNESS, CLIMB, HORIZON, VALUES = range(10)
 # `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, the
-# point or place in question, points watched (-1: all), how many should be, events since, and
-# rows of `packed` used
-K, N, STEPS, LIMIT, STALLS, WANTED, WATCHED, FEW, EVENTS, ROWS, COUNTS = range(11)
+# point or place in question, points watched (-1: all), how many should be, events since, rows of
+# `packed` used, a point that is about to join the margin (-1: none), and whether a step has just
+# looked at all points
+K, N, STEPS, LIMIT, STALLS, WANTED, WATCHED, FEW, EVENTS, ROWS, NEXT, FRESH, COUNTS = range(13)
 
 SPARE = 128  # columns and rows of `packed` beyond those that a window starts with
 
@@ -132,7 +134,7 @@ def blank(capacity: int, room: int = 32) -> Road:
     at = np.zeros((INTEGERS, capacity), dtype=np.int64)
     at[SIDE] = ABSENT
     count = np.zeros(COUNTS, dtype=np.int64)
-    count[WATCHED] = -1
+    count[WATCHED] = count[NEXT] = -1
     return Road(
         gram=np.zeros((0, 0)),
         x=np.zeros((FLOATS, capacity)),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from traceless.exact import Floats
-from traceless.path.compiled import compiled, inner, inner_loosely
+from traceless.path.compiled import inner, inner_loosely
 from traceless.path.factor import delete, forward, grow
 from traceless.path.road import (
     ALPHA,
@@ -80,21 +80,15 @@ def combine(values: Floats, where: Any, road: Road, out: Floats, n: int) -> None
 def rates(road: Road, db: float, run: float) -> None:
     """Fill DG for all points, or PACE for those that are watched."""
     watched = road.count[WATCHED]
-    if watched < 0:
-        dg, n = road.x[DG], road.count[N]
-        for j in range(n):
-            dg[j] = db
-        combine(road.gram, road.at[LINE], road, dg, n)
-        for j in range(n):
-            dg[j] = road.x[Y, j] * dg[j] + run * road.x[DRIFT, j]
-        return
-    pace = road.x[PACE]
-    for i in range(watched):
-        pace[i] = db
-    combine(road.packed, road.at[ROW], road, pace, watched)
-    for i in range(watched):
-        j = road.at[WATCH, i]
-        pace[i] = road.x[Y, j] * pace[i] + run * road.x[DRIFT, j]
+    values, where, out, n = road.gram, road.at[LINE], road.x[DG], road.count[N]
+    if watched >= 0:
+        values, where, out, n = road.packed, road.at[ROW], road.x[PACE], watched
+    for i in range(n):
+        out[i] = db
+    combine(values, where, road, out, n)
+    for i in range(n):
+        j = i if watched < 0 else road.at[WATCH, i]
+        out[i] = road.x[Y, j] * out[i] + run * road.x[DRIFT, j]
 
 
 @inner
@@ -176,7 +170,7 @@ def advance(road: Road, step: float, db: float, run: float) -> None:
                     road.x[ALPHA, j] = road.x[BOUND, j]
 
 
-@compiled
+@inner
 def joined(road: Road, c: int) -> bool:
     """Let point c, with g = 0 and a bound that stands, join the margin, if A stays sound."""
     k, row, rho = road.count[K], road.gram[road.at[LINE, c]], road.value[RHO]

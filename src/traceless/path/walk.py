@@ -37,6 +37,7 @@ from traceless.path.road import (
     ENTER,
     FEW,
     FLOATS,
+    FRESH,
     HEAP,
     INSIDE,
     INTEGERS,
@@ -47,10 +48,12 @@ from traceless.path.road import (
     MEMBERS,
     NEED_ROOM,
     NEED_ROW,
+    NEXT,
     OPEN,
     OUTSIDE,
     PINNED,
     PULL,
+    RELEASE,
     RHO,
     ROOMS,
     ROOT,
@@ -73,7 +76,6 @@ from traceless.path.road import (
     Road,
     Y,
 )
-from traceless.path.steps import joined
 from traceless.path.store import Store
 from traceless.path.window import close_window, open_window
 
@@ -171,13 +173,14 @@ class Walk:
     def _happen(self, code: int, wanted: int) -> None:
         """An event that is not as usual."""
         road = self.road
-        if code == ENTER:
+        if code == RELEASE:
             release(road, wanted)
-            if joined(road, wanted):
-                return
+            road.count[NEXT] = wanted
+            return
         if road.count[WATCHED] >= 0:
             close_window(road)
         if code == ENTER:
+            release(road, wanted)
             enter(road, wanted)
         else:
             k = int(road.count[K])
@@ -201,7 +204,8 @@ class Walk:
         road.drift[:n] = road.y[:n] * self.store.times(np.arange(n), movers, push)
         road.drift[:n] -= road.shift[:n]
         road.value[THETA] = 0.0
-        road.count[WATCHED] = -1
+        road.count[WATCHED] = road.count[NEXT] = -1
+        road.count[FRESH] = 0
         road.value[PULL] = push.sum() + e
         road.value[SPREAD] = road.root[movers] @ np.abs(push)
         road.value[HEAP] = np.abs(push).sum() + road.alpha[:n].sum() + abs(e)
@@ -300,7 +304,7 @@ def _copied(road: Road, store: Store) -> Road:
     R = np.empty_like(road.R)
     R[:k, :k] = road.R[:k, :k]
     count = road.count.copy()
-    count[N], count[WATCHED] = n, -1
+    count[N], count[WATCHED], count[NEXT], count[FRESH] = n, -1, -1, 0
     few = n // _PART if n >= MANY else 0
     copy = road._replace(x=x, at=at, R=R, value=road.value.copy(), count=count, gram=store.gram)
     if few == road.count[FEW] and few + SPARE == max(SPARE, road.packed.shape[1]):
