@@ -56,17 +56,22 @@ class Problem(HingeProblem):
     def __init__(self, kernel: Kernel, width: int, memory: int) -> None:
         super().__init__(kernel, width, memory)
         self.ids: Integers = np.zeros(0, dtype=np.int64)
+        self.sign: Floats = np.zeros(0)
         self._prepared: tuple[Any, ...] | None = None
+        self.is_ahead = False
 
     def prepare(self, part: Part, rows: HeldRows) -> None:
         """Follow the path to what `part` says, and wait for `take_over` or `drop`."""
-        kept = np.isin(self.ids, part.ids)
-        stays = self.ids[kept]
-        new = ~np.isin(part.ids, stays)
+        kept, at = self._found_in(part)
+        stays, new = self.ids[kept], np.ones(len(part.ids), dtype=bool)
+        new[at] = False
         bounds = self.bounds.copy()
-        bounds[kept] = part.bounds[np.searchsorted(part.ids, stays)]
+        bounds[kept] = part.bounds[at]
         moved = not np.array_equal(bounds, self.bounds)
-        self._next_ids = np.concatenate([stays, part.ids[new]])
+        self._next = (
+            np.concatenate([stays, part.ids[new]]),
+            np.concatenate([self.sign[kept], part.sign[new]]),
+        )
         if not (moved or new.any() or not kept.all()):
             return
         X = rows.X[np.searchsorted(rows.ids, part.ids[new])]
@@ -81,27 +86,60 @@ class Problem(HingeProblem):
         before = self.n_breakpoints
         if self._prepared is not None:
             super()._commit(*self._prepared)
-            self._prepared, self.ids = None, self._next_ids
+            self._prepared, (self.ids, self.sign) = None, self._next
         return self.n_breakpoints - before
 
     def drop(self) -> None:
         """Forget what was prepared."""
         self._prepared = None
 
+    def spares(self) -> bool:
+        """Whether rows with α = 0 can go without a change of the canonical solution."""
+        solution = self.canonical()
+        margin = (solution.alpha > 0.0) & (solution.alpha < solution.bounds)
+        return bool(solution.certain and margin.any())
+
+    def is_spared(self, part: Part) -> bool:
+        """Whether `part` only lacks rows without which the canonical solution is the same."""
+        kept, at = self._found_in(part)
+        if len(at) < len(part.ids):
+            return False
+        solution = self.canonical()
+        return bool(
+            (solution.alpha[solution.group[~kept]] <= 0.0).all()
+            and np.array_equal(self.bounds[kept], part.bounds[at])
+            and self.spares()
+        )
+
     def look_ahead(self) -> Problem:
         """The prepared state, to be read and not to be changed: it shares our kernel matrix."""
         ahead = copy.copy(self)
+        ahead.is_ahead = True
         if self._prepared is not None:
-            walk, slots, _ = self._prepared
+            walk, slots, *_ = self._prepared
             ahead._road, ahead._slots, ahead._canonical = walk.road, slots, None
-            ahead.ids, ahead._prepared = self._next_ids, None
+            ahead._prepared, (ahead.ids, ahead.sign) = None, self._next
         return ahead
+
+    def values_ahead(self, X: Floats, rows: HeldRows) -> Floats:
+        """F at other rows from where the path ended, within its residual, not to the bit."""
+        used = np.flatnonzero(self.alpha > 0.0)
+        support = rows.X[np.searchsorted(rows.ids, self.ids[used])]
+        V = self.kernel.values(support, np.ascontiguousarray(X.T))
+        return np.asarray((self.sign[used] * self.alpha[used]) @ V + self.intercept)
 
     def alpha_of_rows(self) -> tuple[Integers, Floats]:
         """Ids of the rows with α > 0, and their signed α in the canonical solution."""
         alpha = self.canonical().alpha_of_points(self.bounds)
         used = np.flatnonzero(alpha > 0.0)
-        return self.ids[used], self.y[used] * alpha[used]
+        return self.ids[used], self.sign[used] * alpha[used]
+
+    def _found_in(self, part: Part) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Which of our rows are in `part`, and where those are."""
+        at = np.searchsorted(part.ids, self.ids)
+        kept = at < len(part.ids)
+        kept[kept] = part.ids[at[kept]] == self.ids[kept]
+        return kept, at[kept]
 
     def _commit(self, *prepared: Any) -> None:
         self._prepared = prepared
@@ -147,11 +185,15 @@ class Committee:
 
     def look_ahead(self, parts: Mapping[Duel, Part], rows: HeldRows) -> Committee:
         """The committee after a change that is not made; only to be read."""
-        ready = self._prepared(parts, rows, verbose=False)
-        ahead = copy.copy(self)
-        ahead.problems = {duel: problem.look_ahead() for duel, problem in ready.items()}
+        ours = self.problems
+        spared = {d: ours[d] for d, part in parts.items() if d in ours and ours[d].is_spared(part)}
+        touched = {duel: part for duel, part in parts.items() if duel not in spared}
+        ready = self._prepared(touched, rows, verbose=False)
+        changed = {duel: problem.look_ahead() for duel, problem in ready.items()}
         for problem in ready.values():
             problem.drop()
+        ahead = copy.copy(self)
+        ahead.problems = {duel: (spared | changed)[duel] for duel in parts}
         return ahead
 
     def __iter__(self) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -54,7 +55,7 @@ class HeldRows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
+    @cached_property
     def classes(self) -> NDArray[Any]:
         """The labels there are, in order."""
         return np.unique(self.y)
@@ -101,7 +102,8 @@ class HeldRows:
     def changed(self, without: Integers, new: Batch | None) -> HeldRows:
         """These rows less some (by id), and new ones last."""
         X, y, weight = new if new is not None else self._no_batch()
-        kept = ~np.isin(self.ids, without)
+        kept = np.ones(len(self), dtype=bool)
+        kept[np.searchsorted(self.ids, without)] = False
         old = self.y[kept]
         ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
         places = self._places_without(np.flatnonzero(~kept)) if len(without) else dict(self.places)
@@ -116,6 +118,11 @@ class HeldRows:
             places,
         )
 
+    def less(self, without: Integers) -> HeldRows:
+        """These rows less some (by id), to be read and not to be searched."""
+        kept = np.delete(np.arange(len(self)), np.searchsorted(self.ids, without))
+        return HeldRows(*self.batch(kept), self.ids[kept], self.next_id, {})
+
     def batch(self, at: Any) -> Batch:
         """Some rows."""
         return self.X[at], self.y[at], self.weight[at]
@@ -127,7 +134,7 @@ class HeldRows:
         content = np.ascontiguousarray(np.column_stack([self.X, label, self.weight]))
         width = content.shape[1] * content.itemsize
         order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
-        yield np.int64(content.shape).tobytes()
+        yield repr(content.shape).encode()
         yield content[order].tobytes()
 
     def _no_batch(self) -> Batch:
@@ -147,6 +154,8 @@ class HeldRows:
 def plain_labels(y: Any) -> NDArray[Any]:
     """Labels of one type; 1.0 is the class 1."""
     y = np.asarray(y)
+    if y.dtype.kind in "ib":
+        return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
     names = Classes(y, None).names
     return np.array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
 
@@ -155,7 +164,8 @@ def _joined(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     """Labels of both; raises if they are not of one type."""
     if not len(old) or not len(new):
         return new if len(new) else old
-    union(tuple(np.unique(old).tolist()), tuple(np.unique(new).tolist()))
+    if old.dtype.kind != new.dtype.kind:
+        union(tuple(np.unique(old).tolist()), tuple(np.unique(new).tolist()))
     return np.concatenate([old, new])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless import given_kernel, voting
-from traceless.committee import Committee, Duel, Part, duels, part_of
+from traceless.committee import Committee, Duel, Part, Problem, duels, part_of
 from traceless.exact import Floats, Integers
 from traceless.exceptions import MismatchError
 from traceless.features.parameters import positive
@@ -73,12 +73,15 @@ class Hinge:
     committee : Committee
     settings : Settings
     gamma : float
+    only_to_read : bool
+        Whether the kernel matrix belongs to another model.
     """
 
     rows: HeldRows
     committee: Committee
     settings: Settings
     gamma: float
+    only_to_read: bool = False
 
     # --- learning and forgetting -----------------------------------------------------------
 
@@ -126,6 +129,11 @@ class Hinge:
         self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
     ) -> Hinge:
         """The model with new rows, less some; this one is used up, unless there is an error."""
+        if self.only_to_read:
+            raise TypeError(
+                "A model made by without() shares the kernel matrix of another and can only be "
+                "asked: change a copy (copy.copy) of the other one."
+            )
         kernel = None
         if new is not None and self.settings.precomputed:
             X, y, weight = new
@@ -142,9 +150,9 @@ class Hinge:
 
     def without(self, gone: Integers) -> Hinge:
         """The model less some rows, only to be read; this one stays as it is."""
-        rows = self.rows.changed(gone, None)
+        rows = self.rows.less(gone)
         ahead = self.committee.look_ahead(_parts(rows, self.settings), rows)
-        return Hinge(rows, ahead, self.settings, self.gamma)
+        return Hinge(rows, ahead, self.settings, self.gamma, only_to_read=True)
 
     def _remade(
         self, rows: HeldRows, settings: Settings, kernel: Kernel | None, memory: int, verbose: bool
@@ -171,7 +179,9 @@ class Hinge:
         columns = [self._values_of(problem, X) for problem in self.committee]
         return self.oriented(np.column_stack(columns))
 
-    def _values_of(self, problem: Any, X: Floats) -> Floats:
+    def _values_of(self, problem: Problem, X: Floats) -> Floats:
+        if problem.is_ahead and not self.settings.precomputed:
+            return problem.values_ahead(X, self.rows)
         if self.settings.precomputed:
             solution = problem.canonical()
             at = solution.support[:, 0].astype(np.int64)
@@ -197,6 +207,13 @@ class Hinge:
             found.append((np.searchsorted(rows.ids, ids), signed))
         places = np.unique(np.concatenate([np.zeros(0, np.intp), *(at for at, _ in found)]))
         return places[np.argsort(rows.y[places], kind="stable")], found
+
+    def decisive_ids(self) -> Integers:
+        """Ids of the rows without any one of which the solution would be another."""
+        moves = self.settings.class_weight is not None  # with the counts
+        if moves or not all(problem.spares() for problem in self.committee):
+            return self.rows.ids
+        return self.rows.ids[self.support()[0]]
 
     def dual_coef(self) -> Floats:
         """Coefficients of the support vectors in scikit-learn's layout."""
@@ -231,7 +248,7 @@ class Hinge:
         found = 0.0
         for problem in self.committee:
             if not problem.residual <= tol:
-                size = float(np.abs(problem.kernel.diagonal(problem.X)).max())
+                size = float(np.abs(problem.kernel.diagonal(self.rows.X)).max())
                 rounding = 10 * float(np.finfo(float).eps) * float(problem.alpha.sum()) * size
                 found = max(found, 0.0 if problem.residual <= rounding else problem.residual)
         return found
@@ -277,34 +294,38 @@ def gamma_of(settings: Settings, rows: HeldRows) -> float:
     """The number that gamma stands for; the same bits for the rows in any order."""
     gamma, width = settings.gamma, rows.X.shape[1]
     if isinstance(gamma, str) and gamma == "auto":
-        return 1.0 / width
+        return float(1.0 / width)
     if not (isinstance(gamma, str) and gamma == "scale"):
         return positive("gamma", gamma, zero=True)
     if settings.precomputed or not len(rows):
         return 1.0
     total = math.fsum(rows.weight)
     mean = math.fsum(rows.weight * (rows.X / width).sum(axis=1)) / total
-    variance = math.fsum(rows.weight * (((rows.X - mean) ** 2) / width).sum(axis=1)) / total
-    return 1.0 / (width * variance) if variance > 0.0 else 1.0
+    variance: float = math.fsum(rows.weight * (((rows.X - mean) ** 2) / width).sum(axis=1)) / total
+    return float(1.0 / (width * variance)) if variance > 0.0 else 1.0
 
 
 def _parts(rows: HeldRows, settings: Settings) -> dict[Duel, Part]:
-    classes, label = np.unique(rows.y, return_inverse=True)
-    weights = _class_weights(settings.class_weight, classes, label)
-    bounds = settings.C * weights[label] * rows.weight
+    classes = rows.classes
+    label = np.searchsorted(classes, rows.y)
+    bounds = settings.C * _class_weights(settings.class_weight, rows, label)[label] * rows.weight
     if not np.isfinite(bounds).all():
         raise ValueError("C times the weights is beyond the largest float64: make one smaller.")
     return {duel: part_of(duel, rows, bounds) for duel in duels(classes, settings.strategy)}
 
 
-def _class_weights(rule: Any, classes: NDArray[Any], label: NDArray[np.intp]) -> Floats:
+def _class_weights(rule: Any, rows: HeldRows, label: NDArray[np.intp]) -> Floats:
+    """One for each class."""
+    classes = rows.classes
     if rule is None:
         return np.ones(len(classes))
-    if isinstance(rule, str) and rule == "balanced":
-        counts = np.bincount(label, minlength=len(classes))
-        return np.asarray(len(label) / (len(classes) * counts))
+    if isinstance(rule, str) and rule == "balanced":  # a row of weight 2 counts as two
+        totals = [math.fsum(rows.weight[label == k]) for k in range(len(classes))]
+        return np.array([math.fsum(totals) / (len(totals) * total) for total in totals])
     if not isinstance(rule, Mapping):
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict of labels, got {rule!r}.")
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict of labels, got {rule!r}."
+        )
     weights = np.array([rule.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
     if not ((weights >= 0.0) & (weights < np.inf)).all():
         raise ValueError(f"Class weights must be finite and not negative, got {rule!r}.")

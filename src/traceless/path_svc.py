@@ -11,28 +11,26 @@ import copy
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from traceless import voting
 from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.held_rows import Batch, plain_labels
+from traceless.hinge_answers import HingeAnswers, is_plain
 
 if TYPE_CHECKING:
-    from traceless.hinge import Hinge, Settings
+    from traceless.hinge import Hinge
 
 __all__ = ["PathSVC"]
 
 
-class PathSVC(ClassifierMixin, BaseEstimator):
+class PathSVC(HingeAnswers):
     """Support vector classifier (hinge loss) whose rows can be added and taken back.
 
     It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
@@ -63,7 +61,8 @@ class PathSVC(ClassifierMixin, BaseEstimator):
         Of the kernel "poly".
     class_weight : None, "balanced" or dict, default=None
         Multiplies C for the rows of a class. "balanced" is n / (K n_c), from the counts of
-        rows as they are now.
+        rows as they are now, one of weight 2 counted as two (which SVC does not do): the
+        bounds of all rows move with the counts.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         With more than two classes and ``strategy="ovo"``: one value for each class, or for
         each pair of classes.
@@ -86,8 +85,8 @@ class PathSVC(ClassifierMixin, BaseEstimator):
     ids_ : ndarray of shape (n_samples_,)
         Ids of the rows held now, in the order in which they came.
     last_ids_ : ndarray
-        Ids of the rows that the last `fit`, `partial_fit` or `update` was given; -1 for those
-        of weight 0, which are no rows.
+        Ids of the rows that were learned last, by `fit`, `partial_fit` or `update`; -1 for
+        those of weight 0, which are no rows.
     n_samples_ : int
         Number of rows held now.
     support_ : ndarray of shape (n_SV,)
@@ -129,12 +128,11 @@ class PathSVC(ClassifierMixin, BaseEstimator):
     >>> clf.digest() == PathSVC(C=10.0, gamma=0.3).fit(X[20:], y[20:]).digest()
     True
     >>> clf.set_params(C=1.0).refresh().n_support_.tolist()
-    [7, 22, 21]
+    [3, 19, 18]
     """
 
     n_features_in_: int
     last_ids_: Integers
-    _model: Hinge
 
     def __init__(
         self,
@@ -205,10 +203,10 @@ class PathSVC(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        unknown = [] if classes is None else np.setdiff1d(np.asarray(y), np.asarray(classes))
-        if len(unknown):
+        unknown = [] if classes is None else np.setdiff1d(np.asarray(y), classes).tolist()
+        if unknown:
             raise ValueError(
-                f"y contains classes {unknown.tolist()} that are not in classes="
+                f"y contains classes {unknown} that are not in classes="
                 f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
             )
         return self.update(add=(X, y, sample_weight))
@@ -280,125 +278,28 @@ class PathSVC(ClassifierMixin, BaseEstimator):
         self._report_residual()
         return self
 
-    def digest(self) -> str:
-        """SHA-256 of the kernel, the rows in sorted order, their bounds, and the solution.
+    def without(self, ids: Any) -> Self:
+        """What the model would be without some rows: for predictions only, and much cheaper.
 
-        Equal for equal rows whatever the history, unless ``ambiguous_``.
+        It shares its kernel matrix with this model, and is good until this one changes. Its
+        values are within the KKT residual of the path, not to the bit. Use ``copy.copy`` and
+        `forget` for a model of its own.
+
+        Parameters
+        ----------
+        ids : array-like of int
+            Ids of rows, as in ``ids_``.
+
+        Returns
+        -------
+        PathSVC
         """
         check_is_fitted(self)
-        return self._current().digest()
-
-    # --- what is known ---------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels of the rows held now, in order."""
-        return self._held().rows.classes
-
-    @property
-    def ids_(self) -> Integers:
-        """Ids of the rows held now, in the order in which they came."""
-        return self._held().rows.ids.copy()
-
-    @property
-    def n_samples_(self) -> int:
-        """Number of rows held now."""
-        return len(self._held().rows)
-
-    @property
-    def gamma_(self) -> float:
-        """The gamma in use."""
-        return self._current().gamma
-
-    @property
-    def intercept_(self) -> Floats:
-        """The constants of the decision functions."""
         model = self._current()
-        found = np.array([problem.canonical().intercept for problem in model.committee])
-        return model.oriented(found) if len(found) else np.ones(1)
-
-    @property
-    def support_(self) -> NDArray[np.int32]:
-        """Places of the support vectors among ``ids_``, grouped by class."""
-        return self._current().support()[0].astype(np.int32)
-
-    @property
-    def support_vectors_(self) -> Floats:
-        """The rows that are support vectors; none with a precomputed kernel."""
-        model = self._current()
-        if model.settings.precomputed:
-            return np.zeros((0, 0))
-        return model.rows.X[model.support()[0]]
-
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors of each class."""
-        rows, support = self._current().rows, self.support_
-        return np.array([(rows.y[support] == label).sum() for label in rows.classes], np.int32)
-
-    @property
-    def dual_coef_(self) -> Floats:
-        """Coefficients of the support vectors, in scikit-learn's layout."""
-        return self._current().dual_coef()
-
-    @property
-    def kkt_residual_(self) -> float:
-        """The largest violation of a KKT condition in any of the problems."""
-        return max((p.canonical().residual for p in self._current().committee), default=0.0)
-
-    @property
-    def n_breakpoints_(self) -> int:
-        """Events on the paths of the last change, of all problems together."""
-        return self._current().committee.n_breakpoints
-
-    @property
-    def ambiguous_(self) -> bool:
-        """Whether another history might end in other last bits."""
-        return not all(p.canonical().certain for p in self._current().committee)
-
-    # --- answers ---------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> Floats:
-        """Signed values: positive for the second of two classes, or one column per class or pair.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Or kernel values with the points held, of shape (n_samples, n_samples_).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
-        """
-        values, n = self._values(X)
-        if n <= 2:
-            return values[:, 0]
-        if self.strategy == "ovr" or self.decision_function_shape == "ovo":
-            return values
-        return voting.class_values(values, n)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Or kernel values with the points held, of shape (n_samples, n_samples_).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values, n = self._values(X)
-        if n <= 2:  # at 0 the second, as LIBSVM
-            best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
-        elif self.strategy == "ovr":
-            best = values.argmax(axis=1)
-        elif self.break_ties:
-            best = voting.class_values(values, n).argmax(axis=1)
-        else:
-            best = voting.votes(values, n).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        other: Self = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._model = model.without(model.rows.check_ids(ids))
+        return other
 
     # --- inside ----------------------------------------------------------------------------
 
@@ -426,21 +327,21 @@ class PathSVC(ClassifierMixin, BaseEstimator):
             gone = model.find(_checked(self, forget, reset=False))
         else:
             gone = model.rows.check_ids([] if forget is None else forget)
-        self._model = model.updated(
-            new, gone, self._settings(), self._memory(), bool(self.verbose)
-        )
-        self._note(np.zeros(0) if new is None else new[2])
+        self._model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
+        self._note(None if new is None else new[2])
 
-    def _note(self, weight: Floats) -> None:
-        """Remember which ids were handed out."""
-        rows, kept = self._model.rows, weight > 0.0
-        self.last_ids_ = np.full(len(weight), -1)
-        self.last_ids_[kept] = rows.ids[len(rows) - int(kept.sum()) :]
+    def _note(self, weight: Floats | None) -> None:
+        """Remember which ids were handed out to rows of these weights, if there were any."""
+        rows = self._model.rows
         if self._model.settings.precomputed:
             self.n_features_in_ = len(rows)
+        if weight is not None:
+            kept = weight > 0.0
+            self.last_ids_ = np.full(len(weight), -1)
+            self.last_ids_[kept] = rows.ids[len(rows) - int(kept.sum()) :]
 
     def _report_residual(self) -> None:
-        excess = self._model.excess(positive("tol", self.tol, zero=True))
+        excess = self._model.excess(self.tol)
         if excess:
             warnings.warn(
                 f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}. Rows "
@@ -449,53 +350,14 @@ class PathSVC(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _settings(self) -> Settings:
-        from traceless.hinge import Settings
-
-        return Settings(
-            self.C,
-            copy.deepcopy(self.class_weight),
-            self.kernel,
-            self.gamma,
-            self.degree,
-            self.coef0,
-            self.strategy,
-        )
-
     def _memory(self) -> int:
+        """Bytes for kernel matrices; what else may be wrong with the parameters is found here."""
+        positive("tol", self.tol, zero=True)
         return int(positive("cache_size", self.cache_size) * 2**20)
-
-    def _held(self) -> Hinge:
-        """The model, or AttributeError: what is not learned has no attributes."""
-        model: Hinge | None = self.__dict__.get("_model")
-        if model is None:
-            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
-        return model
-
-    def _current(self) -> Hinge:
-        """The model for the parameters as they are set now."""
-        if self._held().settings != self._settings():
-            self.refresh()
-        return self._held()
-
-    def _values(self, X: Any) -> tuple[Floats, int]:
-        """The values of all problems, and the number of classes."""
-        check_is_fitted(self)
-        _check_shape(self.decision_function_shape, self.break_ties, self.strategy)
-        model = self._current()
-        if not len(model.rows):
-            raise NotFittedError(
-                f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
-            )
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return model.values(X + 0.0), len(model.rows.classes)
 
     def __copy__(self) -> Self:
         """A copy of its own, since problems change in place."""
         return copy.deepcopy(self)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_model" in self.__dict__
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -507,16 +369,15 @@ def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Rows, labels and weights as arrays."""
     if not isinstance(rows, tuple) or len(rows) not in (2, 3):
         raise ValueError(
-            "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
-            f"{type(rows).__name__}."
+            f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
         )
+    X, y = rows[:2]
     options = {"dtype": np.float64, "order": "C"}
-    if estimator.kernel == "precomputed" and not reset:
-        X = check_array(rows[0], input_name="X", **options)  # grows with the points held
-        y = column_or_1d(rows[1])
-    else:
-        X, y = validate_data(estimator, *rows[:2], reset=reset, **options)
-    check_classification_targets(y)
+    if not reset and estimator._model.settings.precomputed:
+        X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
+        y = column_or_1d(y)
+    elif reset or not (is_plain(estimator, X) and _is_plain_too(y, len(X))):
+        X, y = validate_data(estimator, X, y, reset=reset, **options)
     n = len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
@@ -524,19 +385,16 @@ def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     return X + 0.0, plain_labels(y), weight  # + 0.0: there is one zero
 
 
+def _is_plain_too(y: Any, n: int) -> bool:
+    return type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "ib"
+
+
 def _checked_weight(weight: Any, n: int) -> Floats:
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight") \
-        if np.ndim(weight) else np.full(n, float(weight))
+    if isinstance(weight, Real):
+        weight = np.full(n, float(weight))
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
     if not (weight >= 0.0).all():
         raise ValueError("sample_weight must not be negative.")
     return np.asarray(weight)
-
-
-def _check_shape(shape: str, break_ties: bool, strategy: str) -> None:
-    if shape not in ("ovr", "ovo"):
-        raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
-    if shape == "ovo" and (break_ties or strategy == "ovr"):
-        what = "break_ties must be False" if break_ties else "strategy must be 'ovo'"
-        raise ValueError(f"{what} when decision_function_shape is 'ovo'.")

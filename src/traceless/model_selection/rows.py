@@ -92,7 +92,9 @@ class Rows:
     def model(self, knowledge: Knowledge) -> LeastSquares:
         """A new model that has learned this, as if fitted to the rows it came from."""
         if not knowledge.n_samples:
-            raise ValueError("There is nothing to learn: no rows, or all of them with sample_weight zero.")
+            raise ValueError(
+                "There is nothing to learn: no rows, or all of them with sample_weight zero."
+            )
         model: LeastSquares = clone(self.estimator)
         parameters = model.get_params(deep=False)
         learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}

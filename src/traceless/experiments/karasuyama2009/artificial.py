@@ -20,12 +20,19 @@ from numpy.typing import ArrayLike
 
 from traceless.experiments.conduct import shown
 from traceless.experiments.images import Floats
-from traceless.experiments.karasuyama2009.changes import Change, Places, exactness, measured
+from traceless.experiments.karasuyama2009.changes import (
+    Change,
+    Places,
+    breakpoints,
+    exactness,
+    measured,
+)
 from traceless.experiments.karasuyama2009.plan import GAMMA, C, N, Plan
 from traceless.experiments.verdict import Rows
 from traceless.path import HingeProblem
 
 SCENARIOS = ("adding", "removing", "both")
+CROSSES = "adding crosses"  # points of one class only
 CENTRES = {1.0: ((-2.0, 0.0), (2.0, 0.0)), -1.0: ((0.0, 0.0),)}  # crosses, circles
 POOL = 1000  # points that those to be added are taken from
 LATTICE = 0.25  # to which points are rounded, to have identical ones
@@ -55,17 +62,21 @@ def theoretical_ratio(changes: ArrayLike) -> float:
     return float(np.sqrt((moved**2).sum()) / moved.sum())
 
 
-def scenario_change(scenario: str, points: int, seed: int, C: float = C) -> Change:
-    """So many bounded support vectors to come, to go, or half and half."""
-    m = {"adding": points, "removing": 0, "both": points // 2}[scenario]
+def scenario_change(
+    scenario: str, points: int, seed: int, C: float = C, gamma: float = GAMMA
+) -> Change:
+    """So many bounded support vectors to come, to go, or half and half; or crosses to come."""
+    m = {"removing": 0, "both": points // 2}.get(scenario, points)
     X, y = plane(N + POOL, seed)
-    nothing = Change(X[:N], y[:N], X[:0], y[:0], np.zeros(0, dtype=np.intp), GAMMA, C)
+    if scenario == CROSSES:
+        X, y = (np.concatenate([part[:N], part[N:][y[N:] > 0]]) for part in (X, y))
+    nothing = Change(X[:N], y[:N], X[:0], y[:0], np.zeros(0, dtype=np.intp), gamma, C)
     rng = np.random.default_rng((seed, 2))
     problem = nothing.before()
     bounded = np.flatnonzero(problem.alpha >= problem.bounds)
     gone = np.sort(rng.choice(bounded, points - m, replace=False))
     new = _that_end_bounded(nothing, problem, gone, X[N:], y[N:], m)
-    return Change(X[:N], y[:N], X[N:][new], y[N:][new], gone, GAMMA, C)
+    return Change(X[:N], y[:N], X[N:][new], y[N:][new], gone, gamma, C)
 
 
 def _that_end_bounded(
@@ -99,13 +110,26 @@ def plane_changes(plan: Plan) -> Rows:
 
 def _cases(plan: Plan) -> Iterator[tuple[str, int, int, float]]:
     kinds = [(C, plan.points, plan.trials)]
-    kinds += [(other, plan.other_points, plan.other_trials) for other in plan.other_Cs]
+    kinds += [(other, plan.other_points, plan.other_trials) for other in plan.other_strengths]
     for strength, several, trials in kinds:
         for seed in range(trials):
             for scenario in SCENARIOS:
                 for points in several:
                     if scenario != "both" or points % 2 == 0:
                         yield scenario, points, seed, strength
+
+
+def breakpoints_by_width(plan: Plan) -> Rows:
+    """(b) Breakpoints at the most points, for kernels of other widths, and for one class."""
+    points = max(plan.points)
+    kinds = [(gamma, s) for gamma in plan.widths for s in SCENARIOS] + [(GAMMA, CROSSES)]
+    rows: Rows = []
+    for gamma, scenario in shown(kinds, "(b) other kernels"):
+        for seed in range(plan.other_trials):
+            change = scenario_change(scenario, points, seed, gamma=gamma)
+            told = {"gamma": gamma, "scenario": scenario, "points": points, "trial": seed}
+            rows.append(told | breakpoints(change))
+    return rows
 
 
 def identical_points(plan: Plan) -> Rows:

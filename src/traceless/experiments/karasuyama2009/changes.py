@@ -53,15 +53,15 @@ class Change:
     Parameters
     ----------
     X, y : the points there are
-    new_X, new_y : those that come
+    new_rows, new_labels : those that come
     gone : places of those that go, in rising order
     gamma, C : of the SVM with an RBF kernel
     """
 
     X: Floats
     y: Floats
-    new_X: Floats
-    new_y: Floats
+    new_rows: Floats
+    new_labels: Floats
     gone: Places
     gamma: float
     C: float
@@ -69,8 +69,8 @@ class Change:
     @property
     def after(self) -> tuple[Floats, Floats]:
         """The points there are then."""
-        X = np.concatenate([np.delete(self.X, self.gone, axis=0), self.new_X])
-        return X, np.concatenate([np.delete(self.y, self.gone), self.new_y])
+        X = np.concatenate([np.delete(self.X, self.gone, axis=0), self.new_rows])
+        return X, np.concatenate([np.delete(self.y, self.gone), self.new_labels])
 
     def fitted(self, X: Floats, y: Floats) -> HingeProblem:
         """The SVM of some points."""
@@ -82,15 +82,15 @@ class Change:
 
     def mid(self, problem: HingeProblem) -> HingeProblem:
         """All at once."""
-        add = (self.new_X, self.new_y, self.C) if len(self.new_y) else None
+        add = (self.new_rows, self.new_labels, self.C) if len(self.new_labels) else None
         return problem.update(add=add, remove=self.gone)
 
     def sid(self, problem: HingeProblem) -> HingeProblem:
         """One after the other: one comes, one goes, as in a stream."""
         places = self.gone - np.arange(len(self.gone))  # what is left moves up
-        for k in range(max(len(self.new_y), len(places))):
-            if k < len(self.new_y):
-                problem.update(add=(self.new_X[k : k + 1], self.new_y[k : k + 1], self.C))
+        for k in range(max(len(self.new_labels), len(places))):
+            if k < len(self.new_labels):
+                problem.update(add=(self.new_rows[k : k + 1], self.new_labels[k : k + 1], self.C))
             if k < len(places):
                 problem.update(remove=places[k : k + 1])
         return problem
@@ -124,13 +124,24 @@ def measured(change: Change, test_X: Floats, repeats: int = 1) -> Row:
     assert isinstance(sid, HingeProblem)
     for name, path in (("MID", mid), ("SID", sid)):
         row[f"breakpoints_{name}"] = path.n_breakpoints - problem.n_breakpoints
-    row["new_at_bound"] = at_bound(mid, len(change.new_y))
+    row["new_at_bound"] = at_bound(mid, len(change.new_labels))
     row |= exactness(change, mid, test_X)
     row["SID_same_bits"] = same_bits(mid, sid)
     f = mid.decision_function(test_X)
     for name in LIBSVMS:
         row[f"difference_{name}"] = apart(results[name].decision_function(test_X), f)  # type: ignore[attr-defined]
     return row
+
+
+def breakpoints(change: Change) -> Row:
+    """Of MID and of SID."""
+    problem = change.before()
+    mid, sid = (how(copy.deepcopy(problem)) for how in (change.mid, change.sid))
+    start = problem.n_breakpoints
+    return {
+        "breakpoints_MID": mid.n_breakpoints - start,
+        "breakpoints_SID": sid.n_breakpoints - start,
+    }
 
 
 def timed(job: Callable[[], object]) -> tuple[float, object]:
@@ -155,8 +166,8 @@ def exactness(change: Change, problem: HingeProblem, test_X: Floats) -> Row:
     order = np.random.default_rng(0).permutation(len(y))
     fresh = change.fitted(X[order], y[order])
     f = fresh.decision_function(test_X)
-    V = problem.kernel.values(problem.X, np.ascontiguousarray(test_X.T))
-    path = (problem.y * problem.alpha) @ V + problem.intercept
+    V = problem.kernel.values(X, np.ascontiguousarray(test_X.T))
+    path = (y * problem.alpha) @ V + problem.intercept
     return {
         "residual": problem.kkt_residual(),
         "promise": promise(problem.alpha),

@@ -42,7 +42,7 @@ class Path:
 
 def taken_in_steps(change: Change, steps: int) -> Path:
     """Follow a change from θ = 0 to 1."""
-    problem, n, m, C = change.before(), len(change.y), len(change.new_y), change.C
+    problem, n, m, C = change.before(), len(change.y), len(change.new_labels), change.C
     at_once = change.mid(change.before()).n_breakpoints - problem.n_breakpoints
     start, off = problem.n_breakpoints, 0
     thetas = np.arange(steps + 1) / steps
@@ -68,9 +68,9 @@ def _lead_to(problem: HingeProblem, change: Change, theta: float) -> None:
     """To the bounds at some θ; at the first one, what comes is added."""
     bounds = np.full(len(problem), change.C)
     bounds[change.gone] *= 1.0 - theta
-    m = len(change.new_y)
+    m = len(change.new_labels)
     if m and len(problem) == len(change.y):
-        add = (change.new_X, change.new_y, np.full(m, theta * change.C))
+        add = (change.new_rows, change.new_labels, np.full(m, theta * change.C))
         problem.update(add=add, bounds=bounds)
         return
     bounds[len(change.y) :] *= theta

@@ -19,7 +19,7 @@ class Plan:
         Added and removed together, in (a) and (b); 1 first, then even numbers.
     trials : int
         Data sets in the plane.
-    other_Cs : tuple of float
+    other_strengths : tuple of float
         C beside the first one, tried with fewer points and trials.
     other_points : tuple of int
     other_trials : int
@@ -31,6 +31,8 @@ class Plan:
         Of the cross-validation.
     months : int
         Updates one after the other, in (e).
+    widths : tuple of float
+        γ at which breakpoints are counted beside the first one, in (b).
     path_points : int
         Added and removed in the pictures of paths.
     path_trials : int
@@ -41,7 +43,7 @@ class Plan:
 
     points: tuple[int, ...]
     trials: int
-    other_Cs: tuple[float, ...]
+    other_strengths: tuple[float, ...]
     other_points: tuple[int, ...]
     other_trials: int
     gammas: tuple[float, ...]
@@ -49,6 +51,7 @@ class Plan:
     repeats: int
     folds: int
     months: int
+    widths: tuple[float, ...]
     path_points: int
     path_trials: int
     steps: int
@@ -57,30 +60,32 @@ class Plan:
 FULL = Plan(
     points=(1, 2, 6, 10, 20, 30, 40, 50),
     trials=10,
-    other_Cs=(1.0, 100.0),
+    other_strengths=(1.0, 100.0),
     other_points=(1, 10, 50),
     other_trials=5,
     gammas=(0.001, 0.01, 0.1, 1.0),
     Cs=(0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0),
-    repeats=5,
+    repeats=3,
     folds=10,
     months=13,
+    widths=(0.02, 0.1, 0.3, 1.0, 3.0, 10.0),
     path_points=10,
     path_trials=8,
-    steps=1000,
+    steps=800,
 )
 QUICK = Plan(
-    points=(1, 2, 10, 30, 50),
-    trials=3,
-    other_Cs=(100.0,),
-    other_points=(1, 50),
-    other_trials=2,
+    points=(1, 2, 10, 50),
+    trials=2,
+    other_strengths=(100.0,),
+    other_points=(50,),
+    other_trials=1,
     gammas=(0.01, 0.1),
-    Cs=(0.1, 10.0, 100.0),
-    repeats=2,
-    folds=3,
-    months=3,
+    Cs=(0.1, 100.0),
+    repeats=1,
+    folds=2,
+    months=1,
+    widths=(0.1,),
     path_points=10,
     path_trials=2,
-    steps=500,
+    steps=200,
 )

@@ -128,16 +128,15 @@ def monthly_update(series: Series, plan: Plan) -> Rows:
             "C": C,
             "margin": int((problem.sides == 1).sum()),
             "bounded": int((problem.alpha >= problem.bounds).sum()),
-            "cv_error": cross_validated(problem, plan.folds),
+            "cv_error": cross_validated(change, problem, plan.folds),
         }
         rows.append(told | measured(change, series.X, plan.repeats))
     return rows
 
 
-def cross_validated(problem: HingeProblem, folds: int) -> float:
+def cross_validated(change: Change, problem: HingeProblem, folds: int) -> float:
     """The share of rows that are wrong where a model is asked that has unlearned their fold."""
-    wrong = 0
-    X, y = problem.X, problem.y
+    X, y, wrong = change.X, change.y, 0
     for fold in fold_places(len(y), folds):
         without = copy.deepcopy(problem).update(remove=fold)
         wrong += int((y[fold] * without.decision_function(X[fold]) <= 0.0).sum())
