@@ -365,7 +365,8 @@ def empty_picture(_):
 def test_unknown_names_are_refused_in_one_line(capsys):
     assert main(["smith1999"]) == 2
     shown = capsys.readouterr()
-    assert shown.err == "There is no experiment 'smith1999'; try lee2019, zhu2018.\n"
+    known = "lee2019, zhu2018, karasuyama2009"
+    assert shown.err == f"There is no experiment 'smith1999'; try {known}.\n"
     assert not shown.out
 
 

@@ -18,6 +18,8 @@ from traceless.exceptions import (
 from traceless.extreme import ESVM, LPSVM, wESVM
 from traceless.knowledge import Knowledge
 from traceless.lssvm import LSSVC, LSSVR
+from traceless.path_svc import PathSVC
+from traceless.window import SlidingWindow
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -31,8 +33,10 @@ __all__ = [
     "Knowledge",
     "MismatchError",
     "NotLearnedError",
+    "PathSVC",
     "RangeError",
     "ResolutionWarning",
+    "SlidingWindow",
     "UnsealableError",
     "from_spark",
     "scan",

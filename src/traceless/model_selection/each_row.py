@@ -21,8 +21,10 @@ from traceless import exact
 from traceless.exact import Floats
 from traceless.knowledge import Knowledge
 from traceless.least_squares import LeastSquares
+from traceless.model_selection.by_forgetting import left_out_values
 from traceless.model_selection.held_out import Whole, blocks
 from traceless.model_selection.rows import Indices, Rows
+from traceless.path_svc import PathSVC
 from traceless.progress import progress
 from traceless.solve import correctly_rounded_solve
 
@@ -70,15 +72,18 @@ class Influence:
         )
 
 
-def leave_one_out(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None) -> Floats:
+def leave_one_out(
+    estimator: LeastSquares | PathSVC, X: Any, y: Any, sample_weight: Any = None
+) -> Floats:
     """Decision values (or predictions) of each row by a model of all other rows.
 
     In closed form, at about the cost of two fits. Classes are those of all rows: for the only
-    row of its class, the model left has that class as one that never occurs.
+    row of its class, the model left has that class as one that never occurs. Of `PathSVC` each
+    row that is a support vector is forgotten in turn, along a path; others change nothing.
 
     Parameters
     ----------
-    estimator : LSSVC or LSSVR
+    estimator : LSSVC, LSSVR or PathSVC
         It is not changed.
     X, y, sample_weight
         The rows, as for ``fit``.
@@ -98,6 +103,8 @@ def leave_one_out(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = 
     >>> bool(abs(held_out[0] - exact[0]) < 1e-9)
     True
     """
+    if isinstance(estimator, PathSVC):
+        return left_out_values(estimator, X, y, sample_weight)
     rows, total = _gathered("leave_one_out", estimator, X, y, sample_weight)
     return rows.in_units(left_out_scores(rows, total)[1], total)
 

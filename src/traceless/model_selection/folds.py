@@ -40,55 +40,22 @@ class Trial:
     failure: str | None = None
 
 
-@dataclass(frozen=True)
-class Folds:
-    """The splits of some rows, with held-out scores where these can be had without a model."""
+class Trials:
+    """What is done with the model of each fold, however it is made."""
 
     X: Any
     y: Any
-    rows: Rows
     splits: list[Split]
-    training: Training
-    held_out: dict[int, Floats]
-    stand_ins: StandIns | None
     shared_time: float
 
-    @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        data: tuple[Any, Any, Any],
-        cv: Any,
-        params: Mapping[str, Any] | None,
-        path: Path,
-        verbose: int,
-        needs_models: bool = False,
-        keep_train: bool = False,
-    ) -> Folds:
-        """Check the rows, split them, and do what is done once for all folds."""
-        start = time.perf_counter()
-        X, y, groups = indexable(*data)
-        rows = Rows.check(estimator, X, y, _sample_weight(params))
-        splits = split_rows(estimator, cv, X, y, groups, keep_train)
-        small = _closed_form(rows, splits, path, needs_models)
-        training = Training(rows, splits, [k for k in range(len(splits)) if k not in small])
-        held_out = (
-            held_out_scores(Whole(rows, training.total), splits, small, bool(verbose))
-            if small
-            else {}
-        )
-        stand_ins = StandIns(rows.probe, training.total) if held_out else None
-        took = time.perf_counter() - start
-        return cls(X, y, rows, splits, training, held_out, stand_ins, took)
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The classes of all rows."""
+        raise NotImplementedError
 
     def model(self, k: int, X_test: Any) -> Any:
-        """The model of a fold, solved; or a stand-in that knows its held-out scores."""
-        if k in self.held_out:
-            assert self.stand_ins is not None
-            return self.stand_ins(X_test, self.held_out[k], lambda: self._learned(k))
-        model = self._learned(k)
-        model._weights()  # what cannot be solved fails here, as it would in fit
-        return model
+        """The model of a fold, to be asked about its test rows."""
+        raise NotImplementedError
 
     def trial(self, k: int, scorer: Any, error_score: Any, with_train: bool) -> Trial:
         """Make and score the model of a fold."""
@@ -117,12 +84,9 @@ class Folds:
         answers = np.asarray(getattr(model, method)(X_test))
         return answers if method == "predict" else self._in_columns(answers, model.classes_)
 
-    def _learned(self, k: int) -> LeastSquares:
-        return self.rows.model(self.training.of(k))
-
     def _in_columns(self, scores: Floats, classes: NDArray[Any]) -> Floats:
         """A column for each class of all rows, as scikit-learn has it."""
-        labels = np.unique(self.rows.y)
+        labels = self.labels
         if len(labels) == len(classes):
             return scores
         advice = "Use splits that keep every class in every training part (StratifiedKFold)."
@@ -142,10 +106,70 @@ class Folds:
         return spread
 
 
+@dataclass(frozen=True)
+class Folds(Trials):
+    """The splits of some rows, with held-out scores where these can be had without a model."""
+
+    X: Any
+    y: Any
+    rows: Rows
+    splits: list[Split]
+    training: Training
+    held_out: dict[int, Floats]
+    stand_ins: StandIns | None
+    shared_time: float
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        data: tuple[Any, Any, Any],
+        cv: Any,
+        params: Mapping[str, Any] | None,
+        path: Path,
+        verbose: int,
+        needs_models: bool = False,
+        keep_train: bool = False,
+    ) -> Folds:
+        """Check the rows, split them, and do what is done once for all folds."""
+        start = time.perf_counter()
+        X, y, groups = indexable(*data)
+        rows = Rows.check(estimator, X, y, sample_weight_of(params))
+        splits = split_rows(estimator, cv, X, y, groups, keep_train)
+        small = _closed_form(rows, splits, path, needs_models)
+        training = Training(rows, splits, [k for k in range(len(splits)) if k not in small])
+        held_out = (
+            held_out_scores(Whole(rows, training.total), splits, small, bool(verbose))
+            if small
+            else {}
+        )
+        stand_ins = StandIns(rows.probe, training.total) if held_out else None
+        took = time.perf_counter() - start
+        return cls(X, y, rows, splits, training, held_out, stand_ins, took)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The classes of all rows."""
+        return np.unique(self.rows.y)
+
+    def model(self, k: int, X_test: Any) -> Any:
+        """The model of a fold, solved; or a stand-in that knows its held-out scores."""
+        if k in self.held_out:
+            assert self.stand_ins is not None
+            return self.stand_ins(X_test, self.held_out[k], lambda: self._learned(k))
+        model = self._learned(k)
+        model._weights()  # what cannot be solved fails here, as it would in fit
+        return model
+
+    def _learned(self, k: int) -> LeastSquares:
+        return self.rows.model(self.training.of(k))
+
+
 # --- which way ---------------------------------------------------------------------------
 
 
-def _sample_weight(params: Mapping[str, Any] | None) -> Any:
+def sample_weight_of(params: Mapping[str, Any] | None) -> Any:
+    """The weights among what is passed on to training; nothing else may be."""
     if get_config()["enable_metadata_routing"]:
         raise NotImplementedError(
             "Metadata routing is enabled, which these functions do not follow. Use "

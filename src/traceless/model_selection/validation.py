@@ -15,18 +15,21 @@ from sklearn.metrics import check_scoring
 
 from traceless.exact import Floats
 from traceless.least_squares import LeastSquares
+from traceless.model_selection.by_forgetting import KeptFolds
 from traceless.model_selection.folds import (
     Folds,
     Path,
+    Trials,
     check_error_score,
     report_failures,
     score_names,
 )
+from traceless.path_svc import PathSVC
 from traceless.progress import progress
 
 
 def cross_validate(
-    estimator: LeastSquares,
+    estimator: LeastSquares | PathSVC,
     X: Any,
     y: Any = None,
     *,
@@ -50,7 +53,7 @@ def cross_validate(
 
     Parameters
     ----------
-    estimator : LSSVC or LSSVR
+    estimator : LSSVC, LSSVR or PathSVC
         It is not changed, and what it has learned before plays no part.
     X, y
         The rows.
@@ -76,7 +79,9 @@ def cross_validate(
         fold. "hat" computes only the held-out scores, in closed form, from the model of all
         rows; folds for which float64 is not enough, or that hold all of a class, are subtracted
         all the same. "auto" takes "hat" for folds with fewer rows than there are features, unless
-        the models are asked for.
+        the models are asked for. `PathSVC` has "subtract" only: one model is fitted, and each
+        fold's is reached from it along a path; with gamma="scale", which looks at the training
+        rows, each fold is fitted anew.
 
     Returns
     -------
@@ -98,7 +103,7 @@ def cross_validate(
     """
     check_error_score(error_score)
     scorer = check_scoring(estimator, scoring=scoring, raise_exc=error_score == "raise")
-    folds = Folds.of(
+    folds = _folds(
         estimator,
         (X, y, groups),
         cv,
@@ -132,7 +137,7 @@ def cross_validate(
 
 
 def cross_val_score(
-    estimator: LeastSquares,
+    estimator: LeastSquares | PathSVC,
     X: Any,
     y: Any = None,
     *,
@@ -181,7 +186,7 @@ def cross_val_score(
 
 
 def cross_val_predict(
-    estimator: LeastSquares,
+    estimator: LeastSquares | PathSVC,
     X: Any,
     y: Any = None,
     *,
@@ -216,10 +221,10 @@ def cross_val_predict(
     >>> scores.shape
     (150, 3)
     """
-    folds = Folds.of(estimator, (X, y, groups), cv, params, path, verbose)
+    folds = _folds(estimator, (X, y, groups), cv, params, path, verbose)
     tests = [split.test for split in folds.splits]
     order = np.concatenate(tests)
-    if not np.array_equal(np.sort(order), np.arange(len(folds.rows))):
+    if not np.array_equal(np.sort(order), np.arange(len(folds.y))):
         raise ValueError(
             "cross_val_predict only works for partitions: each row must be tested once, and "
             "once only. Use cross_validate for other splits."
@@ -231,3 +236,9 @@ def cross_val_predict(
     inverse = np.empty(len(order), dtype=np.intp)
     inverse[order] = np.arange(len(order))
     return np.asarray(np.concatenate(out)[inverse])
+
+
+def _folds(estimator: Any, *how: Any, **options: Any) -> Trials:
+    """Folds of the kind that the estimator has."""
+    kind = KeptFolds if isinstance(estimator, PathSVC) else Folds
+    return kind.of(estimator, *how, **options)

@@ -1,0 +1,178 @@
+"""Rows that a model keeps, found again by what they hold or by their ids.
+
+A row is its values, its label and its weight. Ids are whole numbers, handed out in the order
+in which rows came and never used twice. What is here is never changed in place: `changed`
+gives new rows, and the old ones stay what they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.exact import Floats, Integers
+from traceless.exceptions import NotLearnedError
+from traceless.gather import Classes, union
+
+Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of some rows
+
+
+@dataclass(frozen=True, eq=False)
+class HeldRows:
+    """Rows, labels, weights and ids, in the order of the ids.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, width)
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,)
+    ids : ndarray of shape (n,)
+    next_id : int
+    places : dict
+        The ids of all rows with some content, oldest first, by a hash of it.
+    """
+
+    X: Floats
+    y: NDArray[Any]
+    weight: Floats
+    ids: Integers
+    next_id: int
+    places: dict[bytes, tuple[int, ...]]
+
+    @classmethod
+    def none(cls, width: int) -> HeldRows:
+        """No rows, of some width."""
+        no_ids = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros((0, width)), no_ids, np.zeros(0), no_ids, 0, {})
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """The labels there are, in order."""
+        return np.unique(self.y)
+
+    def find(self, rows: Batch) -> Integers:
+        """The ids of rows with this content, the oldest of equal ones; each is found once."""
+        found: list[int] = []
+        asked: Counter[bytes] = Counter()
+        missing: list[int] = []
+        for i, key in enumerate(_keys(rows)):
+            ids = self.places.get(key, ())
+            if asked[key] < len(ids):
+                found.append(ids[asked[key]])
+                asked[key] += 1
+            else:
+                missing.append(i)
+        if missing:
+            raise NotLearnedError(
+                f"{len(missing)} of the {len(rows[1])} rows to forget are not held (with this "
+                f"label and weight, as often), the first of them row {missing[0]} with label "
+                f"{rows[1][missing[0]]!r}. Rows must be given as they were learned, or by their "
+                "ids. Nothing was changed."
+            )
+        return np.array(found, dtype=np.int64)
+
+    def check_ids(self, ids: Any) -> Integers:
+        """Ids of rows that are held, each once; raises if they are not."""
+        given = np.asarray(ids)
+        if given.ndim != 1 or not (given.dtype.kind in "iu" or not given.size):
+            raise ValueError(
+                f"ids must be whole numbers in one dimension, as in ids_, got shape {given.shape} "
+                f"of {given.dtype}."
+            )
+        given = given.astype(np.int64)
+        absent = given[~np.isin(given, self.ids)]
+        if absent.size or len(np.unique(given)) < len(given):
+            what = f"the id {absent[0]} is not held" if absent.size else "an id is given twice"
+            raise NotLearnedError(
+                f"There is no row to forget for each of the {len(given)} ids: {what}. The ids of "
+                "the rows held now are in ids_. Nothing was changed."
+            )
+        return given
+
+    def changed(self, without: Integers, new: Batch | None) -> HeldRows:
+        """These rows less some (by id), and new ones last."""
+        X, y, weight = new if new is not None else self._no_batch()
+        kept = np.ones(len(self), dtype=bool)
+        kept[np.searchsorted(self.ids, without)] = False
+        old = self.y[kept]
+        ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
+        places = self._places_without(np.flatnonzero(~kept)) if len(without) else dict(self.places)
+        for key, i in zip(_keys((X, y, weight)), ids.tolist(), strict=True):
+            places[key] = (*places.get(key, ()), i)
+        return HeldRows(
+            np.concatenate([self.X[kept], X]),
+            _joined(old, y),
+            np.concatenate([self.weight[kept], weight]),
+            np.concatenate([self.ids[kept], ids]),
+            self.next_id + len(y),
+            places,
+        )
+
+    def less(self, without: Integers) -> HeldRows:
+        """These rows less some (by id), to be read and not to be searched."""
+        kept = np.delete(np.arange(len(self)), np.searchsorted(self.ids, without))
+        return HeldRows(*self.batch(kept), self.ids[kept], self.next_id, {})
+
+    def batch(self, at: Any) -> Batch:
+        """Some rows."""
+        return self.X[at], self.y[at], self.weight[at]
+
+    def content(self) -> Iterator[bytes]:
+        """All there is to know of the rows, in an order that does not depend on their ids."""
+        classes, label = np.unique(self.y, return_inverse=True)
+        yield repr(classes.tolist()).encode()
+        content = np.ascontiguousarray(np.column_stack([self.X, label, self.weight]))
+        width = content.shape[1] * content.itemsize
+        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
+        yield repr(content.shape).encode()
+        yield content[order].tobytes()
+
+    def _no_batch(self) -> Batch:
+        return np.zeros((0, self.X.shape[1])), self.y[:0], np.zeros(0)
+
+    def _places_without(self, at: NDArray[np.intp]) -> dict[bytes, tuple[int, ...]]:
+        places = dict(self.places)
+        for key, i in zip(_keys(self.batch(at)), self.ids[at].tolist(), strict=True):
+            left = tuple(j for j in places[key] if j != i)
+            if left:
+                places[key] = left
+            else:
+                del places[key]
+        return places
+
+
+def plain_labels(y: Any) -> NDArray[Any]:
+    """Labels of one type; 1.0 is the class 1."""
+    y = np.asarray(y)
+    if y.dtype.kind in "ib":
+        return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
+    names = Classes(y, None).names
+    return np.array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
+
+
+def _joined(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """Labels of both; raises if they are not of one type."""
+    if not len(old) or not len(new):
+        return new if len(new) else old
+    if old.dtype.kind != new.dtype.kind:
+        union(tuple(np.unique(old).tolist()), tuple(np.unique(new).tolist()))
+    return np.concatenate([old, new])
+
+
+def _keys(rows: Batch) -> Iterator[bytes]:
+    """A hash of the content of each row."""
+    X, y, weight = rows
+    for x, label, w in zip(np.ascontiguousarray(X), y.tolist(), weight.tolist(), strict=True):
+        h = blake2b(x.tobytes(), digest_size=16)
+        h.update(repr((label, w)).encode())
+        yield h.digest()

@@ -1,0 +1,227 @@
+"""What a hinge-loss classifier says once it is solved: its attributes, values and classes."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from traceless import voting
+from traceless.exact import Floats, Integers
+
+if TYPE_CHECKING:  # compiled code is imported when something is learned, not before
+    from traceless.hinge import Hinge, Settings
+
+
+class HingeAnswers(ClassifierMixin, BaseEstimator):
+    """The part of `traceless.PathSVC` that reads its model."""
+
+    C: float
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    class_weight: Any
+    decision_function_shape: str
+    break_ties: bool
+    strategy: str
+    _model: Hinge
+
+    def refresh(self) -> Self:
+        """Go to the parameters as they are set now."""
+        raise NotImplementedError
+
+    def digest(self) -> str:
+        """SHA-256 of the kernel, the rows in sorted order, their bounds, and the solution.
+
+        Equal for equal rows whatever the history, unless ``ambiguous_``.
+        """
+        check_is_fitted(self)
+        return self._current().digest()
+
+    # --- what is known ---------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels of the rows held now, in order."""
+        return self._held().rows.classes.copy()
+
+    @property
+    def ids_(self) -> Integers:
+        """Ids of the rows held now, in the order in which they came."""
+        return self._held().rows.ids.copy()
+
+    @property
+    def n_samples_(self) -> int:
+        """Number of rows held now."""
+        return len(self._held().rows)
+
+    @property
+    def gamma_(self) -> float:
+        """The gamma in use."""
+        return self._current().gamma
+
+    @property
+    def intercept_(self) -> Floats:
+        """The constants of the decision functions."""
+        model = self._current()
+        found = np.array([problem.canonical().intercept for problem in model.committee])
+        return model.oriented(found) if len(found) else np.ones(1)
+
+    @property
+    def support_(self) -> NDArray[np.int32]:
+        """Places of the support vectors among ``ids_``, grouped by class."""
+        return self._current().support()[0].astype(np.int32)
+
+    @property
+    def support_vectors_(self) -> Floats:
+        """The rows that are support vectors; none with a precomputed kernel."""
+        model = self._current()
+        if model.settings.precomputed:
+            return np.zeros((0, 0))
+        return model.rows.X[model.support()[0]]
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors of each class."""
+        rows, support = self._current().rows, self.support_
+        return np.array([(rows.y[support] == label).sum() for label in rows.classes], np.int32)
+
+    @property
+    def dual_coef_(self) -> Floats:
+        """Coefficients of the support vectors, in scikit-learn's layout."""
+        return self._current().dual_coef()
+
+    @property
+    def kkt_residual_(self) -> float:
+        """The largest violation of a KKT condition in any of the problems."""
+        return max((p.canonical().residual for p in self._current().committee), default=0.0) + 0.0
+
+    @property
+    def n_breakpoints_(self) -> int:
+        """Events on the paths of the last change, of all problems together."""
+        return self._current().committee.n_breakpoints
+
+    @property
+    def ambiguous_(self) -> bool:
+        """Whether another history might end in other last bits."""
+        return not all(p.canonical().certain for p in self._current().committee)
+
+    def decisive_ids(self) -> Integers:
+        """Ids of the rows without any one of which the model would be another."""
+        return self._current().decisive_ids()
+
+    # --- answers ---------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Signed values: positive for the second of two classes, or one column per class or pair.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or kernel values with the points held, of shape (n_samples, n_samples_).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+        """
+        values, n = self._values(X)
+        if n <= 2:
+            return values[:, 0]
+        if self.strategy == "ovr" or self.decision_function_shape == "ovo":
+            return values
+        return voting.class_values(values, n)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or kernel values with the points held, of shape (n_samples, n_samples_).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values, n = self._values(X)
+        if n <= 2:  # at 0 the second, as LIBSVM
+            best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
+        elif self.strategy == "ovr":
+            best = values.argmax(axis=1)
+        elif self.break_ties:
+            best = voting.class_values(values, n).argmax(axis=1)
+        else:
+            best = voting.votes(values, n).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    # --- inside ----------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        from traceless.hinge import Settings
+
+        return Settings(
+            self.C,
+            copy.deepcopy(self.class_weight),
+            self.kernel,
+            self.gamma,
+            self.degree,
+            self.coef0,
+            self.strategy,
+        )
+
+    def _held(self) -> Hinge:
+        """The model, or AttributeError: what is not learned has no attributes."""
+        model: Hinge | None = self.__dict__.get("_model")
+        if model is None:
+            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
+        return model
+
+    def _current(self) -> Hinge:
+        """The model for the parameters as they are set now."""
+        if self._held().settings != self._settings():
+            self.refresh()
+        return self._held()
+
+    def _values(self, X: Any) -> tuple[Floats, int]:
+        """The values of all problems, and the number of classes."""
+        check_is_fitted(self)
+        _check_shape(self.decision_function_shape, self.break_ties, self.strategy)
+        model = self._current()
+        if not len(model.rows):
+            raise NotFittedError(
+                f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
+            )
+        if not is_plain(self, X):
+            X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
+        return model.values(X + 0.0), len(model.rows.classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_model" in self.__dict__
+
+
+def is_plain(estimator: Any, X: Any) -> bool:
+    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
+    return bool(
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.size
+        and X.shape[1] == estimator.n_features_in_
+        and X.flags.c_contiguous
+        and "feature_names_in_" not in vars(estimator)
+        and np.isfinite(X).all()
+    )
+
+
+def _check_shape(shape: str, break_ties: bool, strategy: str) -> None:
+    if shape not in ("ovr", "ovo"):
+        raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
+    if shape == "ovo" and (break_ties or strategy == "ovr"):
+        what = "break_ties must be False" if break_ties else "strategy must be 'ovo'"
+        raise ValueError(f"{what} when decision_function_shape is 'ovo'.")

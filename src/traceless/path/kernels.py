@@ -1,0 +1,131 @@
+"""Kernels, each value the same bits whatever else is computed with it.
+
+    rbf    exp(-γ Σ_d (a_d - b_d)²)
+    linear Σ_d a_d b_d
+    poly   (γ Σ_d a_d b_d + coef0)^degree
+
+A BLAS product of rows is not the same for one row as for the same row in a batch. Here the
+sum over d is taken in the order of the columns, one multiplication and one addition after
+the other, for many points side by side; the exponential is a polynomial, as in
+`traceless.elementary`. So a value depends on its two rows alone, and k(a, b) = k(b, a).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceless.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
+from traceless.exact import Floats
+from traceless.path.compiled import compiled
+
+_KINDS = {"linear": 0, "poly": 1, "rbf": 2}
+_WIDTH = 128  # points side by side: what is read of them stays in the cache
+_SERIES = np.array(_EXP)
+_LOWEST = -700.0  # below, e^x counts as 0
+_POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
+
+
+@compiled
+def _sums(kind: int, A: Floats, BT: Floats, out: Floats) -> None:
+    """Fill out[i, j] with Σ_d (a_d - b_d)² for rbf, else Σ_d a_d b_d, of A[i] and BT[:, j]."""
+    n = BT.shape[1]
+    for start in range(0, n, _WIDTH):
+        end = min(start + _WIDTH, n)
+        for i in range(len(A)):
+            for j in range(start, end):
+                out[i, j] = 0.0
+            for d in range(A.shape[1]):
+                a = A[i, d]
+                if kind == 2:
+                    for j in range(start, end):
+                        out[i, j] += (a - BT[d, j]) * (a - BT[d, j])
+                else:
+                    for j in range(start, end):
+                        out[i, j] += a * BT[d, j]
+
+
+@compiled
+def _exponentials(x: Floats, factor: float, series: Floats, powers: Floats) -> None:
+    """X ← e^(factor x), in place, where that is at most 1."""
+    for j in range(len(x)):
+        v = max(factor * x[j], _LOWEST)
+        k = np.rint(v * _LOG2_E)
+        r, t = (v - k * _LN2_HIGH) - k * _LN2_LOW, series[-1]
+        for q in range(len(series) - 2, -1, -1):
+            t = t * r + series[q]
+        x[j] = t * powers[int(k) + 1020] if v > _LOWEST else 0.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with its parameters.
+
+    Parameters
+    ----------
+    name : {"rbf", "linear", "poly", "precomputed", "callable"}
+    gamma, coef0, degree : as in scikit-learn
+    gram : ndarray, for "precomputed"
+        Rows are then numbers of rows of this symmetric matrix, one column of them.
+    function : callable(A, B) -> ndarray of shape (len(A), len(B)), for "callable"
+    """
+
+    name: str = "rbf"
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    gram: Floats | None = None
+    function: Callable[[Floats, Floats], Floats] | None = None
+
+    def __post_init__(self) -> None:
+        given = {"precomputed": self.gram is not None, "callable": self.function is not None}
+        if self.name not in _KINDS and not given.get(self.name, False):
+            raise ValueError(
+                f"kernel {self.name!r}: expected 'rbf', 'linear' or 'poly', 'precomputed' with "
+                "gram=, or 'callable' with function=."
+            )
+        if self.name == "poly" and (int(self.degree) != self.degree or self.degree < 0):
+            raise ValueError(f"degree={self.degree!r}: expected a whole number, 0 or more.")
+
+    @property
+    def exact(self) -> bool:
+        """Whether `values` are the same bits in any batch."""
+        return self.name != "callable"
+
+    def values(self, A: Floats, BT: Floats) -> Floats:
+        """k(a, b) for all rows a of A and all *columns* b of BT, shape (len(A), columns)."""
+        if self.name == "precomputed":
+            assert self.gram is not None
+            return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))])
+        if self.name == "callable":
+            assert self.function is not None
+            return np.asarray(self.function(A, BT.T), dtype=np.float64)
+        out = np.empty((len(A), BT.shape[1]))
+        _sums(_KINDS[self.name], np.ascontiguousarray(A), np.ascontiguousarray(BT), out)
+        if self.name == "rbf":
+            _exponentials(out.reshape(-1), -float(self.gamma), _SERIES, _POWERS)
+        elif self.name == "poly":
+            base = float(self.gamma) * out + float(self.coef0)
+            out = np.ones_like(base)
+            for _ in range(int(self.degree)):
+                out *= base
+        return out
+
+    def exact_values(self, A: Floats, BT: Floats) -> Floats:
+        """The same, to the bit in any batch: a callable is asked for one pair at a time."""
+        if self.exact:
+            return self.values(A, BT)
+        B = np.ascontiguousarray(BT.T)
+        pairs = [[self.values(a[None], b[None].T)[0, 0] for b in B] for a in A]
+        return np.array(pairs).reshape(len(A), len(B))
+
+    def diagonal(self, A: Floats) -> Floats:
+        """k(a, a) for all rows."""
+        if self.name == "precomputed":
+            assert self.gram is not None
+            return np.asarray(self.gram.diagonal()[A[:, 0].astype(np.intp)])
+        if self.name == "rbf":
+            return np.ones(len(A))
+        return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])

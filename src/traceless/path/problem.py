@@ -1,0 +1,294 @@
+"""The binary hinge SVM as a state that points join and leave (Karasuyama & Takeuchi 2009).
+
+    min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
+
+Points added and removed, and bounds that change, are one path: the bounds of what is removed
+shrink to 0, those of what is added grow from 0, all at once (`traceless.path.follow`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from traceless.exact import Floats
+from traceless.path.canonical import Canonical, canonical
+from traceless.path.certificate import present, slopes, violation
+from traceless.path.events import withdraw
+from traceless.path.kernels import Kernel
+from traceless.path.road import (
+    ABSENT,
+    INSIDE,
+    INTERCEPT,
+    MARGIN,
+    OUTSIDE,
+    PINNED,
+    STEPS,
+    blank,
+    moved,
+)
+from traceless.path.seed import seed
+from traceless.path.store import Store
+from traceless.path.walk import Walk
+
+_ENOUGH = 200  # points from which on a new fit can be faster than an update
+_LOOK = 32  # updates after which all of g is computed from scratch
+
+Points = NDArray[np.intp]
+
+
+class HingeProblem:
+    """One binary problem, solved at all times.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    width : int
+        Columns of a row.
+    memory : int
+        Bytes the kernel matrix may take; beyond, only lines of the margin are kept.
+    seed : int
+        Of the random shifts that break ties.
+
+    Attributes
+    ----------
+    residual : float
+        The largest violation of a KKT condition, as last certified.
+    n_breakpoints, n_restarts, n_repairs : int
+        What the paths have taken, all together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from traceless.path import HingeProblem, Kernel
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [0.9]])
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0])
+    >>> problem = HingeProblem(Kernel("linear"), width=1).fit(X, y, 10.0)
+    >>> problem.update(remove=[4]).decision_function([[0.5]])
+    array([0.5])
+    >>> problem.update(add=([[0.0]], [1.0], 10.0)).decision_function([[0.5]])
+    array([2.])
+    """
+
+    def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
+        self.kernel, self.seed = kernel, seed
+        self._store = Store(kernel, width, memory)
+        self._road = blank(0)
+        self._slots = np.zeros(0, dtype=np.intp)  # of the rows, in the order they came
+        self._canonical: Canonical | None = None
+        self._looks = 0  # updates since g was last computed from scratch
+        self.residual = 0.0
+        self.n_breakpoints = 0
+        self.n_restarts = 0
+        self.n_repairs = 0
+
+    # --- what is there ---------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Rows, in the order they came."""
+        return np.ascontiguousarray(self._store.rows[:, self._slots].T)
+
+    @property
+    def y(self) -> Floats:
+        """Labels, -1.0 and 1.0."""
+        return self._store.y[self._slots]
+
+    @property
+    def bounds(self) -> Floats:
+        """The largest that each α may be."""
+        return self._road.bound[self._slots]
+
+    @property
+    def alpha(self) -> Floats:
+        """Dual variables."""
+        return self._road.alpha[self._slots]
+
+    @property
+    def intercept(self) -> float:
+        """The b of f(x) = Σ y α k + b."""
+        return float(self._road.value[INTERCEPT])
+
+    @property
+    def slopes(self) -> Floats:
+        """The g = y f - 1 of each point, as the path left it."""
+        return self._road.g[self._slots]
+
+    @property
+    def sides(self) -> NDArray[np.int64]:
+        """INSIDE (0), MARGIN (1) or OUTSIDE (2)."""
+        return self._road.side[self._slots]
+
+    def canonical(self) -> Canonical:
+        """The solution as a function of the data alone; kept until the next change."""
+        if self._canonical is None:
+            self._canonical = canonical(
+                self._store, self._slots, self.alpha, self.bounds, self.intercept, self.slopes
+            )
+        return self._canonical
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """F at other rows, from the canonical solution."""
+        return self.canonical().decision_function(np.asarray(X, dtype=np.float64) + 0.0)
+
+    def kkt_residual(self) -> float:
+        """The largest violation of a KKT condition, from scratch."""
+        road = Walk(self._store, self._road).road
+        points = present(road)
+        road.g[points] = slopes(self._store, road, points)
+        return violation(road)
+
+    # --- changes ---------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: ArrayLike, bounds: ArrayLike) -> HingeProblem:
+        """Forget everything and learn these points."""
+        fresh = HingeProblem(self.kernel, self._store.rows.shape[0], self._store.memory, self.seed)
+        X, y, bounds = _checked(X, y, bounds, self._store.rows.shape[0])
+        fresh._learn(fresh._store.place(X, y), bounds, np.zeros(0, dtype=np.intp))
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def update(
+        self,
+        add: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+        remove: ArrayLike = (),
+        bounds: ArrayLike | None = None,
+    ) -> HingeProblem:
+        """Add points, remove points (by their place) and change bounds, on one path.
+
+        What is left keeps its order, what is new comes last. All or nothing: after an
+        exception the state is what it was.
+
+        Parameters
+        ----------
+        add : (X, y, bounds)
+        remove : places of points
+        bounds : array of len(self), of the points there are now, optional
+        """
+        width = self._store.rows.shape[0]
+        X, y, u = _checked(*add, width) if add is not None else _nothing(width)
+        places = _places(remove, len(self))
+        final = self.bounds if bounds is None else _bounds(bounds, len(self))
+        final = np.concatenate([np.delete(final, places), u])
+        gone, new = self._slots[places], self._store.place(X, y)
+        slots = np.concatenate([np.delete(self._slots, places), new])
+        if self._better_refitted(slots, len(new) + len(gone)):
+            self._learn(slots, final, gone)
+            return self
+        walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
+        _aim(walk, slots, final, gone)
+        _welcome(walk, new)
+        walk.start()
+        walk.settle()
+        self._commit(walk, slots, new, gone)
+        return self
+
+    def _better_refitted(self, slots: Points, n_changed: int) -> bool:
+        """Whether there is no path to follow, or it would take longer than a new fit."""
+        y, n = self._store.y, len(self)
+        if not (_two_classes(y[self._slots]) and _two_classes(y[slots])):
+            return True
+        margin = len(self._road.members) / n
+        return n >= _ENOUGH and n_changed > n * np.clip(0.7 - 3.5 * margin, 0.15, 0.6)
+
+    def set_bounds(self, bounds: ArrayLike) -> HingeProblem:
+        """Follow the path to other bounds: another C, other weights."""
+        return self.update(bounds=np.broadcast_to(np.asarray(bounds, np.float64), len(self)))
+
+    def _learn(self, slots: Points, bounds: Floats, gone: Points) -> None:
+        """Solve for these slots from scratch."""
+        walk = Walk(self._store, blank(0), self.seed)
+        road = walk.road
+        road.bound[slots] = road.final[slots] = bounds
+        road.side[slots] = INSIDE
+        labels = road.y[slots]
+        if not _two_classes(labels):  # α = 0, and f is the class there is
+            road.value[INTERCEPT] = labels[0] if len(labels) else 0.0
+            walk.residual = 0.0
+        else:
+            road.alpha[slots], road.value[INTERCEPT] = seed(self._store, slots, bounds)
+            cold = not road.alpha.any()
+            walk.start_anywhere(1e-2 if cold else 0.0)
+            walk.settle()
+        road.count[STEPS] += self.n_breakpoints
+        self._commit(walk, slots, slots, gone)
+
+    def _commit(self, walk: Walk, slots: Points, new: Points, gone: Points) -> None:
+        store, road, places = self._store, walk.road, slots
+        if len(slots) + _ENOUGH < store.n // 2:  # most slots are empty
+            store, road = store.compact(slots), moved(road, slots)
+            places = np.arange(len(slots))
+        else:
+            store.take(new, gone)
+        self._store, self._road, self._slots, self._canonical = store, road, places, None
+        self.residual = walk.residual
+        self._looks = 0 if walk.thorough else self._looks + 1
+        self.n_breakpoints = int(walk.road.count[STEPS])
+        self.n_restarts += walk.restarts
+        self.n_repairs += walk.repairs
+
+
+def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:
+    """Say where bounds are to end; those of points that go, at 0."""
+    road = walk.road
+    for m in gone[road.side[gone] == MARGIN]:
+        withdraw(road, int(np.flatnonzero(road.members == m)[0]))
+    idle = gone[road.alpha[gone] <= 0.0]
+    road.side[gone], road.side[idle] = PINNED, ABSENT
+    road.bound[gone], road.final[gone] = road.alpha[gone], 0.0
+    road.final[slots] = final
+    at_once = slots[(road.side[slots] == INSIDE) | (road.side[slots] == MARGIN)]
+    wider = at_once[(road.side[at_once] == INSIDE) | (road.final[at_once] >= road.bound[at_once])]
+    road.bound[wider] = road.final[wider]
+    n = walk.store.n
+    road.rate[:n] = road.final[:n] - road.bound[:n]
+
+
+def _welcome(walk: Walk, new: Points) -> None:
+    """Points with g ≥ 0 are inside; the others are outside a bound that grows from 0."""
+    road = walk.road
+    road.alpha[new], road.bound[new] = 0.0, 0.0
+    road.g[new] = slopes(walk.store, road, new)
+    inside = new[road.g[new] >= 0.0]
+    road.side[new], road.side[inside] = OUTSIDE, INSIDE
+    road.bound[inside] = road.final[inside]
+    road.rate[new] = road.final[new] - road.bound[new]
+
+
+def _two_classes(y: Floats) -> bool:
+    return bool(len(y) and y.min() < y.max())
+
+
+def _checked(
+    X: ArrayLike, y: ArrayLike, bounds: ArrayLike, width: int
+) -> tuple[Floats, Floats, Floats]:
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != width:
+        raise ValueError(f"Rows of {width} columns were expected, but X has shape {X.shape}.")
+    if y.shape != (len(X),) or not (np.abs(y) == 1.0).all():
+        raise ValueError("y must have one label for each row, -1 or 1.")
+    if not np.isfinite(X).all():
+        raise ValueError("X contains NaN or infinity.")
+    return X + 0.0, y, _bounds(bounds, len(X))  # + 0.0: there is one zero
+
+
+def _bounds(bounds: ArrayLike, n: int) -> Floats:
+    bounds = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (n,))
+    if not ((bounds > 0.0) & np.isfinite(bounds)).all():
+        raise ValueError("Bounds must be positive and finite: leave out points of weight 0.")
+    return bounds
+
+
+def _places(places: ArrayLike, n: int) -> Points:
+    out = np.asarray(places, dtype=np.intp).ravel()
+    ordered = np.sort(out)
+    if out.size and (ordered[0] < 0 or ordered[-1] >= n or (np.diff(ordered) == 0).any()):
+        raise ValueError(f"`remove` must be different places, 0 to {n - 1}.")
+    return out
+
+
+def _nothing(width: int) -> tuple[Floats, Floats, Floats]:
+    return np.zeros((0, width)), np.zeros(0), np.zeros(0)

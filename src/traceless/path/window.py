@@ -1,0 +1,83 @@
+"""Windows: for some breakpoints only points that may reach the margin soon are looked at.
+
+Time per breakpoint is reading the kernel values of the margin with all points, most of which
+are far from it. When a window opens, those that could reach it soonest are packed into a
+small matrix; when it closes, g of the others catches up in one pass. One that has crossed
+unseen gets a shift that decays with 1 - θ, so that the path goes on from a valid point; the
+last step of a path always looks at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceless.exact import Floats
+from traceless.path.compiled import compiled
+from traceless.path.road import (
+    CLIMB,
+    COURSE,
+    DG,
+    EVENTS,
+    FEW,
+    GONE,
+    HORIZON,
+    INSIDE,
+    OUTSIDE,
+    ROW,
+    ROWS,
+    THETA,
+    WATCH,
+    WATCHED,
+    K,
+    N,
+    Numbers,
+    Road,
+)
+from traceless.path.store import sum_of_rows
+
+_MISSED = 1e-12  # g on the wrong side by more than rounding
+
+
+@compiled
+def _pack(gram: Floats, lines: Numbers, columns: Numbers, packed: Floats) -> None:
+    for i in range(len(lines)):
+        for j in range(len(columns)):
+            packed[i, j] = gram[lines[i], columns[j]]
+
+
+def open_window(road: Road) -> None:
+    """Watch the points that could reach the margin soonest, from g and its present rates."""
+    n, k, few = road.count[N], road.count[K], road.count[FEW]
+    dg, side = road.x[DG, :n], road.side[:n]
+    sense = np.where(side == INSIDE, 1.0, -1.0)
+    typical = 0.5 * np.abs(dg).mean() + 1e-300
+    time = sense * road.g[:n] / (np.maximum(-sense * dg, 0.0) + typical)
+    time[(side != INSIDE) & (side != OUTSIDE)] = np.inf
+    order = np.argpartition(time, few)
+    watch, horizon = np.sort(order[:few]), float(time[order[few]])
+    members = road.members
+    road.at[WATCH, :few], road.at[ROW, members] = watch, np.arange(k)
+    _pack(road.gram, road.line[members], watch, road.packed)
+    road.x[COURSE : GONE + 1, :n] = 0.0
+    road.value[CLIMB], road.value[HORIZON] = 0.0, road.value[THETA] + 0.5 * horizon
+    road.count[WATCHED], road.count[ROWS], road.count[EVENTS] = few, k, 0
+
+
+def close_window(road: Road) -> None:
+    """Let g of the points that were not watched catch up; look at all from here."""
+    n, left = road.count[N], 1.0 - road.value[THETA]
+    moved = np.flatnonzero(road.x[COURSE, :n])
+    c = road.x[COURSE, moved]
+    change = sum_of_rows(road.gram, road.line[moved], c, np.full(n, road.value[CLIMB]))
+    change *= road.y[:n]
+    change += road.x[GONE, :n]
+    change[road.at[WATCH, : road.count[WATCHED]]] = 0.0  # these are up to date
+    change[road.members] = 0.0
+    g, side = road.g[:n], road.side[:n]
+    g += change
+    road.count[WATCHED] = -1
+    missed = np.where(side == INSIDE, g < -_MISSED, (side == OUTSIDE) & (g > _MISSED))
+    if left > 0.0 and missed.any():
+        road.shift[:n][missed] -= g[missed] / left
+        road.drift[:n][missed] += g[missed] / left
+        g[missed] = 0.0

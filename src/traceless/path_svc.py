@@ -1,0 +1,400 @@
+"""The hinge-loss support vector machine that learns and forgets many rows at once: the estimator.
+
+Karasuyama & Takeuchi 2009: rows that come, rows that go and bounds that change are one path of
+the solution (`traceless.path`), and what is solved is in `traceless.hinge`. Both are compiled
+by numba, and imported when something is learned, not before.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from traceless.exact import Floats, Integers
+from traceless.features.parameters import positive
+from traceless.held_rows import Batch, plain_labels
+from traceless.hinge_answers import HingeAnswers, is_plain
+
+if TYPE_CHECKING:
+    from traceless.hinge import Hinge
+
+__all__ = ["PathSVC"]
+
+
+class PathSVC(HingeAnswers):
+    """Support vector classifier (hinge loss) whose rows can be added and taken back.
+
+    It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
+    one set of rows to another without refitting. It **keeps its rows**, because a hinge-loss
+    SVM needs them; what is forgotten is erased.
+
+    Classes may appear at any time; a class whose last row is forgotten disappears. With one
+    class left it predicts that class, and grows back when others come.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The bound of each dual variable; large values fit the rows more closely.
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        A callable takes two arrays of rows and returns their kernel values. For "precomputed",
+        `fit` takes a square kernel matrix; further points come as their kernel values with the
+        points held, in the order of ``ids_``, and with each other; `predict` takes kernel
+        values with the points held; points are forgotten by their ids.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf" and "poly". "scale" is 1 / (n_features · variance of the rows) and
+        "auto" 1 / n_features, as in scikit-learn, but a row of weight 2 counts as two. The
+        value is taken at the first fit, shown as ``gamma_``, and kept: it does not move with
+        the rows. "scale" is therefore a trace of the first rows; give a number to have
+        models of equal rows equal whatever their history.
+    degree : int, default=3
+        Of the kernel "poly".
+    coef0 : float, default=0.0
+        Of the kernel "poly".
+    class_weight : None, "balanced" or dict, default=None
+        Multiplies C for the rows of a class. "balanced" is n / (K n_c), from the counts of
+        rows as they are now, one of weight 2 counted as two (which SVC does not do): the
+        bounds of all rows move with the counts.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With more than two classes and ``strategy="ovo"``: one value for each class, or for
+        each pair of classes.
+    break_ties : bool, default=False
+        With ``strategy="ovo"`` and more than two classes: predict the class with the largest
+        decision value, not the first of those with most votes.
+    strategy : {"ovo", "ovr"}, default="ovo"
+        More than two classes are one problem for each pair, as in scikit-learn's `SVC`, or one
+        for each class against the rest.
+    tol : float, default=1e-9
+        A larger KKT residual is reported by a warning, unless rounding explains it.
+    cache_size : float, default=1000
+        Megabytes that kernel matrices may take. What does not fit is computed when needed.
+    verbose : bool, default=False
+        Show progress on standard error when learning takes longer than two seconds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    ids_ : ndarray of shape (n_samples_,)
+        Ids of the rows held now, in the order in which they came.
+    last_ids_ : ndarray
+        Ids of the rows that were learned last, by `fit`, `partial_fit` or `update`; -1 for
+        those of weight 0, which are no rows.
+    n_samples_ : int
+        Number of rows held now.
+    support_ : ndarray of shape (n_SV,)
+        Places of the support vectors among ``ids_``, grouped by class.
+    support_vectors_ : ndarray of shape (n_SV, n_features)
+    n_support_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
+        In scikit-learn's layout; (n_classes, n_SV) with ``strategy="ovr"`` and more than two
+        classes.
+    intercept_ : ndarray of shape (n_problems,)
+    gamma_ : float
+        The gamma in use.
+    kkt_residual_ : float
+        The largest violation of a KKT condition in any of the problems.
+    n_breakpoints_ : int
+        Events on the paths of the last change, of all problems together.
+    ambiguous_ : bool
+        Whether some row is so close to changing sides (between margin, inside and outside)
+        that another history might end in other last bits. If not, `digest` is that of a fit
+        from scratch.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if the rows had string column names.
+
+    Notes
+    -----
+    Parameters may be changed after training with ``set_params``. C and class_weight are then
+    reached along a path, others by solving anew from the rows held; this happens when the model
+    is next used, or at once with `refresh`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from traceless import PathSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = PathSVC(C=10.0, gamma=0.3).fit(X[:100], y[:100])
+    >>> clf.update(add=(X[100:], y[100:]), forget=(X[:20], y[:20])).n_samples_
+    130
+    >>> clf.digest() == PathSVC(C=10.0, gamma=0.3).fit(X[20:], y[20:]).digest()
+    True
+    >>> clf.set_params(C=1.0).refresh().n_support_.tolist()
+    [3, 19, 18]
+    """
+
+    n_features_in_: int
+    last_ids_: Integers
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_weight: Any = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        strategy: str = "ovo",
+        tol: float = 1e-9,
+        cache_size: float = 1000.0,
+        verbose: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.strategy = strategy
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+
+    # --- learning and forgetting ----------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from scratch: whatever was known before is dropped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows, or a kernel matrix of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights ≥ 0 that multiply C. A row of weight 0 is no row.
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            self._learn_first((X, y, sample_weight))
+        self._report_residual()
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn further rows. Their ids are then in ``last_ids_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, optional
+            If given, labels outside of it are refused. Not needed: new classes may come
+            at any time.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        unknown = [] if classes is None else np.setdiff1d(np.asarray(y), classes).tolist()
+        if unknown:
+            raise ValueError(
+                f"y contains classes {unknown} that are not in classes="
+                f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
+            )
+        return self.update(add=(X, y, sample_weight))
+
+    def forget(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, ids: Any = None
+    ) -> Self:
+        """Unlearn rows: afterwards the model is as if it had never seen them.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows as they were learned; of equal ones the oldest go.
+        ids : array-like of int, optional
+            Ids of rows, in place of the rows themselves.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotLearnedError
+            If the model does not hold one of them. It is then unchanged.
+        """
+        if (X is None) == (ids is None):
+            raise ValueError("forget needs rows (X, y) or their ids, and not both.")
+        return self.update(forget=(X, y, sample_weight) if ids is None else ids)
+
+    def update(self, add: Any = None, forget: Any = None) -> Self:
+        """Learn some rows and forget others on one path, all or nothing.
+
+        Parameters
+        ----------
+        add : tuple (X, y) or (X, y, sample_weight), optional
+        forget : tuple (X, y) or (X, y, sample_weight), or array-like of ids, optional
+            Rows that are held now.
+
+        Returns
+        -------
+        self
+        """
+        if add is None and forget is None:
+            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
+        model: Hinge | None = self.__dict__.get("_model")
+        if model is None and forget is not None:
+            raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
+        with self._all_or_nothing():
+            if model is None:
+                self._learn_first(add)
+            else:
+                self._learn_on(model, add, forget)
+        self._report_residual()
+        return self
+
+    def refresh(self) -> Self:
+        """Follow the path to the parameters as they are set now, without refitting.
+
+        Only C and class_weight can be reached so; where the kernel or the strategy has
+        changed, the rows held are solved anew. Models refresh themselves when they are used.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        with self._all_or_nothing():
+            self._learn_on(self._model, None, None)
+        self._report_residual()
+        return self
+
+    def without(self, ids: Any) -> Self:
+        """What the model would be without some rows: for predictions only, and much cheaper.
+
+        It shares its kernel matrix with this model, and is good until this one changes. Its
+        values are within the KKT residual of the path, not to the bit. Use ``copy.copy`` and
+        `forget` for a model of its own.
+
+        Parameters
+        ----------
+        ids : array-like of int
+            Ids of rows, as in ``ids_``.
+
+        Returns
+        -------
+        PathSVC
+        """
+        check_is_fitted(self)
+        model = self._current()
+        other: Self = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._model = model.without(model.rows.check_ids(ids))
+        return other
+
+    # --- inside ----------------------------------------------------------------------------
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo every change to the estimator if anything at all is raised."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _learn_first(self, rows: Any) -> None:
+        from traceless.hinge import Hinge
+
+        new = _checked(self, rows, reset=True)
+        self._model = Hinge.learned(new, self._settings(), self._memory(), bool(self.verbose))
+        self._note(new[2])
+
+    def _learn_on(self, model: Hinge, add: Any, forget: Any) -> None:
+        new = None if add is None else _checked(self, add, reset=False)
+        if isinstance(forget, tuple):
+            gone = model.find(_checked(self, forget, reset=False))
+        else:
+            gone = model.rows.check_ids([] if forget is None else forget)
+        self._model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
+        self._note(None if new is None else new[2])
+
+    def _note(self, weight: Floats | None) -> None:
+        """Remember which ids were handed out to rows of these weights, if there were any."""
+        rows = self._model.rows
+        if self._model.settings.precomputed:
+            self.n_features_in_ = len(rows)
+        if weight is not None:
+            kept = weight > 0.0
+            self.last_ids_ = np.full(len(weight), -1)
+            self.last_ids_[kept] = rows.ids[len(rows) - int(kept.sum()) :]
+
+    def _report_residual(self) -> None:
+        excess = self._model.excess(self.tol)
+        if excess:
+            warnings.warn(
+                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}. Rows "
+                "on very different scales, or a very large C, make problems this hard.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _memory(self) -> int:
+        """Bytes for kernel matrices; what else may be wrong with the parameters is found here."""
+        positive("tol", self.tol, zero=True)
+        return int(positive("cache_size", self.cache_size) * 2**20)
+
+    def __copy__(self) -> Self:
+        """A copy of its own, since problems change in place."""
+        return copy.deepcopy(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
+    """Rows, labels and weights as arrays."""
+    if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+        raise ValueError(
+            f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
+        )
+    X, y = rows[:2]
+    options = {"dtype": np.float64, "order": "C"}
+    if not reset and estimator._model.settings.precomputed:
+        X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
+        y = column_or_1d(y)
+    elif reset or not (is_plain(estimator, X) and _is_plain_too(y, len(X))):
+        X, y = validate_data(estimator, X, y, reset=reset, **options)
+    n = len(X)
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
+    weight = np.ones(n) if len(rows) == 2 or rows[2] is None else _checked_weight(rows[2], n)
+    return X + 0.0, plain_labels(y), weight  # + 0.0: there is one zero
+
+
+def _is_plain_too(y: Any, n: int) -> bool:
+    return type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "ib"
+
+
+def _checked_weight(weight: Any, n: int) -> Floats:
+    if isinstance(weight, Real):
+        weight = np.full(n, float(weight))
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
+    if not (weight >= 0.0).all():
+        raise ValueError("sample_weight must not be negative.")
+    return np.asarray(weight)

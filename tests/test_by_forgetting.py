@@ -1,0 +1,157 @@
+"""Cross-validation of PathSVC by forgetting: scikit-learn's functions are the oracle."""
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+from traceless import NotLearnedError, PathSVC
+from traceless.model_selection import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    leave_one_out,
+)
+
+CLOSE = {"rtol": 1e-8, "atol": 1e-8}
+MODELS = [
+    PathSVC(C=2.0, gamma=0.4),
+    PathSVC(kernel="linear", class_weight="balanced"),
+    PathSVC(C=5.0, gamma="auto", strategy="ovr"),
+    PathSVC(gamma="scale", decision_function_shape="ovo"),
+]
+SPLITS = [
+    3,
+    KFold(7, shuffle=True, random_state=0),
+    RepeatedKFold(n_splits=4, n_repeats=2, random_state=0),
+    ShuffleSplit(4, test_size=0.7, random_state=0),
+    TimeSeriesSplit(4),
+    LeaveOneOut(),
+    [(np.r_[0:30, 0:30], np.arange(30, 60)), (np.arange(20, 60), np.arange(20))],
+]
+
+
+@pytest.fixture(scope="module", params=[2, 3], ids=["two", "three"])
+def data(request):
+    rng = np.random.default_rng(3)
+    y = rng.integers(request.param, size=60)
+    return rng.normal(size=(60, 2)) + np.array([[0, 0], [1, 0.5], [0, 1.5]])[y], y
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("cv", SPLITS, ids=lambda cv: type(cv).__name__)
+def test_scores(model, cv, data):
+    X, y = data
+    ours = cross_val_score(model, X, y, cv=cv)
+    assert np.array_equal(ours, model_selection.cross_val_score(model, X, y, cv=cv))
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("method", ["predict", "decision_function"])
+def test_predictions(model, method, data):
+    X, y = data
+    for cv in (StratifiedKFold(5), LeaveOneOut()):
+        ours = cross_val_predict(model, X, y, cv=cv, method=method)
+        theirs = model_selection.cross_val_predict(model, X, y, cv=cv, method=method)
+        if model.decision_function_shape == "ovo" and ours.ndim == 2:
+            assert ours.shape == (60, 3)
+        np.testing.assert_allclose(ours, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_models_of_their_own_to_the_bit(model, data, rng):
+    X, y = data
+    options = {"cv": 4, "return_estimator": True, "return_train_score": True}
+    options |= {"params": {"sample_weight": rng.choice([0.0, 1.0, 2.0], size=60)}}
+    ours = cross_validate(model, X, y, **options)
+    theirs = model_selection.cross_validate(model, X, y, **options)
+    for name in ("test_score", "train_score"):
+        assert np.array_equal(ours[name], theirs[name])
+    for a, b in zip(ours["estimator"], theirs["estimator"], strict=True):
+        assert a.ambiguous_ or a.digest() == b.digest()
+        a.partial_fit(X[:3], y[:3])  # no other model knows
+    other = ours["estimator"]
+    assert len({id(m._model.committee) for m in other}) == 4
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_leave_one_out(model, data, rng):
+    X, y = data
+    weight = rng.choice([0.0, 0.5, 1.0], size=60)
+    for w in (None, weight):
+        ours = leave_one_out(model, X, y, w)
+        for i in range(0, 60, 5):
+            rest = np.arange(60) != i
+            fresh = PathSVC(**model.get_params())
+            fresh.fit(X[rest], y[rest], None if w is None else w[rest])
+            np.testing.assert_allclose(ours[i], fresh.decision_function(X[[i]])[0], **CLOSE)
+
+
+def test_rows_that_are_no_support_vectors_take_no_path(data, monkeypatch):
+    X, y = data
+    model = PathSVC(C=10.0, gamma=0.5)
+    whole = PathSVC(C=10.0, gamma=0.5).fit(X, y)
+    assert not whole.ambiguous_
+    calls = []
+    without = PathSVC.without
+    monkeypatch.setattr(
+        PathSVC, "without", lambda self, ids: (calls.append(ids), without(self, ids))[1]
+    )
+    leave_one_out(model, X, y)
+    assert len(calls) == len(whole.support_) < 60
+    others = np.setdiff1d(whole.ids_, whole.support_)
+    ahead = without(whole, others)
+    np.testing.assert_array_equal(ahead.decision_function(X), whole.decision_function(X))
+
+
+def test_without_is_only_to_be_asked(data):
+    X, y = data
+    model = PathSVC(gamma=0.5).fit(X, y)
+    before = model.digest()
+    ahead = model.without(np.arange(20))
+    fresh = PathSVC(gamma=0.5).fit(X[20:], y[20:])
+    np.testing.assert_allclose(ahead.decision_function(X), fresh.decision_function(X), **CLOSE)
+    assert np.array_equal(ahead.predict(X), fresh.predict(X))
+    assert ahead.n_samples_ == 40
+    for change in (
+        lambda: ahead.forget(ids=[30]),
+        lambda: ahead.partial_fit(X, y),
+        lambda: ahead.set_params(C=3.0).refresh(),
+    ):
+        with pytest.raises(TypeError, match="can only be asked"):
+            change()
+    with pytest.raises(NotLearnedError):
+        model.without([99])
+    assert model.digest() == before
+    assert model.n_samples_ == 60
+
+
+def test_a_class_that_a_fold_takes_away():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.repeat([0, 1, 2, 3], [12, 11, 6, 1])
+    model = PathSVC(gamma=0.5)
+    with pytest.warns(RuntimeWarning, match="3 of 4 classes"):
+        values = leave_one_out(model, X, y)
+    assert values.shape == (30, 4)
+    assert values[-1, 3] == np.finfo(float).min
+    kept = np.r_[0:23, 29]  # two classes and a single row of a third
+    with pytest.raises(ValueError, match="too few for"):
+        leave_one_out(model, X[kept], y[kept])
+
+
+def test_what_cannot_be():
+    X, y = np.eye(6), [0, 1] * 3
+    with pytest.raises(ValueError, match="has no closed form"):
+        cross_val_score(PathSVC(), X, y, cv=3, path="hat")
+    with pytest.raises(ValueError, match="of the same name in sklearn"):
+        cross_val_score(PathSVC(kernel="precomputed"), X, y, cv=3)
+    with pytest.raises(TypeError, match="sample_weight only"):
+        cross_val_score(PathSVC(), X, y, cv=3, params={"classes": [0, 1]})

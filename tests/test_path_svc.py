@@ -1,0 +1,599 @@
+"""PathSVC: scikit-learn's answers, any history, all or nothing."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import traceless.committee
+from traceless import MismatchError, NotLearnedError, PathSVC
+from traceless.hinge import Hinge
+
+KERNELS = [
+    {"kernel": "rbf", "gamma": 0.2},
+    {"kernel": "linear"},
+    {"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 2},
+]
+
+
+@parametrize_with_checks(
+    [
+        PathSVC(),
+        PathSVC(kernel="linear"),
+        PathSVC(kernel="poly", strategy="ovr"),
+        PathSVC(class_weight="balanced"),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return StandardScaler().fit_transform(X)[order], y[order]
+
+
+@pytest.fixture(scope="module")
+def overlapping():
+    """Three classes, of which none is separable."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(3, size=150)
+    return rng.normal(size=(150, 2)) + np.array([[0, 0], [1, 0], [0, 1.2]])[y], y
+
+
+def promise(model):
+    """What KKT residual rounding may leave."""
+    scale = max(float(np.abs(model.dual_coef_).sum()), 1.0)
+    return max(1e-9, 10 * np.finfo(float).eps * scale * float((model.support_vectors_**2).max()))
+
+
+def refitted(model, seed=0):
+    """The same rows learned at once, in another order."""
+    rows = model._model.rows
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return clone(model).set_params(gamma=model.gamma_).fit(*rows.batch(order))
+
+
+# --- scikit-learn's answers ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k["kernel"])
+@pytest.mark.parametrize("data", ["wine", "overlapping"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_answers_of_svc(kernel, data, n_classes, request):
+    X, y = request.getfixturevalue(data)
+    X, y = X[y < n_classes], y[y < n_classes]
+    ours = PathSVC(C=2.0, **kernel).fit(X, y)
+    theirs = SVC(C=2.0, tol=1e-10, **kernel).fit(X, y)
+    assert ours.kkt_residual_ <= promise(ours)
+    assert np.array_equal(ours.predict(X), theirs.predict(X))
+    for shape in ("ovr", "ovo"):
+        ours.set_params(decision_function_shape=shape)
+        theirs.set_params(decision_function_shape=shape)
+        np.testing.assert_allclose(
+            ours.decision_function(X), theirs.decision_function(X), atol=1e-4
+        )
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+    if kernel["kernel"] == "rbf":  # else α is not unique, and rows at α = 0 may or may not be in
+        assert np.array_equal(ours.support_, theirs.support_)
+        assert np.array_equal(ours.n_support_, theirs.n_support_)
+        np.testing.assert_array_equal(ours.support_vectors_, theirs.support_vectors_)
+        np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+def test_the_answers_of_a_solver_in_double_precision(C, overlapping):
+    sklearnex = pytest.importorskip("sklearnex.svm")
+    X, y = overlapping
+    ours = PathSVC(C=C, gamma=0.5, decision_function_shape="ovo").fit(X, y)
+    theirs = sklearnex.SVC(C=C, gamma=0.5, tol=1e-10, decision_function_shape="ovo").fit(X, y)
+    scale = np.abs(ours.decision_function(X)).max()
+    np.testing.assert_allclose(
+        ours.decision_function(X), theirs.decision_function(X), atol=1e-6 * scale
+    )
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 3.0, 2: 0.25}, "balanced"])
+def test_weights_of_classes_and_rows(class_weight, overlapping, rng):
+    X, y = overlapping
+    weight = rng.choice([0.5, 1.0, 3.0], size=len(y)) if class_weight != "balanced" else None
+    ours = PathSVC(C=2.0, gamma=0.4, class_weight=class_weight).fit(X, y, weight)
+    theirs = SVC(C=2.0, gamma=0.4, class_weight=class_weight, tol=1e-10).fit(X, y, weight)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
+    assert np.array_equal(ours.predict(X), theirs.predict(X))
+
+
+def test_gamma_scale_and_auto(wine):
+    X, y = wine
+    for gamma in ("scale", "auto"):
+        ours, theirs = PathSVC(gamma=gamma).fit(3 * X, y), SVC(gamma=gamma).fit(3 * X, y)
+        assert ours.gamma_ == pytest.approx(theirs._gamma, rel=1e-12)
+    frozen = ours.gamma_
+    assert ours.partial_fit(100 * X[:5], y[:5]).gamma_ == frozen
+    assert PathSVC().fit(X, y).gamma_ == PathSVC().fit(X[::-1], y[::-1]).gamma_
+    assert PathSVC().fit(np.ones((4, 2)), [0, 1, 0, 1]).gamma_ == 1.0
+
+
+def test_one_against_the_rest_is_that_of_scikit_learn(overlapping):
+    X, y = overlapping
+    ours = PathSVC(C=3.0, gamma=0.5, strategy="ovr").fit(X, y)
+    theirs = OneVsRestClassifier(SVC(C=3.0, gamma=0.5, tol=1e-10)).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
+    assert np.array_equal(ours.predict(X), theirs.predict(X))
+    assert ours.dual_coef_.shape == (3, len(ours.support_))
+    K = rbf_kernel(ours.support_vectors_, X, gamma=0.5)
+    values = ours.dual_coef_ @ K + ours.intercept_[:, None]
+    np.testing.assert_allclose(values.T, ours.decision_function(X), atol=1e-9)
+
+
+def test_ties_of_votes_are_broken_as_in_svc():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300] / 16, y[:300]
+    for break_ties in (False, True):
+        ours = PathSVC(C=0.01, gamma=0.05, break_ties=break_ties).fit(X, y)
+        theirs = SVC(C=0.01, gamma=0.05, break_ties=break_ties, tol=1e-10).fit(X, y)
+        assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.99
+
+
+def test_values_do_not_depend_on_the_batch(overlapping):
+    X, y = overlapping
+    model = PathSVC(C=3.0, gamma=0.5).fit(X, y)
+    alone = np.vstack([model.decision_function(x[None]) for x in X])
+    assert np.array_equal(alone, model.decision_function(X))
+
+
+# --- any history ---------------------------------------------------------------------------
+
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["learn", "forget", "ids", "both", "C", "weights", "class"]),
+        st.integers(0, 10**6),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def step(model, what, rng):
+    """One random change of a model of up to four classes."""
+    n = int(rng.integers(1, 12))
+    y = rng.integers(4, size=n)
+    X = np.round(rng.normal(size=(n, 2)) + y[:, None] % 2, 2)
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], size=n)
+    rows = model._model.rows
+    gone = rng.choice(len(rows), size=min(n, len(rows)), replace=False)
+    if what == "learn":
+        model.partial_fit(X, y, sample_weight=weight)
+    elif what == "forget":
+        model.forget(*rows.batch(gone))
+    elif what == "ids":
+        model.forget(ids=rows.ids[gone])
+    elif what == "both":
+        model.update(add=(X, y, weight), forget=rows.batch(gone))
+    elif what == "class":
+        model.forget(ids=rows.ids[rows.y == y[0]])
+    elif what == "C":
+        model.set_params(C=float(rng.choice([0.3, 1.0, 20.0]))).refresh()
+    else:
+        model.set_params(class_weight=[None, "balanced", {0: 2.0, 1: 0.5}][n % 3]).refresh()
+
+
+@settings(max_examples=60)
+@given(CALLS, st.sampled_from(["ovo", "ovr"]), st.sampled_from(KERNELS))
+def test_any_history_ends_in_the_bits_of_a_fresh_fit(calls, strategy, kernel):
+    rng = np.random.default_rng(5)
+    y = rng.integers(3, size=40)
+    X = np.round(rng.normal(size=(40, 2)) + y[:, None] % 2, 2)
+    model = PathSVC(strategy=strategy, **kernel).fit(X, y)
+    for what, seed in calls:
+        step(model, what, np.random.default_rng(seed))
+    if not model.n_samples_:
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+        return
+    fresh = refitted(model)
+    assert model.n_samples_ == fresh.n_samples_
+    assert model.ids_.tolist() == sorted(set(model.ids_.tolist()))
+    if len(model.classes_) > 1:
+        assert model.kkt_residual_ <= promise(model)
+    if not (model.ambiguous_ or fresh.ambiguous_):
+        assert model.digest() == fresh.digest()
+        assert np.array_equal(model.decision_function(X), fresh.decision_function(X))
+    else:
+        np.testing.assert_allclose(
+            model.decision_function(X), fresh.decision_function(X), atol=1e-8
+        )
+
+
+def test_learn_forget_and_update(wine):
+    X, y = wine
+    model = PathSVC(C=5.0, gamma=0.1).fit(X[:100], y[:100])
+    model.partial_fit(X[100:120], y[100:120]).forget(X[:10], y[:10])
+    model.update(add=(X[120:], y[120:]), forget=model.ids_[:20])
+    fresh = PathSVC(C=5.0, gamma=0.1).fit(X[30:][::-1], y[30:][::-1])
+    assert model.digest() == fresh.digest()
+    assert not model.ambiguous_
+    assert np.array_equal(model.predict(X), fresh.predict(X))
+    assert model.n_breakpoints_ > 0
+
+
+def test_another_bound_is_reached_along_the_path_and_takes_effect_at_once(overlapping):
+    X, y = overlapping
+    model = PathSVC(C=1.0, gamma=0.5).fit(X, y)
+    other = PathSVC(C=3.0, gamma=0.5).fit(X, y)
+    assert model.set_params(C=3.0).refresh().digest() == other.digest()
+    assert 0 < model.n_breakpoints_ < 300
+    model.set_params(C=1.0)  # not refreshed by hand
+    assert np.array_equal(
+        model.decision_function(X), PathSVC(C=1.0, gamma=0.5).fit(X, y).decision_function(X)
+    )
+    model.set_params(kernel="linear", strategy="ovr")
+    assert model.digest() == PathSVC(C=1.0, kernel="linear", strategy="ovr").fit(X, y).digest()
+
+
+def test_balanced_weights_move_with_the_counts(overlapping):
+    X, y = overlapping
+    model = PathSVC(gamma=0.5, class_weight="balanced").fit(X[:60], y[:60])
+    model.partial_fit(X[60:], y[60:]).forget(X[:5], y[:5])
+    assert model.digest() == refitted(model).digest()
+    theirs = SVC(gamma=0.5, class_weight="balanced", tol=1e-10).fit(X[5:], y[5:])
+    np.testing.assert_allclose(model.decision_function(X), theirs.decision_function(X), atol=1e-5)
+
+
+def test_classes_come_and_go(wine):
+    X, y = wine
+    names = np.array(["b", "a", "c"])[y]
+    model = PathSVC(gamma=0.1).partial_fit(X[y == 0], names[y == 0])
+    assert model.classes_.tolist() == ["b"]
+    assert set(model.predict(X)) == {"b"}
+    assert model.decision_function(X).tolist() == [1.0] * len(X)
+    assert model.dual_coef_.shape == (1, 0)
+    assert model.support_.size == 0
+    model.partial_fit(X[y > 0], names[y > 0])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.digest() == PathSVC(gamma=0.1).fit(X, names).digest()
+    model.forget(X[y == 1], names[y == 1])
+    assert model.classes_.tolist() == ["b", "c"]
+    assert model.digest() == PathSVC(gamma=0.1).fit(X[y != 1], names[y != 1]).digest()
+    model.forget(X[y != 1], names[y != 1])
+    assert model.n_samples_ == 0
+    with pytest.raises(NotFittedError, match="holds no rows: all were forgotten"):
+        model.predict(X)
+    model.partial_fit(X, names)
+    assert model.digest() == PathSVC(gamma=0.1).fit(X, names).digest()
+
+
+def test_rows_of_weight_zero_are_no_rows(overlapping):
+    X, y = overlapping
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 2.0)
+    model = PathSVC(gamma=0.5).fit(X, y, weight)
+    assert model.n_samples_ == 100
+    assert (model.last_ids_[::3] == -1).all()
+    assert sorted(model.last_ids_[weight > 0]) == list(range(100))
+    used = weight > 0
+    assert model.digest() == PathSVC(gamma=0.5).fit(X[used], y[used], weight[used]).digest()
+    with pytest.raises(NotLearnedError):
+        model.forget(X[1:2], y[1:2])  # held, but with weight 2
+    assert model.forget(X, y, weight).n_samples_ == 0
+
+
+def test_a_weight_of_two_is_the_same_model_as_two_rows(overlapping):
+    X, y = overlapping
+    once = PathSVC(gamma=0.5).fit(X, y, np.full(len(y), 2.0))
+    twice = PathSVC(gamma=0.5).fit(np.vstack([X, X]), np.concatenate([y, y]))
+    np.testing.assert_allclose(once.decision_function(X), twice.decision_function(X), atol=1e-9)
+    assert once.digest() != twice.digest()  # the rows that can be forgotten are not the same
+
+
+def test_classes_of_weight_zero(overlapping):
+    X, y = overlapping
+    model = PathSVC(gamma=0.5, class_weight={2: 0.0}).fit(X, y)
+    assert not (model.predict(X) == 2).any()
+    model.set_params(class_weight=None)
+    assert model.digest() == PathSVC(gamma=0.5).fit(X, y).digest()
+
+
+# --- ids -----------------------------------------------------------------------------------
+
+
+def test_ids(overlapping):
+    X, y = overlapping
+    model = PathSVC(gamma=0.5).fit(X[:50], y[:50])
+    assert model.ids_.tolist() == model.last_ids_.tolist() == list(range(50))
+    ids = model.partial_fit(X[50:60], y[50:60]).last_ids_
+    assert ids.tolist() == list(range(50, 60))
+    model.forget(ids=ids[::2])
+    assert model.set_params(C=2.0).refresh().last_ids_.tolist() == ids.tolist()
+    model.set_params(C=1.0)
+    assert model.partial_fit(X[:1], y[:1]).last_ids_.tolist() == [60]  # never used twice
+    assert np.array_equal(model.support_vectors_, model._model.rows.X[model.support_])
+    kept = np.r_[0:50, 51:60:2, 0]
+    assert model.digest() == PathSVC(gamma=0.5).fit(X[kept], y[kept]).digest()
+
+
+def test_of_equal_rows_the_oldest_goes_and_each_counts():
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 0, 1, 1]
+    model = PathSVC(gamma=1.0).fit(X, y)
+    assert model.forget([[-0.0]], [0]).ids_.tolist() == [1, 2, 3]  # there is one zero
+    with pytest.raises(NotLearnedError, match="1 of the 2 rows"):
+        model.forget([[0.0], [0.0]], [0, 0])
+    assert model.ids_.tolist() == [1, 2, 3]
+
+
+# --- all or nothing ------------------------------------------------------------------------
+
+
+def snapshot(model):
+    digest = model.digest()  # first: the canonical solution is kept
+    return pickle.dumps(model), digest
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "sentence"),
+    [
+        (lambda m, X, y: m.forget(X[:3] + 1, y[:3]), NotLearnedError, "3 of the 3 rows to forget"),
+        (lambda m, X, y: m.forget(X[:2], 1 - y[:2]), NotLearnedError, "with label"),
+        (lambda m, X, y: m.forget(X[:2], y[:2], [1.0, 2.0]), NotLearnedError, "1 of the 2"),
+        (lambda m, X, y: m.forget(ids=[0, 999]), NotLearnedError, "the id 999 is not held"),
+        (lambda m, X, y: m.forget(ids=[-1]), NotLearnedError, "the id -1"),
+        (lambda m, X, y: m.forget(ids=[1, 1]), NotLearnedError, "given twice"),
+        (lambda m, X, y: m.forget(ids=[0.5]), ValueError, "whole numbers"),
+        (lambda m, X, y: m.forget(), ValueError, "rows .* or their ids"),
+        (lambda m, X, y: m.forget(X[:1], y[:1], ids=[0]), ValueError, "not both"),
+        (lambda m, X, y: m.update(), ValueError, "got neither"),
+        (lambda m, X, y: m.update(add=X[:3]), ValueError, r"tuple \(X, y\)"),
+        (lambda m, X, y: m.update(add=(X, y), forget=[999]), NotLearnedError, "999"),
+        (lambda m, X, y: m.partial_fit(X[:, :1], y), ValueError, "features"),
+        (lambda m, X, y: m.partial_fit(X * np.nan, y), ValueError, "NaN"),
+        (lambda m, X, y: m.partial_fit(X, y / 2 + 0.1), ValueError, "label type"),
+        (lambda m, X, y: m.partial_fit(X, y.astype(str)), MismatchError, "one type"),
+        (lambda m, X, y: m.partial_fit(X, y, classes=[5]), ValueError, "not in classes"),
+        (lambda m, X, y: m.partial_fit(X, y, sample_weight=-1.0), ValueError, "negative"),
+        (lambda m, X, y: m.partial_fit(X, y, sample_weight=[np.nan] * len(y)), ValueError, "NaN"),
+        (lambda m, X, y: m.partial_fit(X, y, sample_weight=[1.0]), ValueError, "shape"),
+        (lambda m, X, y: m.fit(X[:0], y[:0]), ValueError, "sample"),
+        (lambda m, X, y: m.fit(sparse.csr_matrix(X), y), TypeError, "[Dd]ense"),
+    ],
+)
+def test_what_is_refused_changes_nothing(call, error, sentence, overlapping):
+    X, y = overlapping
+    model = PathSVC(gamma=0.5).fit(X, y)
+    before = snapshot(model)
+    with pytest.raises(error, match=sentence):
+        call(model, X, y)
+    assert snapshot(model) == before
+
+
+@pytest.mark.parametrize("parameters", [{}, {"strategy": "ovr"}, {"class_weight": "balanced"}])
+@pytest.mark.parametrize("when", [1, 2, 3])
+def test_an_error_in_any_problem_leaves_all_as_they_were(
+    parameters, when, overlapping, monkeypatch
+):
+    X, y = overlapping
+    model = PathSVC(gamma=0.5, **parameters).fit(X[:100], y[:100])
+    before = snapshot(model)
+    prepare, calls = traceless.committee.Problem.prepare, []
+
+    def failing(self, *args):
+        calls.append(self)
+        prepare(self, *args)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(traceless.committee.Problem, "prepare", failing)
+    for change in (
+        lambda: model.partial_fit(X[100:], y[100:]),
+        lambda: model.forget(X[:9], y[:9]),
+        lambda: model.update(add=(X[100:], y[100:]), forget=(X[:9], y[:9])),
+        lambda: model.set_params(C=7.0).refresh(),
+        lambda: model.fit(X[100:], y[100:]),
+    ):
+        calls.clear()
+        with pytest.raises(KeyboardInterrupt):
+            change()
+        model.set_params(C=1.0)
+        assert model.digest() == before[1]
+    monkeypatch.undo()
+    model.update(add=(X[100:], y[100:]), forget=(X[:9], y[:9]))
+    fresh = PathSVC(gamma=0.5, **parameters).fit(X[9:], y[9:])
+    assert model.digest() == fresh.digest()
+
+
+def test_bad_parameters_are_named(overlapping):
+    X, y = overlapping
+    for parameters, sentence in [
+        ({"C": 0.0}, "C must be a positive"),
+        ({"kernel": "sigmoid"}, "kernel must be one of"),
+        ({"gamma": -1.0}, "gamma must be"),
+        ({"gamma": "huge"}, "gamma must be"),
+        ({"kernel": "poly", "degree": 1.5}, "degree"),
+        ({"strategy": "all"}, "strategy must be"),
+        ({"class_weight": "even"}, "class_weight must be"),
+        ({"class_weight": {0: -1.0}}, "not negative"),
+        ({"cache_size": 0}, "cache_size must be"),
+        ({"tol": -1.0}, "tol must be"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            PathSVC(**parameters).fit(X, y)
+    for parameters in ({"break_ties": True}, {"strategy": "ovr"}):
+        model = PathSVC(decision_function_shape="ovo", **parameters).fit(X, y)
+        with pytest.raises(ValueError, match="when decision_function_shape is 'ovo'"):
+            model.predict(X)
+    with pytest.raises(ValueError, match="decision_function_shape must be"):
+        PathSVC(decision_function_shape="all").fit(X, y).predict(X)
+    with pytest.raises(NotFittedError, match="not learned anything to forget"):
+        PathSVC().forget(X, y)
+    with pytest.raises(AttributeError, match="has not learned anything yet"):
+        _ = PathSVC().classes_
+
+
+def test_too_little_memory_says_so(overlapping):
+    X, y = overlapping
+    with pytest.raises(MemoryError, match="raise it"):
+        PathSVC(C=1e3, gamma=5.0, cache_size=1e-3).fit(X, y)
+
+
+def test_little_memory_gives_the_same_bits(overlapping):
+    X, y = overlapping
+    little = PathSVC(gamma=0.5, cache_size=0.15).fit(X, y).forget(X[:9], y[:9])
+    assert little.digest() == PathSVC(gamma=0.5).fit(X[9:], y[9:]).digest()
+
+
+def test_a_residual_above_tol_is_reported(overlapping, monkeypatch):
+    X, y = overlapping
+    monkeypatch.setattr(Hinge, "excess", lambda self, tol: 1e-3)
+    with pytest.warns(ConvergenceWarning, match="KKT residual of 0.001"):
+        PathSVC().fit(X, y)
+
+
+# --- kernels that are given ----------------------------------------------------------------
+
+
+def test_precomputed(overlapping):
+    X, y = overlapping
+    K = rbf_kernel(X, gamma=0.5)
+    model = PathSVC(kernel="precomputed").fit(K, y)
+    theirs = SVC(kernel="precomputed", tol=1e-10).fit(K, y)
+    np.testing.assert_allclose(model.decision_function(K), theirs.decision_function(K), atol=1e-5)
+    assert np.array_equal(model.predict(K), theirs.predict(K))
+    assert np.array_equal(model.support_, theirs.support_)
+    assert model.support_vectors_.shape == theirs.support_vectors_.shape == (0, 0)
+
+
+def test_points_join_and_leave_a_precomputed_kernel(overlapping):
+    X, y = overlapping
+    model = PathSVC(kernel="precomputed").fit(rbf_kernel(X[:60], gamma=0.5), y[:60])
+    model.forget(ids=np.arange(0, 20, 2))
+    held = np.r_[1:20:2, 20:60]
+    for new, gone in ((np.arange(60, 90), 3), (np.arange(90, 150), 7)):
+        K = rbf_kernel(X[new], X[np.r_[held, new]], gamma=0.5)
+        model.update(add=(K, y[new]), forget=model.ids_[:gone])
+        held = np.r_[held[gone:], new]
+    fresh = PathSVC(gamma=0.5).fit(X[held], y[held])
+    values = model.decision_function(rbf_kernel(X, X[held], gamma=0.5))
+    np.testing.assert_allclose(values, fresh.decision_function(X), atol=1e-8)
+    assert model.n_features_in_ == len(held) == model.n_samples_
+    assert len(model._model.committee.kernel.gram) == 137  # numbers are used again: 150 points came
+
+
+def test_what_a_precomputed_kernel_cannot_do(overlapping):
+    X, y = overlapping
+    K = rbf_kernel(X, gamma=0.5)
+    model = PathSVC(kernel="precomputed").fit(K, y)
+    for call, sentence in [
+        (lambda: model.forget(K[:2], y[:2]), "forget them by their ids"),
+        (lambda: model.digest(), "no digest"),
+        (lambda: model.partial_fit(K[:2], y[:2]), r"shape \(2, 152\)"),
+        (lambda: model.fit(K + np.triu(K), y), "symmetric"),
+        (lambda: model.predict(K[:, :9]), "features"),
+        (lambda: clone(model).fit(X, y), r"shape \(150, 150\)"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            call()
+    assert np.array_equal(model.predict(K), clone(model).fit(K, y).predict(K))
+    with pytest.raises(MismatchError, match="fit it anew"):
+        model.set_params(kernel="rbf").refresh()
+
+
+def laplacian(A, B):
+    return np.exp(-0.5 * np.abs(A[:, None] - B[None]).sum(axis=-1))
+
+
+def test_callable(overlapping):
+    X, y = overlapping
+    X, y = X[:90], y[:90]
+    model = PathSVC(kernel=laplacian).fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
+    model.forget(X[:5], y[:5])
+    assert model.digest() == PathSVC(kernel=laplacian).fit(X[5:], y[5:]).digest()
+    theirs = SVC(kernel=laplacian, tol=1e-10).fit(X[5:], y[5:])
+    np.testing.assert_allclose(model.decision_function(X), theirs.decision_function(X), atol=1e-5)
+
+
+# --- around it -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_data_frames(frame, wine):
+    X, y = wine
+    names = [f"c{i}" for i in range(X.shape[1])]
+    table = frame(dict(zip(names, X.T, strict=True)))
+    target = table.__class__({"y": y})["y"]
+    model = PathSVC(gamma=0.1).fit(table, target)
+    assert model.digest() == PathSVC(gamma=0.1).fit(X, y).digest()
+    assert model.feature_names_in_.tolist() == names
+    assert np.array_equal(model.predict(table), PathSVC(gamma=0.1).fit(X, y).predict(X))
+    before = model.digest()
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame(dict(zip(names[::-1], X.T, strict=True))), target)
+    assert model.digest() == before
+    assert model.forget(table[:50], target[:50]).n_samples_ == len(X) - 50
+
+
+def test_labels_of_all_kinds(wine):
+    X, y = wine
+    names = np.array(["one", "two", "three"])[y]
+    digests = {
+        PathSVC().fit(X, labels).digest()
+        for labels in (names, names.tolist(), names.astype(object), pd.Series(names))
+    }
+    assert len(digests) == 1
+    assert PathSVC().fit(X, y.astype(float)).digest() == PathSVC().fit(X, y).digest()
+    assert PathSVC().fit(X, y == 1).predict(X).dtype == bool
+
+
+def test_pickle_copy_and_clone(wine):
+    X, y = wine
+    model = PathSVC(gamma=0.1).fit(X, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model)):
+        assert other.digest() == model.digest()
+        other.forget(X[:20], y[:20])
+        assert other.digest() == PathSVC(gamma=0.1).fit(X[20:], y[20:]).digest()
+    assert model.n_samples_ == len(X)  # copies share nothing that changes
+    assert not hasattr(clone(model), "classes_")
+
+
+def test_in_a_pipeline_and_a_grid_search(wine):
+    X, y = wine
+    pipe = make_pipeline(StandardScaler(), PathSVC())
+    assert cross_val_score(pipe, X, y, cv=3).mean() > 0.95
+    search = GridSearchCV(pipe, {"pathsvc__C": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.95
+
+
+def test_progress(overlapping, capsys, monkeypatch):
+    X, y = overlapping
+    monkeypatch.setattr("traceless.progress.progress.__defaults__", (0.0,))
+    PathSVC(verbose=True).fit(X, y)
+    assert "following paths" in capsys.readouterr().err
+
+
+def test_numba_is_imported_when_something_is_learned():
+    code = (
+        "import sys, traceless; model = traceless.PathSVC(); assert 'numba' not in sys.modules\n"
+        "sys.modules['numba'] = None\n"
+        "try: model.fit([[0], [1]], [0, 1])\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'traceless[path]'" in done.stdout
