@@ -4,15 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core reproduce clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path reproduce clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
-	@echo "             make bench-updates, bench-cv, bench-engines and bench-out-of-core for small"
-	@echo "             changes, cross-validation, joblib, Dask and Spark, and 4 GB of Parquet"
+	@echo "             make bench-updates, bench-cv, bench-engines, bench-out-of-core, bench-path for"
+	@echo "             small changes, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
 	@echo "make lint    style, types and layers only"
 	@echo "make clean   remove the environment and caches"
@@ -58,9 +58,13 @@ bench-engines: $(VENV)/with-bench $(VENV)/with-spark
 bench-out-of-core: $(VENV)/with-bench
 	$(BIN)/python benchmarks/out_of_core.py
 
-reproduce: $(VENV)/with-plots
+bench-path: $(VENV)/with-bench
+	$(BIN)/python benchmarks/path_engine.py
+
+reproduce: $(VENV)/with-experiments
 	$(BIN)/python -m traceless.experiments lee2019
 	$(BIN)/python -m traceless.experiments zhu2018
+	$(BIN)/python -m traceless.experiments karasuyama2009
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache

@@ -1,6 +1,7 @@
 """Updates of the hinge SVM against refitting with scikit-learn's SVC, interleaved, one core.
 
-OPENBLAS_NUM_THREADS=1 python benchmarks/path_engine.py 500 5000``
+make bench-path                                 n = 500 and 5000
+python benchmarks/path_engine.py 500 20000      other numbers of rows
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def measure(name: str, n: int, m: int, repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    for n in map(int, sys.argv[1:]):
+    for n in map(int, sys.argv[1:] or ["500", "5000"]):
         for name in CASES:
             for m in (1, 30):
                 measure(name, n, m, 21 if n <= 1000 else 7)

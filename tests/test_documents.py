@@ -11,7 +11,9 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/cluster.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/guide.md", "docs/cluster.md", "docs/path-svc.md"]
+)
 def test_examples_run_by_copy_and_paste(name, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
     assert blocks
@@ -39,7 +41,7 @@ def test_the_core_works_without_any_extra():
     code = """
 import sys
 for name in ("pandas", "polars", "pyarrow", "matplotlib", "hypothesis", "sklearnex", "dask",
-             "distributed", "zarr", "pyspark"):
+             "distributed", "zarr", "pyspark", "numba"):
     sys.modules[name] = None  # as if it were not installed
 from traceless import LSSVC
 print(LSSVC().fit([[0.0], [1.0]], ["a", "b"]).predict([[1.0]]))

@@ -23,9 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import traceless.committee
+import traceless.hinge.committee
 from traceless import MismatchError, NotLearnedError, PathSVC
-from traceless.hinge import Hinge
+from traceless.hinge.model import Hinge
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.2},
@@ -38,6 +38,7 @@ KERNELS = [
     [
         PathSVC(),
         PathSVC(kernel="linear"),
+        PathSVC(strategy="ovr"),
         PathSVC(kernel="poly", strategy="ovr"),
         PathSVC(class_weight="balanced"),
     ]
@@ -393,7 +394,7 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
     X, y = overlapping
     model = PathSVC(gamma=0.5, **parameters).fit(X[:100], y[:100])
     before = snapshot(model)
-    prepare, calls = traceless.committee.Problem.prepare, []
+    prepare, calls = traceless.hinge.committee.Problem.prepare, []
 
     def failing(self, *args):
         calls.append(self)
@@ -401,7 +402,7 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
         if len(calls) == when:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(traceless.committee.Problem, "prepare", failing)
+    monkeypatch.setattr(traceless.hinge.committee.Problem, "prepare", failing)
     for change in (
         lambda: model.partial_fit(X[100:], y[100:]),
         lambda: model.forget(X[:9], y[:9]),

@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
-from traceless.held_rows import Batch, plain_labels
-from traceless.hinge_answers import HingeAnswers, is_plain
+from traceless.hinge.answers import HingeAnswers, is_plain
+from traceless.hinge.held_rows import Batch, plain_labels
 
 if TYPE_CHECKING:
-    from traceless.hinge import Hinge
+    from traceless.hinge.model import Hinge
 
 __all__ = ["PathSVC"]
 
@@ -315,7 +315,7 @@ class PathSVC(HingeAnswers):
             raise
 
     def _learn_first(self, rows: Any) -> None:
-        from traceless.hinge import Hinge
+        from traceless.hinge.model import Hinge
 
         new = _checked(self, rows, reset=True)
         self._model = Hinge.learned(new, self._settings(), self._memory(), bool(self.verbose))

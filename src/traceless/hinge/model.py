@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless import given_kernel, voting
-from traceless.committee import Committee, Duel, Part, Problem, duels, part_of
 from traceless.exact import Floats, Integers
 from traceless.exceptions import MismatchError
 from traceless.features.parameters import positive
-from traceless.held_rows import Batch, HeldRows
+from traceless.hinge import given_kernel, voting
+from traceless.hinge.committee import Committee, Duel, Part, Problem, duels, part_of
+from traceless.hinge.held_rows import Batch, HeldRows
 from traceless.path import Kernel
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")

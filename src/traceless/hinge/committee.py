@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats, Integers
-from traceless.held_rows import HeldRows
+from traceless.hinge.held_rows import HeldRows
 from traceless.path import HingeProblem, Kernel
 from traceless.progress import progress
 

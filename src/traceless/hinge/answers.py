@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from traceless import voting
 from traceless.exact import Floats, Integers
+from traceless.hinge import voting
 
 if TYPE_CHECKING:  # compiled code is imported when something is learned, not before
-    from traceless.hinge import Hinge, Settings
+    from traceless.hinge.model import Hinge, Settings
 
 
 class HingeAnswers(ClassifierMixin, BaseEstimator):
@@ -163,7 +163,7 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
     # --- inside ----------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
-        from traceless.hinge import Settings
+        from traceless.hinge.model import Settings
 
         return Settings(
             self.C,
