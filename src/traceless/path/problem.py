@@ -8,6 +8,9 @@ shrink to 0, those of what is added grow from 0, all at once (`traceless.path.fo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -24,6 +27,8 @@ from traceless.path.road import (
     OUTSIDE,
     PINNED,
     STEPS,
+    THETA,
+    Road,
     blank,
     moved,
 )
@@ -35,6 +40,7 @@ _ENOUGH = 200  # points from which on a new fit can be faster than an update
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = NDArray[np.intp]
+Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
 
 
 class HingeProblem:
@@ -56,6 +62,8 @@ class HingeProblem:
         The largest violation of a KKT condition, as last certified.
     n_breakpoints, n_restarts, n_repairs : int
         What the paths have taken, all together.
+    watch : callable(θ, α), optional
+        Told of the start, the breakpoints and the end of each path.
 
     Examples
     --------
@@ -76,6 +84,7 @@ class HingeProblem:
         self._road = blank(0)
         self._slots = np.zeros(0, dtype=np.intp)  # of the rows, in the order they came
         self._canonical: Canonical | None = None
+        self.watch: Watch | None = None
         self._looks = 0  # updates since g was last computed from scratch
         self.residual = 0.0
         self.n_breakpoints = 0
@@ -179,6 +188,8 @@ class HingeProblem:
             self._learn(slots, final, gone)
             return self
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
+        if self.watch is not None:
+            walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
         _aim(walk, slots, final, gone)
         _welcome(walk, new)
         walk.start()
@@ -192,7 +203,11 @@ class HingeProblem:
         if not (_two_classes(y[self._slots]) and _two_classes(y[slots])):
             return True
         margin = len(self._road.members) / n
-        return n >= _ENOUGH and n_changed > n * np.clip(0.7 - 3.5 * margin, 0.15, 0.6)
+        return (
+            self.watch is None
+            and n >= _ENOUGH
+            and n_changed > n * np.clip(0.7 - 3.5 * margin, 0.15, 0.6)
+        )
 
     def set_bounds(self, bounds: ArrayLike) -> HingeProblem:
         """Follow the path to other bounds: another C, other weights."""
@@ -229,6 +244,10 @@ class HingeProblem:
         self.n_breakpoints = int(walk.road.count[STEPS])
         self.n_restarts += walk.restarts
         self.n_repairs += walk.repairs
+
+
+def _tell(watch: Watch, points: Points, road: Road) -> None:
+    watch(float(road.value[THETA]), road.alpha[points].copy())
 
 
 def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:

@@ -12,6 +12,8 @@ the tolerance is removed by the same means.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
@@ -114,6 +116,7 @@ class Walk:
         self.road = _copied(road, store)
         self.road.value[SOUNDNESS] = SOUND
         self.rng = np.random.default_rng(seed)
+        self.watch: Callable[[Road], None] | None = None  # told of every breakpoint
         self.residual = np.inf
         self.trusting, self.thorough = trusting, False
         self.restarts = 0
@@ -154,7 +157,7 @@ class Walk:
         """Follow the path until it is done or has failed, and do what it asks for."""
         self.road.count[STALLS] = 0
         self.road.count[LIMIT] = self.road.count[STEPS] + 1000 + 20 * self.store.n
-        while (code := follow(self.road)) not in (DONE, STALLED, STUCK, TOO_LONG):
+        while (code := self._follow()) not in (DONE, STALLED, STUCK, TOO_LONG):
             wanted = int(self.road.count[WANTED])
             if code == NEED_ROW:
                 self._fetch(wanted)
@@ -168,7 +171,24 @@ class Walk:
                 self._happen(code, wanted)
         if code == DONE:
             self.arrive()
+            if self.watch is not None:
+                self.watch(self.road)
         return bool(code == DONE)
+
+    def _follow(self) -> int:
+        """Follow the path; if it is watched, from breakpoint to breakpoint, without windows."""
+        if self.watch is None:
+            return int(follow(self.road))
+        count = self.road.count
+        most, count[FEW] = count[LIMIT], 0
+        self.watch(self.road)
+        while True:
+            count[LIMIT] = min(most, count[STEPS] + 1)
+            code = int(follow(self.road))
+            if code != TOO_LONG or count[STEPS] >= most:
+                count[LIMIT] = most
+                return code
+            self.watch(self.road)
 
     def _happen(self, code: int, wanted: int) -> None:
         """An event that is not as usual."""

@@ -1,0 +1,173 @@
+"""Pictures in scikit-learn's manner: made from an estimator, drawn on axes."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from traceless.exact import Floats
+from traceless.path_svc import PathSVC
+
+__all__ = ["PathDisplay"]
+
+_COLOURS = {"stays": "0.6", "comes": "tab:blue", "goes": "tab:orange"}
+
+
+@dataclass
+class PathDisplay:
+    """The path of a change: dual coefficients over θ, with the breakpoints marked.
+
+    Made by `from_estimator`; between breakpoints coefficients are straight lines.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_points_on_path,)
+        From 0, before the change, to 1, after it.
+    alpha : ndarray of shape (n_points_on_path, n_rows)
+        Dual coefficients of all rows of the binary problem at these θ.
+    role : ndarray of shape (n_rows,)
+        "stays", "comes" or "goes".
+    classes : tuple
+        The two classes of the problem; None for all others.
+    """
+
+    theta: Floats
+    alpha: Floats
+    role: NDArray[Any]
+    classes: tuple[Any, Any]
+
+    @property
+    def breakpoints(self) -> Floats:
+        """θ where the path bends."""
+        return self.theta[1:-1]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: PathSVC,
+        *,
+        add: Any = None,
+        forget: Any = None,
+        ids: Any = None,
+        classes: tuple[Any, Any] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Follow a change on a copy of the estimator, and draw its path.
+
+        Parameters
+        ----------
+        estimator : PathSVC
+            Fitted; it is not changed.
+        add, forget : tuple (X, y) or (X, y, sample_weight), optional
+            Rows that come and go, as for ``update``.
+        ids : array-like of int, optional
+            Rows that go, by their ids, in place of `forget`.
+        classes : tuple of two labels, optional
+            Which binary problem, where there are several; by default the first that the
+            change touches.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        PathDisplay
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from traceless import PathSVC
+        >>> from traceless.displays import PathDisplay
+        >>> X, y = load_iris(return_X_y=True)
+        >>> svc = PathSVC(C=10.0, gamma=0.3).fit(X[50:140], y[50:140])
+        >>> display = PathDisplay.from_estimator(svc, add=(X[140:], y[140:]))
+        >>> display.alpha.shape[1]
+        100
+        """
+        check_is_fitted(estimator)
+        if not isinstance(estimator, PathSVC):
+            raise TypeError(f"A PathSVC follows paths, got {type(estimator).__name__}.")
+        other = copy.deepcopy(estimator).refresh()
+        problems = dict(other._model.committee.problems)
+        asked = list(problems) if classes is None else [tuple(classes)]
+        if not problems or asked[0] not in problems:
+            raise ValueError(
+                f"There is no binary problem of {classes!r}: a path needs two classes that are "
+                f"there before the change. There is {', '.join(map(str, problems)) or 'none'}."
+            )
+        before = {duel: problems[duel].ids for duel in asked}
+        told = {duel: _Seen() for duel in asked}
+        for duel in asked:
+            problems[duel].watch = told[duel]
+        other.update(add=add, forget=forget if ids is None else np.asarray(ids))
+        touched = [duel for duel in asked if told[duel].theta]
+        if not touched:
+            raise ValueError(
+                "The change follows no path: it does not touch the binary problem of "
+                f"{' or '.join(map(str, asked))}, or ends with one class."
+            )
+        duel = touched[0]
+        seen, held = told[duel], before[duel]
+        stays = np.isin(held, problems[duel].ids)
+        role = np.where(stays, "stays", "goes").tolist()
+        role += ["comes"] * (len(seen.alpha[-1]) - len(held))
+        theta, alpha = seen.path()
+        return cls(theta, alpha, np.array(role), duel).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            New ones by default.
+
+        Returns
+        -------
+        self
+            With ``ax_``, ``figure_`` and ``lines_``.
+        """
+        from matplotlib import pyplot as plt
+        from matplotlib.lines import Line2D
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+        moves = np.ptp(self.alpha, axis=0) > 0.0
+        self.lines_ = []
+        for role, colour in _COLOURS.items():
+            which = moves & (self.role == role)
+            width = 0.8 if role == "stays" else 1.6
+            self.lines_ += ax.plot(self.theta, self.alpha[:, which], color=colour, lw=width)
+        marks = ax.get_xaxis_transform()
+        ax.vlines(self.breakpoints, -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
+        ax.set(xlim=(0.0, 1.0), xlabel="θ", ylabel="α")
+        ax.tick_params(axis="x", pad=14)
+        handles = [Line2D([], [], color=c, label=r) for r, c in _COLOURS.items()]
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class _Seen:
+    """What a path tells on its way."""
+
+    def __init__(self) -> None:
+        self.theta: list[float] = []
+        self.alpha: list[Floats] = []
+
+    def __call__(self, theta: float, alpha: Floats) -> None:
+        self.theta.append(theta)
+        self.alpha.append(alpha)
+
+    def path(self) -> tuple[Floats, Floats]:
+        """From the last start on, each place once."""
+        theta = np.array(self.theta)
+        starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
+        start = int(starts[-1]) if starts.size else 0
+        alpha = np.array(self.alpha)[start:]
+        last = np.append(np.diff(theta[start:]) > 0.0, True)
+        return theta[start:][last], alpha[last]
