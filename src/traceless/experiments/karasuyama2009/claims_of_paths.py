@@ -21,10 +21,10 @@ def path(found: Rows, drawn: Rows, plan: Plan) -> Finding:
         title="(d) A path: coefficients over θ, and its breakpoints (section 3.4)",
         claim="Section 3.4 assumes that “the breakpoints are uniformly distributed on the path”.",
         gist="breakpoints are spread evenly over the path",
-        design=f"{plan.path_points} points change, as in (a). The engine hands out only the end of "
-        f"a path, so it is taken in {plan.steps:,} small steps, each an exact update to the bounds "
-        "of the next θ. These lie on the one long path while every point that comes or goes is at "
-        f"its bound. {several} paths, whose breakpoints are pooled, one of each kind is drawn; "
+        design=f"{plan.path_points} points change, as in (a). So that a path need not be believed, "
+        f"it is taken in {plan.steps:,} small steps, each an exact update to the bounds of the "
+        "next θ. These lie on the one long path while every point that comes or goes is at its "
+        f"bound. {several} paths, whose breakpoints are pooled, one of each kind is drawn; "
         f"{aside} others were set aside because a point left its bound on the way.",
         found="A coefficient is a polygon over θ: it bends where a point enters or leaves the "
         "margin. What is added rises straight to C and what is removed falls straight to 0; the "

@@ -1,10 +1,10 @@
 """(d) One path, looked at on the way: coefficients over θ, and where its breakpoints are.
 
-The engine hands out the end of a path only. So the path is taken in small steps: bounds of
-what comes are θC, of what goes (1 - θ)C, and one update leads to the next θ. At these θ the
-coefficients are exact, and they are those of the one long path as long as every point that
-comes or goes is at its bound. Paths where one is not are set aside. A breakpoint is known to
-within a step.
+So that the engine's own account of a path (`HingeProblem.watch`) need not be believed, it is
+taken in small steps: bounds of what comes are θC, of what goes (1 - θ)C, and one update leads
+to the next θ. At these θ the coefficients are exact, and they are those of the one long path
+as long as every point that comes or goes is at its bound. Paths where one is not are set
+aside. A breakpoint is known to within a step.
 """
 
 from __future__ import annotations
