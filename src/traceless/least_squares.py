@@ -11,8 +11,7 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +33,7 @@ from traceless.intake import checked, remember, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.states import Recipe, Rows, Settled, State
+from traceless.transaction import all_or_nothing
 from traceless.weighting import Weights
 
 ROWS = 4096  # rows predicted at a time
@@ -72,7 +72,7 @@ class LeastSquares(BaseEstimator):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._start_anew()
             self._learn((X, y, sample_weight), None)
             self._weights()
@@ -108,7 +108,7 @@ class LeastSquares(BaseEstimator):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._learn(add, forget)
         return self
 
@@ -134,7 +134,7 @@ class LeastSquares(BaseEstimator):
         AlreadyMergedError
             If `merged_` has the slice. The model is unchanged.
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             if isinstance(other, LeastSquares):
                 check_is_fitted(other)
                 take_names(self, getattr(other, "feature_names_in_", None))
@@ -195,17 +195,6 @@ class LeastSquares(BaseEstimator):
         return dict(merged)
 
     # --- inside ------------------------------------------------------------------------------
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo every change to the estimator if anything at all is raised."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _start_anew(self) -> None:
         for name in ("_state", "_merged"):

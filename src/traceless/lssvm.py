@@ -21,6 +21,7 @@ from traceless.knowledge import Knowledge
 from traceless.least_squares import ROWS
 from traceless.portable import Portable
 from traceless.states import State
+from traceless.transaction import all_or_nothing
 from traceless.weighting import SCOPES, Weights, class_weights
 
 __all__ = ["LSSVC", "LSSVR"]
@@ -136,7 +137,7 @@ class LSSVC(ClassifierMixin, Portable):
         if source is None:
             _check_labels(y, classes)
             return self.update(add=(X, y, sample_weight))
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             before: Any = [] if self._current() is None else self.classes_
             self._learn(source, None)
             _check_labels(np.setdiff1d(self.classes_, before), classes)

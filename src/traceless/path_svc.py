@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,6 +21,7 @@ from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, plain_labels
+from traceless.transaction import all_or_nothing
 
 if TYPE_CHECKING:
     from traceless.hinge.model import Hinge
@@ -180,7 +179,7 @@ class PathSVC(HingeAnswers):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._learn_first((X, y, sample_weight))
         self._report_residual()
         return self
@@ -254,7 +253,7 @@ class PathSVC(HingeAnswers):
         model: Hinge | None = self.__dict__.get("_model")
         if model is None and forget is not None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             if model is None:
                 self._learn_first(add)
             else:
@@ -273,7 +272,7 @@ class PathSVC(HingeAnswers):
         self
         """
         check_is_fitted(self)
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._learn_on(self._model, None, None)
         self._report_residual()
         return self
@@ -302,17 +301,6 @@ class PathSVC(HingeAnswers):
         return other
 
     # --- inside ----------------------------------------------------------------------------
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo every change to the estimator if anything at all is raised."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _learn_first(self, rows: Any) -> None:
         from traceless.hinge.model import Hinge

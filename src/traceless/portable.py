@@ -20,6 +20,7 @@ from traceless.features.parameters import positive
 from traceless.intake import checked_arrays
 from traceless.least_squares import LeastSquares
 from traceless.live import STATE_FORMAT, Live
+from traceless.transaction import all_or_nothing
 
 
 class Portable(LeastSquares):
@@ -46,7 +47,7 @@ class Portable(LeastSquares):
             The relative error of the coefficients to be expected from that.
         """
         check_is_fitted(self)
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             live = self._live("forget_estimate")
             rows = checked_arrays(self, (X, y, sample_weight), self._task, reset=False)
             rho = positive("rho", self.rho)
@@ -82,7 +83,7 @@ class Portable(LeastSquares):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             self._start_anew()
             self._import(state)
         return self

@@ -13,8 +13,7 @@ from scratch on the rows in the window.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.exact import Floats
+from traceless.transaction import all_or_nothing
 
 __all__ = ["SlidingWindow"]
 
@@ -99,7 +99,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             new = self._newest(self._checked(X, y, sample_weight, reset=True))
             if not len(new[2]):
                 raise ValueError(
@@ -132,7 +132,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"y contains classes {unknown} that are not in classes={classes}.")
         if "_rows" not in self.__dict__:
             return self.fit(X, y, sample_weight)
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             new = self._newest(self._checked(X, y, sample_weight, reset=False))
             n_out = max(0, self.n_samples_ + len(new[2]) - self.size)
             old, kept = _cut(self._rows, n_out)
@@ -209,17 +209,6 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return float(self.estimator_.score(X, y, sample_weight))
 
     # --- inside ----------------------------------------------------------------------------
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo every change if anything is raised; the estimator undoes its own."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _fresh(self) -> Any:
         """An estimator that has learned nothing, and can forget."""
