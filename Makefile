@@ -59,7 +59,7 @@ bench-out-of-core: $(VENV)/with-bench
 	$(BIN)/python benchmarks/out_of_core.py
 
 bench-path: $(VENV)/with-bench
-	$(BIN)/python benchmarks/path_engine.py
+	$(BIN)/python benchmarks/paths.py
 
 reproduce: $(VENV)/with-experiments
 	$(BIN)/python -m traceless.experiments lee2019

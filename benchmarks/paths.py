@@ -1,0 +1,132 @@
+"""Updates of the hinge SVM along a path, against refitting and one point at a time.
+
+    make bench-path                            n = 500, 1423, 5000 and 20 000: about half an hour
+    python benchmarks/paths.py 500 1423        other numbers of rows
+
+m rows come and m go, for m = 1, 10, 30 and a tenth of n. Each round times, one after another:
+PathSVC, its engine alone, the engine one point at a time (SID), and scikit-learn's SVC fitted
+to the same rows at its default tolerance and at 1e-9 (which it does not reach: it keeps kernel
+values in single precision). Medians, one core. Writes paths.csv to benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.svm import SVC
+
+from interleave import machine
+from traceless import PathSVC
+from traceless.exact import Floats, Integers
+from traceless.path import HingeProblem, Kernel
+
+RESULTS = Path(__file__).parent / "results"
+Points = tuple[Floats, Floats]
+
+
+def plane(rng: np.random.Generator, n: int) -> Points:
+    """Two classes in the plane, one of them a mixture of two Gaussians (Karasuyama 2009)."""
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    centre = np.where(rng.random(n) < 0.5, -2.0, 2.0)
+    X = rng.normal(size=(n, 2))
+    X[:, 0] += np.where(y > 0, centre, 0.0)
+    return X, y
+
+
+def wide(rng: np.random.Generator, n: int) -> Points:
+    """Twenty columns, a curved boundary, a tenth of the labels flipped."""
+    X = rng.normal(size=(n, 20)) / np.sqrt(20)
+    f = X[:, 0] + 2 * X[:, 1] * X[:, 2]
+    return X, np.where((f > 0) ^ (rng.random(n) < 0.1), 1.0, -1.0)
+
+
+CASES = {
+    "plane, C=1": (plane, 1.0),
+    "plane, C=100": (plane, 100.0),
+    "20 columns, C=1": (wide, 1.0),
+}
+
+
+def seconds(job: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
+
+
+def one_at_a_time(problem: HingeProblem, new: Points, gone: Integers, C: float) -> None:
+    """What SID does: each point has a path of its own. `gone` must be in falling order."""
+    for place in gone:
+        problem.update(remove=[place])
+    for x, label in zip(*new, strict=True):
+        problem.update(add=(x[None], [label], C))
+
+
+def measure(name: str, n: int, m: int, rounds: int) -> dict[str, float]:
+    """Median seconds of each way; the first round is not counted."""
+    draw, C = CASES[name]
+    rng = np.random.default_rng([n, m])
+    X, y = draw(rng, n)
+    engine = HingeProblem(Kernel("rbf", gamma=1.0), X.shape[1]).fit(X, y, C)
+    model = PathSVC(C=C, gamma=1.0).fit(X, y)
+    told: dict[str, list[float]] = {}
+    for turn in range(rounds + 1):
+        new, gone = draw(rng, m), np.sort(rng.choice(n, size=m, replace=False))[::-1]
+        alone = copy.deepcopy(engine)
+        before, ids = engine.n_breakpoints, model.ids_[gone]
+        found = {
+            "PathSVC": seconds(partial(model.update, add=new, forget=ids)),
+            "engine": seconds(partial(engine.update, (*new, C), gone)),
+        }
+        found["breakpoints"] = float(engine.n_breakpoints - before)
+        if m <= 30:
+            found["SID"] = seconds(partial(one_at_a_time, alone, new, gone, C))
+        rows = engine.X, engine.y
+        for tol in (1e-3, 1e-9):
+            svc = SVC(C=C, gamma=1.0, tol=tol)
+            found[f"SVC {tol:g}"] = seconds(partial(svc.fit, *rows))
+        for key, value in found.items() if turn else ():
+            told.setdefault(key, []).append(value)
+    return {key: median(values) for key, values in told.items()} | {
+        "margin": float((engine.sides == 1).sum())
+    }
+
+
+def main() -> None:
+    print(machine())
+    lines = []
+    for n in map(int, sys.argv[1:] or ["500", "1423", "5000", "20000"]):
+        for name in CASES:
+            for m in (1, 10, 30, n // 10):
+                t = measure(name, n, m, 9 if n <= 2000 else 3)
+                lines.append({"case": name, "n": n, "m": m} | t)
+                ratios = [
+                    f"{key} {t[key] / t['PathSVC']:6.1f} ×"
+                    for key in ("SVC 0.001", "SVC 1e-09", "SID")
+                    if key in t
+                ]
+                print(
+                    f"{name:<16} n={n:<6} m=l={m:<5} |M|={t['margin']:<5.0f} "
+                    f"{t['breakpoints']:5.0f} breakpoints, PathSVC {1e3 * t['PathSVC']:8.2f} ms "
+                    f"(engine {1e3 * t['engine']:8.2f}); longer by: {', '.join(ratios)}",
+                    flush=True,
+                )
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "paths.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=sorted({key for line in lines for key in line}))
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+if __name__ == "__main__":
+    main()
