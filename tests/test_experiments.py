@@ -1,15 +1,14 @@
 """The experiments run, judge by the numbers, and leave a report that stands alone."""
 
-import csv
 import dataclasses
-import io
 import math
 import re
-import sys
 
 import numpy as np
 import pytest
 
+import reports
+from reports import run_without_mnist
 from traceless.experiments import lee2019_claims as claims
 from traceless.experiments import lee2019_measurements as measure
 from traceless.experiments.__main__ import main
@@ -33,20 +32,11 @@ TINY = measure.Plan(
 def outcome(tmp_path_factory):
     """Folder and terminal output of one run without MNIST."""
     folder = tmp_path_factory.mktemp("experiments")
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("TRACELESS_DATA", raising=False)
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        patch.setattr(measure, "DIGITS", TINY)
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        assert main(["lee2019", "--quick", "--out", str(folder / "out")]) == 0
-    return folder / "out", out.getvalue(), err.getvalue()
+    return run_without_mnist("lee2019", (measure, "DIGITS"), TINY, folder)
 
 
 def table(folder, letter):
-    with (folder / f"figure_1{letter}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return reports.table(folder, f"1{letter}")
 
 
 # --- what a run leaves behind -----------------------------------------------------------------

@@ -1,10 +1,7 @@
 """Karasuyama & Takeuchi 2009: small runs end to end, data, theory, features and verdicts."""
 
-import csv
 import dataclasses
-import io
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from reports import quick_run, table
 from traceless.experiments.__main__ import main
 from traceless.experiments.karasuyama2009 import (
     artificial,
@@ -55,13 +53,7 @@ def river(path, days=180):
 
 def ran(*arguments):
     """Exit code, standard output and standard error of a quick run."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plans, "QUICK", TINY)
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        code = main(["karasuyama2009", "--quick", *map(str, arguments)])
-    return code, out.getvalue(), err.getvalue()
+    return quick_run("karasuyama2009", (plans, "QUICK"), TINY, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +64,6 @@ def outcome(tmp_path_factory):
     code, out, err = ran("--out", folder / "out", "--fisher-river", file)
     assert code == 0
     return folder / "out", out, err
-
-
-def table(folder, name):
-    with (folder / f"figure_{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 # --- what a run leaves behind -----------------------------------------------------------------

@@ -1,16 +1,13 @@
 """The claims of Zhu et al. 2018: a small run end to end, measures, streams and the cost model."""
 
-import csv
 import dataclasses
-import io
 import re
-import sys
 
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, recall_score
 
-from traceless.experiments.__main__ import main
+from reports import run_without_mnist, table
 from traceless.experiments.images import small_images
 from traceless.experiments.verdict import select
 from traceless.experiments.zhu2018 import claims, claims_of_costs, cost_model, equality, imbalance
@@ -47,20 +44,7 @@ TINY = plans.Plan(
 def outcome(tmp_path_factory):
     """Folder and terminal output of one run without MNIST."""
     folder = tmp_path_factory.mktemp("zhu2018")
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("TRACELESS_DATA", raising=False)
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        patch.setattr(plans, "QUICK_DIGITS", TINY)
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        assert main(["zhu2018", "--quick", "--out", str(folder / "out")]) == 0
-    return folder / "out", out.getvalue(), err.getvalue()
-
-
-def table(folder, name):
-    with (folder / f"figure_{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return run_without_mnist("zhu2018", (plans, "QUICK_DIGITS"), TINY, folder)
 
 
 # --- what a run leaves behind -----------------------------------------------------------------
