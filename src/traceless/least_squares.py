@@ -47,6 +47,7 @@ class LeastSquares(BaseEstimator):
     solver: str
     n_jobs: int | None
     verbose: bool
+    classwise: bool | None = None  # False: what is merged is pooled
     n_features_in_: int
     _task: Task
     _state: State
@@ -304,7 +305,7 @@ class LeastSquares(BaseEstimator):
 
     def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
         """Both together; what is not to be kept by class is pooled."""
-        pools = getattr(self, "classwise", None) is False if ours is None else not ours.classwise
+        pools = self.classwise is False if ours is None else not ours.classwise
         theirs = theirs.pooled() if pools else theirs
         return theirs if ours is None else ours + theirs
 

@@ -201,7 +201,7 @@ class LSSVC(ClassifierMixin, Portable):
 
     def _class_weights(self, state: State) -> Weights | None:
         if self.class_weight is None and self.weighting in SCOPES:
-            return None
+            return None  # without asking a live state for its knowledge
         known = state.knowledge()
         return class_weights(self.class_weight, self.weighting, known.responses, known.class_totals)
 
