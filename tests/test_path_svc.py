@@ -598,3 +598,12 @@ def test_numba_is_imported_when_something_is_learned():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'traceless[path]'" in done.stdout
+
+
+def test_the_kkt_residual_is_measured(rng):
+    X = rng.normal(size=(80, 2))
+    model = PathSVC(C=2.0, gamma=0.5).fit(X, X[:, 0] + rng.normal(size=80) > 0)
+    assert 0.0 < model.kkt_residual_ <= 1e-9
+    (problem,) = model._model.committee
+    problem._road.alpha[problem._slots[problem.sides == 1][0]] += 1e-3  # a margin that is off
+    assert model.kkt_residual_ > 1e-5

@@ -99,7 +99,8 @@ class PathSVC(HingeAnswers):
     gamma_ : float
         The gamma in use.
     kkt_residual_ : float
-        The largest violation of a KKT condition in any of the problems.
+        The largest violation of a KKT condition in any of the problems, measured when asked
+        for, on all rows held.
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
     ambiguous_ : bool

@@ -99,8 +99,8 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
 
     @property
     def kkt_residual_(self) -> float:
-        """The largest violation of a KKT condition in any of the problems."""
-        return max((p.canonical().residual for p in self._current().committee), default=0.0) + 0.0
+        """The largest violation of a KKT condition in any of the problems, measured now."""
+        return max((p.kkt_residual() for p in self._current().committee), default=0.0)
 
     @property
     def n_breakpoints_(self) -> int:
