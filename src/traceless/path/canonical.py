@@ -88,8 +88,6 @@ class Canonical:
         from its bounds. Negative if a group is on the wrong side by as much.
     certain : bool
         Whether the sides are beyond doubt. If not, another history may end in other bits.
-    residual : float
-        The largest violation of a KKT condition.
     """
 
     kernel: Kernel
@@ -101,7 +99,6 @@ class Canonical:
     intercept: float
     ambiguity: float
     certain: bool
-    residual: float
     support: Floats  # rows with α > 0, in order
     coefficients: Floats  # their yα
 
@@ -157,11 +154,11 @@ def canonical(
     labels, values = y[first], _Values(store, slots[first])
     a, g, b, solved = _solution(values, labels, U, held, b, slopes[first])
     scale = float(store.diagonal[slots].max(initial=0.0))
-    residual, ambiguity, doubt = _doubt(g, a, U, labels, scale)
+    ambiguity, doubt = _doubt(g, a, U, scale)
     if not (solved and ambiguity > doubt) and a.any():  # then look closer
         support = np.flatnonzero(a)
         f = values.combine(np.arange(len(a)), support, labels[support] * a[support], exact=False)
-        residual, ambiguity, doubt = _doubt(labels * (f + b) - 1.0, a, U, labels, scale)
+        ambiguity, doubt = _doubt(labels * (f + b) - 1.0, a, U, scale)
     support = np.flatnonzero(a)
     return Canonical(
         store.kernel,
@@ -173,7 +170,6 @@ def canonical(
         float(b),
         ambiguity,
         bool(solved and ambiguity > doubt),
-        residual,
         np.ascontiguousarray(X[first[support]]),
         labels[support] * a[support],
     )
@@ -246,16 +242,12 @@ def _margin(
     return True, b + lift
 
 
-def _doubt(
-    g: Floats, a: Floats, U: Floats, labels: Floats, size: float
-) -> tuple[float, float, float]:
-    """The largest violation, the ambiguity, and what it must exceed to be certain."""
+def _doubt(g: Floats, a: Floats, U: Floats, size: float) -> tuple[float, float]:
+    """The ambiguity, and what it must exceed to be certain."""
     inside, outside = a <= 0.0, a >= U
     margin = ~(inside | outside)
-    wrong = np.where(inside, -g, np.where(outside, g, np.abs(g)))
-    weight = float(a.sum())
-    residual = max(float(wrong.max(initial=0.0)), abs(_sum(labels * a)) / max(1.0, weight))
+    wrong = np.where(inside, -g, g)
     scale = np.minimum(U, a.max(initial=0.0))
     away = np.where(margin, np.minimum(a, U - a) / np.where(scale > 0.0, scale, 1.0), -wrong)
-    doubt = max(_CERTAIN, 10 * _EPS * weight * size)
-    return residual, float(away.min(initial=np.inf)), doubt
+    doubt = max(_CERTAIN, 10 * _EPS * float(a.sum()) * size)
+    return float(away.min(initial=np.inf)), doubt
