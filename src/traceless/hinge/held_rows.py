@@ -90,8 +90,12 @@ class HeldRows:
                 f"of {given.dtype}."
             )
         given = given.astype(np.int64)
-        absent = given[~np.isin(given, self.ids)]
-        if absent.size or len(np.unique(given)) < len(given):
+        ordered = np.sort(given)
+        at = np.searchsorted(self.ids, ordered)
+        held = at < len(self.ids)
+        held[held] = self.ids[at[held]] == ordered[held]
+        absent = ordered[~held]
+        if absent.size or (np.diff(ordered) == 0).any():
             what = f"the id {absent[0]} is not held" if absent.size else "an id is given twice"
             raise NotLearnedError(
                 f"There is no row to forget for each of the {len(given)} ids: {what}. The ids of "

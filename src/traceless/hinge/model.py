@@ -139,13 +139,12 @@ class Hinge:
             X, y, weight = new
             gram, numbers = given_kernel.joined(self._gram(), self._numbers(), X)
             new, kernel = (numbers[:, None] + 0.0, y, weight), _kernel(settings, self.gamma, gram)
-        erased = self._numbers()[np.isin(self.rows.ids, gone)]
         rows = self.rows.changed(gone, None if new is None else _with_weight(new))
         if settings.structure != self.settings.structure:
             return self._remade(rows, settings, kernel, memory, verbose)
         self.committee.change(_parts(rows, settings), rows, verbose, kernel)
         if settings.precomputed:
-            given_kernel.without(self._gram(), erased)
+            given_kernel.without(self._gram(), self._numbers()[np.isin(self.rows.ids, gone)])
         return Hinge(rows, self.committee, settings, self.gamma)
 
     def without(self, gone: Integers) -> Hinge:

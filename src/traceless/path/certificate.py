@@ -9,22 +9,30 @@ after every update, and all of it from time to time, or where the sample is off.
 from __future__ import annotations
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from traceless.exact import Floats
+from traceless.path.compiled import compiled
 from traceless.path.factor import bordered
 from traceless.path.road import (
     ABSENT,
+    ALPHA,
+    BOUND,
     DC,
+    DIAGONAL,
     INSIDE,
     INTERCEPT,
     MARGIN,
     PINNED,
     RHO,
+    SIDE,
+    STEPS,
+    G,
     K,
     N,
+    Numbers,
     Road,
+    Y,
 )
 from traceless.path.store import Store
 
@@ -48,26 +56,41 @@ def slopes(store: Store, road: Road, points: Points) -> Floats:
     return np.asarray(road.y[points] * (f + road.value[INTERCEPT]) - 1.0)
 
 
+@compiled
+def _measured(x: Floats, at: Numbers, n: int) -> tuple[float, float, float, float]:
+    """Over the points present: the worst of g, Σyα, Σα and the largest k(x, x)."""
+    worst, balance, weight, size = 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        if at[SIDE, i] == ABSENT:
+            continue
+        alpha, wrong = x[ALPHA, i], x[G, i]
+        balance += x[Y, i] * alpha
+        weight += alpha
+        size = max(size, x[DIAGONAL, i])
+        if alpha <= 0.0:
+            wrong = -wrong
+        elif alpha < x[BOUND, i]:
+            wrong = abs(wrong)
+        if wrong > worst or wrong != wrong:  # not a number stays
+            worst = wrong
+    return worst, balance, weight, size
+
+
 def imbalance(road: Road) -> float:
     """Σyα."""
-    n = road.count[N]
-    return float(road.y[:n] @ road.alpha[:n])
+    return float(_measured(road.x, road.at, road.count[N])[1])
 
 
-def tolerance(store: Store, road: Road) -> float:
+def tolerance(road: Road) -> float:
     """What rounding of g itself leaves possible."""
-    weight = float(road.alpha[: road.count[N]].sum())
-    scale = float(store.diagonal[present(road)].max(initial=0.0))
-    return max(TOLERANCE, 10 * _EPS * weight * scale)
+    _, _, weight, size = _measured(road.x, road.at, road.count[N])
+    return float(max(TOLERANCE, 10 * _EPS * weight * size))
 
 
 def violation(road: Road) -> float:
     """The largest violation of a KKT condition, g as it stands."""
-    points = present(road)
-    g, alpha = road.g[points], road.alpha[points]
-    wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= road.bound[points], g, np.abs(g)))
-    weight = max(1.0, float(alpha.sum()))
-    return float(max(wrong.max(initial=0.0), abs(imbalance(road)) / weight))
+    worst, balance, weight, _ = _measured(road.x, road.at, road.count[N])
+    return float(np.maximum(worst, abs(balance) / max(1.0, weight)))
 
 
 def thorough(store: Store, road: Road) -> float:
@@ -80,21 +103,27 @@ def thorough(store: Store, road: Road) -> float:
     return violation(road)
 
 
-def sampled(store: Store, road: Road, rng: Generator) -> float | None:
+def sampled(store: Store, road: Road) -> float | None:
     """The largest violation, of g as it stands, if a sample is what it should be; else None."""
     if road.count[K] == 0:
         return None
     others = np.flatnonzero((road.side == INSIDE) | (road.side > MARGIN))
-    sample = [road.members[rng.integers(road.count[K], size=_SAMPLE)], others]
+    sample = [_some(road, road.members), others]
     if len(others) > 2 * _SAMPLE:  # some, and the points nearest to the margin
         nearest = np.argpartition(np.abs(road.g[others]), _SAMPLE)[:_SAMPLE]
-        sample[1:] = [others[nearest], others[rng.integers(len(others), size=_SAMPLE)]]
+        sample[1:] = [others[nearest], _some(road, others)]
     looked_at = np.concatenate(sample)
     off = np.abs(slopes(store, road, looked_at) - road.g[looked_at]).max()
     found = violation(road)
-    if not max(off, found) <= _TRUSTED * tolerance(store, road):
+    if not max(off, found) <= _TRUSTED * tolerance(road):
         return None
     return float(max(off, found))
+
+
+def _some(road: Road, points: Points) -> Points:
+    """A few of the points, far apart, and others after every path."""
+    stride = max(1, len(points) // _SAMPLE)
+    return points[(road.count[STEPS] + stride * np.arange(_SAMPLE)) % len(points)]
 
 
 def drop_pinned(road: Road) -> None:

@@ -181,17 +181,19 @@ class HingeProblem:
         X, y, u = _checked(*add, width) if add is not None else _nothing(width)
         places = _places(remove, len(self))
         final = self.bounds if bounds is None else _bounds(bounds, len(self))
-        final = np.concatenate([np.delete(final, places), u])
+        final = np.delete(final, places)
         gone, new = self._slots[places], self._store.place(X, y)
         slots = np.concatenate([np.delete(self._slots, places), new])
         if self._better_refitted(slots, len(new) + len(gone)):
-            self._learn(slots, final, gone)
+            self._learn(slots, np.concatenate([final, u]), gone)
             return self
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
         if self.watch is not None:
             walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
-        _aim(walk, slots, final, gone)
-        _welcome(walk, new)
+        _dismiss(walk, gone)
+        if bounds is not None:
+            _aim(walk, slots[: len(final)], final)
+        _welcome(walk, new, u)
         walk.start()
         walk.settle()
         self._commit(walk, slots, new, gone)
@@ -250,26 +252,31 @@ def _tell(watch: Watch, points: Points, road: Road) -> None:
     watch(float(road.value[THETA]), road.alpha[points].copy())
 
 
-def _aim(walk: Walk, slots: Points, final: Floats, gone: Points) -> None:
-    """Say where bounds are to end; those of points that go, at 0."""
+def _dismiss(walk: Walk, gone: Points) -> None:
+    """Points that go are pinned to bounds that shrink to 0."""
     road = walk.road
     for m in gone[road.side[gone] == MARGIN]:
         withdraw(road, int(np.flatnonzero(road.members == m)[0]))
     idle = gone[road.alpha[gone] <= 0.0]
     road.side[gone], road.side[idle] = PINNED, ABSENT
     road.bound[gone], road.final[gone] = road.alpha[gone], 0.0
+    road.rate[gone] = -road.bound[gone]
+
+
+def _aim(walk: Walk, slots: Points, final: Floats) -> None:
+    """Say where the bounds of points that stay are to end."""
+    road = walk.road
     road.final[slots] = final
     at_once = slots[(road.side[slots] == INSIDE) | (road.side[slots] == MARGIN)]
     wider = at_once[(road.side[at_once] == INSIDE) | (road.final[at_once] >= road.bound[at_once])]
     road.bound[wider] = road.final[wider]
-    n = walk.store.n
-    road.rate[:n] = road.final[:n] - road.bound[:n]
+    road.rate[slots] = road.final[slots] - road.bound[slots]
 
 
-def _welcome(walk: Walk, new: Points) -> None:
+def _welcome(walk: Walk, new: Points, bounds: Floats) -> None:
     """Points with g ≥ 0 are inside; the others are outside a bound that grows from 0."""
     road = walk.road
-    road.alpha[new], road.bound[new] = 0.0, 0.0
+    road.alpha[new], road.bound[new], road.final[new] = 0.0, 0.0, bounds
     road.g[new] = slopes(walk.store, road, new)
     inside = new[road.g[new] >= 0.0]
     road.side[new], road.side[inside] = OUTSIDE, INSIDE

@@ -13,8 +13,10 @@ the tolerance is removed by the same means.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg.lapack import dpotrf
 
 from traceless.exact import Floats
@@ -115,19 +117,24 @@ class Walk:
         self.store = store
         self.road = _copied(road, store)
         self.road.value[SOUNDNESS] = SOUND
-        self.rng = np.random.default_rng(seed)
+        self.seed = seed
         self.watch: Callable[[Road], None] | None = None  # told of every breakpoint
         self.residual = np.inf
         self.trusting, self.thorough = trusting, False
         self.restarts = 0
         self.repairs = 0
 
+    @cached_property
+    def rng(self) -> Generator:
+        """Of the random shifts: made when one is needed, which is seldom."""
+        return np.random.default_rng(self.seed)
+
     def settle(self) -> None:
         """Follow the path that has been set up, certify its end and repair it if need be."""
         self.travel()
         self.certify()
         for size, sound, cold in REPAIRS:
-            if self.residual <= tolerance(self.store, self.road):
+            if self.residual <= tolerance(self.road):
                 break
             before = _copied(self.road, self.store), self.residual
             self.repairs += 1
@@ -265,7 +272,7 @@ class Walk:
         """Measure the end of the path: by a sample of g where that will do, else thoroughly."""
         drop_pinned(self.road)
         self.road.shift[:] = 0.0
-        looked = sampled(self.store, self.road, self.rng) if self.trusting else None
+        looked = sampled(self.store, self.road) if self.trusting else None
         self.thorough = self.thorough or looked is None
         self.residual = thorough(self.store, self.road) if looked is None else looked
 
