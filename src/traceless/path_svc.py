@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.hinge.answers import HingeAnswers, is_plain
-from traceless.hinge.held_rows import Batch, plain_labels
+from traceless.hinge.held_rows import Batch, is_whole, plain_labels
 from traceless.transaction import all_or_nothing
 
 if TYPE_CHECKING:
@@ -375,7 +375,8 @@ def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
 
 
 def _is_plain_too(y: Any, n: int) -> bool:
-    return type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "ib"
+    plain = type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "ibf"
+    return plain and (y.dtype.kind != "f" or is_whole(y))
 
 
 def _checked_weight(weight: Any, n: int) -> Floats:

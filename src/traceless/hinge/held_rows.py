@@ -158,10 +158,17 @@ class HeldRows:
 def plain_labels(y: Any) -> NDArray[Any]:
     """Labels of one type; 1.0 is the class 1."""
     y = np.asarray(y)
+    if y.dtype.kind == "f" and is_whole(y):
+        return np.asarray(y, dtype=np.int64)
     if y.dtype.kind in "ib":
         return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
     names = Classes(y, None).names
     return np.array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
+
+
+def is_whole(y: Floats) -> bool:
+    """Whether labels are whole numbers, and small enough to be told apart."""
+    return bool(((np.abs(y) < 2.0**53) & (y == np.rint(y))).all())
 
 
 def _joined(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:

@@ -123,7 +123,7 @@ def sampled(store: Store, road: Road) -> float | None:
 def _some(road: Road, points: Points) -> Points:
     """A few of the points, far apart, and others after every path."""
     stride = max(1, len(points) // _SAMPLE)
-    return points[(road.count[STEPS] + stride * np.arange(_SAMPLE)) % len(points)]
+    return np.asarray(points[(road.count[STEPS] + stride * np.arange(_SAMPLE)) % len(points)])
 
 
 def drop_pinned(road: Road) -> None:
