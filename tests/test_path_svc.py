@@ -394,15 +394,15 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
     X, y = overlapping
     model = PathSVC(gamma=0.5, **parameters).fit(X[:100], y[:100])
     before = snapshot(model)
-    prepare, calls = traceless.hinge.committee.Problem.prepare, []
+    follow, calls = traceless.hinge.committee.Problem.follow, []
 
     def failing(self, *args):
         calls.append(self)
-        prepare(self, *args)
+        follow(self, *args)
         if len(calls) == when:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(traceless.hinge.committee.Problem, "prepare", failing)
+    monkeypatch.setattr(traceless.hinge.committee.Problem, "follow", failing)
     for change in (
         lambda: model.partial_fit(X[100:], y[100:]),
         lambda: model.forget(X[:9], y[:9]),

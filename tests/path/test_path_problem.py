@@ -8,6 +8,7 @@ from oracles import dense_kernel, exact_solution, promise, residual
 from sklearn.svm import SVC
 
 from traceless.path import HingeProblem, Kernel
+from traceless.path import problem as module
 from traceless.path.families import FAMILIES, draw_points
 from traceless.path.stress import change
 
@@ -215,13 +216,29 @@ def test_where_most_rows_change_it_is_fitted_anew(rng, monkeypatch):
     X, y = sample(rng, 600)
     problem = fitted(X[:300], y[:300])
     fits = []
-    learn = HingeProblem._learn
-    monkeypatch.setattr(HingeProblem, "_learn", lambda *a: (fits.append(1), learn(*a))[1])
+    seed = module.seed
+    monkeypatch.setattr(module, "seed", lambda *a: (fits.append(1), seed(*a))[1])
     problem.update((X[300:305], y[300:305], 10.0), np.arange(5))
     assert not fits
     problem.update((X[305:], y[305:], 10.0), np.arange(290))
     assert fits
     assert residual(problem) <= promise(problem)
+
+
+def test_a_prepared_change_changes_nothing_until_it_is_taken(rng):
+    X, y = sample(rng, 60)
+    problem = fitted(X[:50], y[:50])
+    before = problem.canonical()
+    change = problem.prepare((X[50:], y[50:], 10.0), np.arange(5))
+    ahead = problem.ahead(change)
+    assert problem.canonical() is before
+    assert len(problem) == 50
+    assert len(ahead) == 55
+    assert residual(ahead) <= promise(ahead)
+    problem.take(change)
+    assert np.array_equal(problem.alpha, ahead.alpha)
+    expected = fitted(X[5:], y[5:])
+    assert np.abs(problem.decision_function(X) - expected.decision_function(X)).max() <= 1e-8
 
 
 def test_what_is_wrong_is_said(rng):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from traceless.exact import Floats, Integers
 from traceless.hinge.held_rows import HeldRows
-from traceless.path import HingeProblem, Kernel
+from traceless.path import Change, HingeProblem, Kernel
 from traceless.progress import progress
 
 Duel = tuple[Any, Any]  # labels of the negative and the positive class
@@ -57,11 +57,11 @@ class Problem(HingeProblem):
         super().__init__(kernel, width, memory)
         self.ids: Integers = np.zeros(0, dtype=np.int64)
         self.sign: Floats = np.zeros(0)
-        self._prepared: tuple[Any, ...] | None = None
+        self._change: Change | None = None
         self.is_ahead = False
 
-    def prepare(self, part: Part, rows: HeldRows) -> None:
-        """Follow the path to what `part` says, and wait for `take_over` or `drop`."""
+    def follow(self, part: Part, rows: HeldRows) -> None:
+        """Go along the path to what `part` says, and wait for `take_over` or `drop`."""
         kept, at = self._found_in(part)
         stays, new = self.ids[kept], np.ones(len(part.ids), dtype=bool)
         new[at] = False
@@ -75,7 +75,7 @@ class Problem(HingeProblem):
         if not (moved or new.any() or not kept.all()):
             return
         X = rows.X[np.searchsorted(rows.ids, part.ids[new])]
-        self.update(
+        self._change = self.prepare(
             add=(X, part.sign[new], part.bounds[new]) if new.any() else None,
             remove=np.flatnonzero(~kept),
             bounds=bounds if moved else None,
@@ -84,14 +84,14 @@ class Problem(HingeProblem):
     def take_over(self) -> int:
         """Make the prepared state ours; the number of breakpoints on the way to it."""
         before = self.n_breakpoints
-        if self._prepared is not None:
-            super()._commit(*self._prepared)
-            self._prepared, (self.ids, self.sign) = None, self._next
+        if self._change is not None:
+            self.take(self._change)
+            self._change, (self.ids, self.sign) = None, self._next
         return self.n_breakpoints - before
 
     def drop(self) -> None:
         """Forget what was prepared."""
-        self._prepared = None
+        self._change = None
 
     def spares(self) -> bool:
         """Whether rows with α = 0 can go without a change of the canonical solution."""
@@ -112,13 +112,11 @@ class Problem(HingeProblem):
         )
 
     def look_ahead(self) -> Problem:
-        """The prepared state, to be read and not to be changed: it shares our kernel matrix."""
-        ahead = copy.copy(self)
+        """The state that waits to be taken over, or ours, only to be read."""
+        ahead = copy.copy(self) if self._change is None else self.ahead(self._change)
         ahead.is_ahead = True
-        if self._prepared is not None:
-            walk, slots, *_ = self._prepared
-            ahead._road, ahead._slots, ahead._canonical = walk.road, slots, None
-            ahead._prepared, (ahead.ids, ahead.sign) = None, self._next
+        if self._change is not None:
+            ahead._change, (ahead.ids, ahead.sign) = None, self._next
         return ahead
 
     def values_ahead(self, X: Floats, rows: HeldRows) -> Floats:
@@ -140,9 +138,6 @@ class Problem(HingeProblem):
         kept = at < len(part.ids)
         kept[kept] = part.ids[at[kept]] == self.ids[kept]
         return kept, at[kept]
-
-    def _commit(self, *prepared: Any) -> None:
-        self._prepared = prepared
 
 
 class Committee:
@@ -202,7 +197,7 @@ class Committee:
     def _use(self, kernel: Kernel) -> None:
         self.kernel = kernel
         for problem in self:
-            problem.kernel = problem._store.kernel = kernel
+            problem.use(kernel)
 
     def _prepared(
         self, parts: Mapping[Duel, Part], rows: HeldRows, verbose: bool
@@ -214,7 +209,7 @@ class Committee:
         }
         try:
             for duel in progress(list(parts), "following paths", verbose):
-                ready[duel].prepare(parts[duel], rows)
+                ready[duel].follow(parts[duel], rows)
         except BaseException as error:
             for problem in ready.values():
                 problem.drop()

@@ -17,6 +17,6 @@ store        rows and kernel values; kernels, factor: their arithmetic
 
 from traceless.path.canonical import Canonical
 from traceless.path.kernels import Kernel
-from traceless.path.problem import HingeProblem
+from traceless.path.problem import Change, HingeProblem
 
-__all__ = ["Canonical", "HingeProblem", "Kernel"]
+__all__ = ["Canonical", "Change", "HingeProblem", "Kernel"]

@@ -8,8 +8,11 @@ shrink to 0, those of what is added grow from 0, all at once (`traceless.path.fo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +47,16 @@ _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = NDArray[np.intp]
 Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """The end of a path that is not taken yet: what is to be where, what is new and what goes."""
+
+    walk: Walk
+    slots: Points
+    new: Points
+    gone: Points
 
 
 class HingeProblem:
@@ -159,7 +172,8 @@ class HingeProblem:
         """Forget everything and learn these points."""
         fresh = HingeProblem(self.kernel, self._store.rows.shape[0], self._store.memory, self.seed)
         X, y, bounds = _checked(X, y, bounds, self._store.rows.shape[0])
-        fresh._learn(fresh._store.place(X, y), bounds, np.zeros(0, dtype=np.intp))
+        slots = fresh._store.place(X, y)
+        fresh.take(fresh._learned(slots, bounds, np.zeros(0, dtype=np.intp)))
         self.__dict__.update(fresh.__dict__)
         return self
 
@@ -180,6 +194,18 @@ class HingeProblem:
         remove : places of points
         bounds : array of len(self), of the points there are now, optional
         """
+        return self.take(self.prepare(add, remove, bounds))
+
+    def prepare(
+        self,
+        add: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+        remove: ArrayLike = (),
+        bounds: ArrayLike | None = None,
+    ) -> Change:
+        """Follow the path of an `update` to its end, and leave the state as it is.
+
+        The change is to be taken, looked at with `ahead`, or dropped, before the next one.
+        """
         width = self._store.rows.shape[0]
         X, y, u = _checked(*add, width) if add is not None else _nothing(width)
         places = _places(remove, len(self))
@@ -188,8 +214,7 @@ class HingeProblem:
         gone, new = self._slots[places], self._store.place(X, y)
         slots = np.concatenate([np.delete(self._slots, places), new])
         if self._better_refitted(slots, len(new) + len(gone)):
-            self._learn(slots, np.concatenate([final, u]), gone)
-            return self
+            return self._learned(slots, np.concatenate([final, u]), gone)
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
         if self.watch is not None:
             walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
@@ -199,8 +224,34 @@ class HingeProblem:
         _welcome(walk, new, u)
         walk.start()
         walk.settle()
-        self._commit(walk, slots, new, gone)
+        return Change(walk, slots, new, gone)
+
+    def take(self, change: Change) -> HingeProblem:
+        """Make the end of a prepared path the state."""
+        walk, slots = change.walk, change.slots
+        store, road, places = self._store, walk.road, slots
+        if len(slots) + _ENOUGH < store.n // 2:  # most slots are empty
+            store, road = store.compact(slots), moved(road, slots)
+            places = np.arange(len(slots))
+        else:
+            store.take(change.new, change.gone)
+        self._store, self._road, self._slots, self._canonical = store, road, places, None
+        self.residual = walk.residual
+        self._looks = 0 if walk.thorough else self._looks + 1
+        self.n_breakpoints = int(walk.road.count[STEPS])
+        self.n_restarts += walk.restarts
+        self.n_repairs += walk.repairs
         return self
+
+    def ahead(self, change: Change) -> Self:
+        """The state at the end of a prepared path, only to be read: it shares our kernel matrix."""
+        other = copy.copy(self)
+        other._road, other._slots, other._canonical = change.walk.road, change.slots, None
+        return other
+
+    def use(self, kernel: Kernel) -> None:
+        """Go on with another kernel, which must have the same values for the points there are."""
+        self.kernel = self._store.kernel = kernel
 
     def _better_refitted(self, slots: Points, n_changed: int) -> bool:
         """Whether there is no path to follow, or it would take longer than a new fit."""
@@ -214,7 +265,7 @@ class HingeProblem:
         """Follow the path to other bounds: another C, other weights."""
         return self.update(bounds=np.broadcast_to(np.asarray(bounds, np.float64), len(self)))
 
-    def _learn(self, slots: Points, bounds: Floats, gone: Points) -> None:
+    def _learned(self, slots: Points, bounds: Floats, gone: Points) -> Change:
         """Solve for these slots from scratch."""
         walk = Walk(self._store, blank(0), self.seed)
         road = walk.road
@@ -230,21 +281,7 @@ class HingeProblem:
             walk.start_anywhere(1e-2 if cold else 0.0)
             walk.settle()
         road.count[STEPS] += self.n_breakpoints
-        self._commit(walk, slots, slots, gone)
-
-    def _commit(self, walk: Walk, slots: Points, new: Points, gone: Points) -> None:
-        store, road, places = self._store, walk.road, slots
-        if len(slots) + _ENOUGH < store.n // 2:  # most slots are empty
-            store, road = store.compact(slots), moved(road, slots)
-            places = np.arange(len(slots))
-        else:
-            store.take(new, gone)
-        self._store, self._road, self._slots, self._canonical = store, road, places, None
-        self.residual = walk.residual
-        self._looks = 0 if walk.thorough else self._looks + 1
-        self.n_breakpoints = int(walk.road.count[STEPS])
-        self.n_restarts += walk.restarts
-        self.n_repairs += walk.repairs
+        return Change(walk, slots, slots, gone)
 
 
 def _tell(watch: Watch, points: Points, road: Road) -> None:
