@@ -186,10 +186,6 @@ class Hinge:
             at = solution.support[:, 0].astype(np.int64)
             f = given_kernel.values(X, self._numbers(), at, solution.coefficients)
             return np.asarray(f + solution.intercept)
-        if callable(self.settings.kernel):  # the engine would ask for one pair of rows at a time
-            solution = problem.canonical()
-            V = problem.kernel.values(solution.support, np.ascontiguousarray(X.T))
-            return np.asarray(solution.coefficients @ V + solution.intercept)
         return np.asarray(problem.decision_function(X))
 
     def oriented(self, values: Floats) -> Floats:

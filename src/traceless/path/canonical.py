@@ -106,9 +106,9 @@ class Canonical:
         """F, the same bits for a row whatever batch it comes in."""
         out = np.zeros(len(X))
         step = max(1, _BLOCK // max(1, len(self.support)))
+        support = np.ascontiguousarray(self.support.T)
         for start in range(0, len(X), step):
-            part = X[start : start + step]
-            V = self.kernel.exact_values(self.support, np.ascontiguousarray(part.T))
+            V = np.ascontiguousarray(self.kernel.exact_values(X[start : start + step], support).T)
             sum_of_rows(V, np.arange(len(V)), self.coefficients, out[start : start + step])
         return out + self.intercept
 
