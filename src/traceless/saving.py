@@ -1,0 +1,1 @@
+"""What estimators have in common that can be written to a file."""

@@ -1,0 +1,5 @@
+"""The store."""
+
+
+class Store:
+    """Placeholder."""

@@ -1,0 +1,1 @@
+"""Tables: files and streams of rows, read in batches, as a declared schema says."""
