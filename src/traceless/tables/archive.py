@@ -1,0 +1,101 @@
+"""npz: NumPy's arrays in one archive, read a run of rows at a time.
+
+A one-dimensional array is a column of its name; a two-dimensional array ``X`` is the columns
+``X0``, ``X1`` and so on. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from traceless.exceptions import TableError
+
+MOST_COLUMNS = 2**20
+
+
+class Npz:
+    """An open npz archive: the headers of its arrays are read, and found to fit together."""
+
+    typed = True
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._zip = zipfile.ZipFile(file)
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        for member in self._zip.namelist():
+            with self._zip.open(member) as stream:
+                self._shapes[member] = _header(member, stream)[0]
+        lengths = {shape[0] for shape in self._shapes.values()}
+        if len(lengths) != 1:
+            sizes = ", ".join(f"{_name(m)} {s}" for m, s in self._shapes.items())
+            raise TableError(f"its arrays must have as many rows as each other; it has {sizes}.")
+        self._rows = lengths.pop()
+        self.names = [name for member in self._shapes for name in self._columns(member)]
+
+    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
+        """Record batches, and which part of the archive is read then."""
+        import pyarrow as pa
+
+        members = [m for m in self._shapes if set(self._columns(m)) & set(wanted)]
+        with ExitStack() as stack:
+            streams = {m: stack.enter_context(self._zip.open(m)) for m in members}
+            headers = {m: _header(m, stream) for m, stream in streams.items()}
+            for start in range(0, self._rows, rows):
+                stop = min(start + rows, self._rows)
+                columns: dict[str, Any] = {}
+                for m in members:
+                    values = _read(streams[m], m, headers[m], stop - start)
+                    columns |= dict(zip(self._columns(m), values.T, strict=True))
+                chosen = [pa.array(np.ascontiguousarray(columns[name])) for name in wanted]
+                yield pa.record_batch(chosen, names=wanted), stop / self._rows
+
+    def _columns(self, member: str) -> list[str]:
+        shape, name = self._shapes[member], _name(member)
+        return [name] if len(shape) == 1 else [f"{name}{j}" for j in range(shape[1])]
+
+
+Header = tuple[tuple[int, ...], np.dtype[Any]]
+
+
+def _header(member: str, stream: IO[bytes]) -> Header:
+    """Shape and type of an array, from its first bytes."""
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    version = npy.read_magic(stream)
+    if version not in read:
+        raise TableError(f"the array {_name(member)} is of the unknown version {version}.")
+    shape, fortran, dtype = read[version](stream)
+    if len(shape) not in (1, 2) or min(shape) < 0 or math.prod(shape[1:]) > MOST_COLUMNS:
+        raise TableError(f"the array {_name(member)} of shape {shape} is no table.")
+    if fortran and len(shape) == 2:
+        raise TableError(
+            f"the array {_name(member)} is stored column by column; save "
+            "numpy.ascontiguousarray(...) of it."
+        )
+    if dtype.kind not in "biufU":
+        raise TableError(
+            f"the array {_name(member)} of type {dtype} holds neither numbers nor text."
+        )
+    return shape, dtype
+
+
+def _read(stream: IO[bytes], member: str, header: Header, rows: int) -> NDArray[Any]:
+    shape, dtype = header
+    width = math.prod(shape[1:])
+    size = rows * width * dtype.itemsize
+    data = stream.read(size)
+    if len(data) < size:
+        raise TableError(f"the array {_name(member)} ends before its {shape[0]} rows do.")
+    return (
+        np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False).reshape(rows, width)
+    )
+
+
+def _name(member: str) -> str:
+    return member.removesuffix(".npy")
