@@ -16,6 +16,7 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,6 +104,32 @@ def unpacked(triangles: Integers, n: int) -> Integers:
     for matrix in out.reshape(-1, n, n):
         _mirror(matrix)
     return out
+
+
+def to_tensor(a: Integers) -> Integers:
+    """For files: int64 as it is, Python integers as bytes (two's complement) in a last axis."""
+    if a.dtype == np.int64:
+        return a
+    width = 1 + max(int(v).bit_length() for v in a.flat) // 8
+    raw = b"".join(int(v).to_bytes(width, "little", signed=True) for v in a.flat)
+    return np.frombuffer(raw, dtype=np.uint8).reshape(*a.shape, width)
+
+
+def from_tensor(tensor: Integers) -> Integers:
+    """What `to_tensor` was given; raises ValueError if it would have written it otherwise."""
+    a = tensor.astype(np.int64)
+    if tensor.dtype == np.uint8:
+        *shape, width = tensor.shape
+        raw = tensor.tobytes()
+        a = np.empty(math.prod(shape), dtype=object)
+        for i in range(len(a)):
+            a[i] = int.from_bytes(raw[i * width : (i + 1) * width], "little", signed=True)
+        a = a.reshape(shape)
+    elif a.size and a.min() < -_INT64_MAX:
+        raise ValueError("an integer sum is -2^63, which is never written")
+    if narrow(a) is not a or not np.array_equal(to_tensor(a), tensor):
+        raise ValueError("wide integers are written with more bytes than they need")
+    return a
 
 
 # --- products ----------------------------------------------------------------------

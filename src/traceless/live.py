@@ -24,11 +24,12 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
-from traceless.exact import Floats
+from traceless.exact import Floats, packed, unpacked
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, responses_of, union, whole_weights
 from traceless.knowledge import Knowledge, check_counts
+from traceless.saving import Pieces, labels
 from traceless.states import Recipe, Rows, Settled
 from traceless.update import Change, Inverse, expected_error, worth_updating
 from traceless.weighting import Coding, Weights
@@ -99,6 +100,46 @@ class Live:
         state._inverse = Inverse(P, U, float(exported["rho"]))
         state._responses = tuple(np.asarray(exported["responses"]).tolist())
         state._counts = tuple(np.asarray(exported["counts"]).tolist())
+        return state
+
+    def pieces(self) -> Pieces:
+        """What a file needs to make this state again, as it stands."""
+        facts, tensors = self._known_pieces()
+        inverse = self._inverse
+        facts |= {"sealed": self._sealed is not None, "inverse": None}
+        if inverse is not None:
+            tensors |= {"P": packed(inverse.P.T), "U": np.ascontiguousarray(inverse.U)}
+            watched = {"floor": list(self._floor), "patience": self._patience}
+            facts["inverse"] = {"rho": inverse.rho, "strain": inverse.strain} | watched
+        return facts, tensors
+
+    def _known_pieces(self) -> Pieces:
+        if self._known is None:
+            said = {"responses": labels(self._responses), "counts": list(self._counts)}
+            return {"knowledge": None, **said}, {}
+        facts, tensors = self.knowledge()._pieces()
+        return {"knowledge": facts}, tensors
+
+    @classmethod
+    def restored(cls, recipe: Recipe, known: Knowledge | None, inverse: Mapping[str, Any]) -> Live:
+        """A state as `pieces` found it.
+
+        Parameters
+        ----------
+        recipe : Recipe
+        known : Knowledge, optional
+        inverse : mapping, empty where there was none
+            P as a packed triangle, U, rho, strain, floor and patience; without knowledge also
+            responses and counts.
+        """
+        state = cls(recipe, known)
+        if inverse:
+            P = unpacked(inverse["P"], len(inverse["U"])).T  # its upper triangle is what counts
+            state._inverse = Inverse(P, inverse["U"], inverse["rho"])
+            state._inverse.strain = inverse["strain"]
+            state._floor, state._patience = inverse["floor"], inverse["patience"]
+        if known is None:
+            state._responses, state._counts = inverse["responses"], inverse["counts"]
         return state
 
     @property

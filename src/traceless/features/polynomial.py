@@ -46,6 +46,12 @@ class Polynomial(FeatureMap):
         self.bias = bias
         self.resolution = resolution
 
+    def n_outputs(self, n_features: int) -> int:  # noqa: D102
+        degree = count("degree", self.degree)
+        if self.coef0:
+            return math.comb(n_features + degree, degree) - 1 + bool(self.bias)
+        return math.comb(n_features + degree - 1, degree) + bool(self.bias)
+
     def values(self, X: Floats) -> Floats:  # noqa: D102
         positive("gamma", self.gamma)
         positive("coef0", self.coef0, zero=True)

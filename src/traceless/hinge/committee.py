@@ -196,6 +196,38 @@ class Committee:
         ahead.problems = {duel: (spared | changed)[duel] for duel in parts}
         return ahead
 
+    def solutions(self) -> dict[str, Floats]:
+        """Numbers that say how all problems are solved, rows in the order of their ids."""
+        ordered = [(problem, np.argsort(problem.ids)) for problem in self]
+        none = np.zeros(0)
+        return {
+            "alpha": np.concatenate([none, *(problem.alpha[at] for problem, at in ordered)]),
+            "slopes": np.concatenate([none, *(problem.slopes[at] for problem, at in ordered)]),
+            "intercepts": np.array([problem.intercept for problem in self]),
+            "residuals": np.array([problem.residual for problem in self]),
+        }
+
+    def restore(
+        self, parts: Mapping[Duel, Part], rows: HeldRows, solutions: Mapping[str, Floats]
+    ) -> None:
+        """Be what `solutions` were taken from; raises ValueError if they cannot be of the parts."""
+        ends = np.cumsum([len(part.ids) for part in parts.values()], dtype=np.intp)
+        if len(solutions["alpha"]) != (ends[-1] if len(ends) else 0):
+            raise ValueError("alpha does not have one number for each row of each problem")
+        each = zip(
+            np.split(solutions["alpha"], ends[:-1]),
+            np.split(solutions["slopes"], ends[:-1]),
+            solutions["intercepts"].tolist(),
+            solutions["residuals"].tolist(),
+            strict=False,
+        )
+        share = self.memory // max(1, len(parts))
+        for (duel, part), solution in zip(parts.items(), each, strict=False):
+            problem = self.problems[duel] = Problem(self.kernel, self.width, share)
+            X = rows.X[np.searchsorted(rows.ids, part.ids)]
+            problem.restore((X, part.sign, part.bounds), *solution)
+            problem.ids, problem.sign = part.ids, part.sign
+
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems.values())
 

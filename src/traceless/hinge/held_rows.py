@@ -52,6 +52,16 @@ class HeldRows:
         no_ids = np.zeros(0, dtype=np.int64)
         return cls(np.zeros((0, width)), no_ids, np.zeros(0), no_ids, 0, {})
 
+    @classmethod
+    def restored(
+        cls, X: Floats, y: NDArray[Any], weight: Floats, ids: Integers, next_id: int
+    ) -> HeldRows:
+        """Rows that had these ids before."""
+        places: dict[bytes, tuple[int, ...]] = {}
+        for key, i in zip(_keys((X, y, weight)), ids.tolist(), strict=True):
+            places[key] = (*places.get(key, ()), i)
+        return cls(X, y, weight, ids, next_id, places)
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -86,6 +86,8 @@ class HingeProblem:
         self._canonical: Canonical | None = None
         self.watch: Watch | None = None
         self._looks = 0  # updates since g was last computed from scratch
+        self._later: Store | None = None  # of a restored problem: to be filled at the next change
+        self._restored = False  # without a factor of the margin
         self.residual = 0.0
         self.n_breakpoints = 0
         self.n_restarts = 0
@@ -160,6 +162,39 @@ class HingeProblem:
         self.__dict__.update(fresh.__dict__)
         return self
 
+    def restore(
+        self,
+        points: tuple[Floats, Floats, Floats],
+        alpha: Floats,
+        slopes: Floats,
+        intercept: float,
+        residual: float,
+    ) -> None:
+        """Take a solution over as another process left it, its X, y and bounds first.
+
+        What only changes need, the kernel matrix and the factor of the margin, is left to the
+        next change; that starts from any α and b, so it would also mend what is not a solution.
+        """
+        X, y, bounds = points
+        self._later, self._store = self._store, Store(self.kernel, X.shape[1], 0)
+        slots = self._store.place(X, y)
+        self._store.take(slots, slots[:0])
+        road = Walk(self._store, self._road).road
+        road.bound[slots] = road.final[slots] = bounds
+        road.alpha[slots], road.g[slots], road.value[INTERCEPT] = alpha, slopes, intercept
+        road.side[slots] = np.where(alpha <= 0.0, INSIDE, MARGIN)
+        road.side[slots[alpha >= bounds]] = OUTSIDE
+        self._road, self._slots, self._canonical = moved(road, slots), slots, None
+        self.residual, self._restored = residual, True
+
+    def _wake(self) -> None:
+        """Compute the kernel matrix that `restore` has left out."""
+        if self._later is not None:
+            self._later.kernel = self.kernel
+            slots = self._later.place(self.X, self.y)
+            self._later.take(slots, slots[:0])
+            self._store, self._later = self._later, None
+
     def update(
         self,
         add: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
@@ -177,6 +212,7 @@ class HingeProblem:
         remove : places of points
         bounds : array of len(self), of the points there are now, optional
         """
+        self._wake()
         width = self._store.rows.shape[0]
         X, y, u = _checked(*add, width) if add is not None else _nothing(width)
         places = _places(remove, len(self))
@@ -188,6 +224,9 @@ class HingeProblem:
             self._learn(slots, final, gone)
             return self
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
+        if self._restored:
+            walk.start_anywhere(0.0)
+            walk.settle()
         if self.watch is not None:
             walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
         _aim(walk, slots, final, gone)
@@ -202,7 +241,7 @@ class HingeProblem:
         y, n = self._store.y, len(self)
         if not (_two_classes(y[self._slots]) and _two_classes(y[slots])):
             return True
-        margin = len(self._road.members) / n
+        margin = float((self.sides == MARGIN).mean())
         return (
             self.watch is None
             and n >= _ENOUGH
@@ -239,7 +278,7 @@ class HingeProblem:
         else:
             store.take(new, gone)
         self._store, self._road, self._slots, self._canonical = store, road, places, None
-        self.residual = walk.residual
+        self.residual, self._restored = walk.residual, False
         self._looks = 0 if walk.thorough else self._looks + 1
         self.n_breakpoints = int(walk.road.count[STEPS])
         self.n_restarts += walk.restarts

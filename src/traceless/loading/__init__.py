@@ -1,0 +1,53 @@
+"""Open a file of a model: read, audit, and only then construct.
+
+Files are data. What is in one is looked up in a closed list of kinds, every fact is checked by
+type and range and against the shapes of the tensors, and nothing larger than the file is made
+before that: no code is run, nothing is imported by name, and no path in a file is followed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceless import container
+from traceless.exceptions import FileError, MismatchError, NotLearnedError
+from traceless.loading.descriptions import from_description
+from traceless.loading.kinds import made
+
+__all__ = ["from_description", "load"]
+
+
+def load(path: Any) -> Any:
+    """What `save` wrote to a file: an estimator, as it was, or a piece of knowledge.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    LSSVC, LSSVR, PathSVC, SlidingWindow or Knowledge
+        With the same parameters, digest and predictions, ready to go on learning and forgetting.
+
+    Raises
+    ------
+    FileError
+        If the file is not one of traceless, was written by a newer version, or is not to the
+        last byte what was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import traceless
+    >>> clf = traceless.LSSVC().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sha256 = clf.save(f"{folder}/model.traceless")
+    ...     again = traceless.load(f"{folder}/model.traceless")
+    >>> again.digest() == clf.digest()
+    True
+    """
+    contents = container.read(path)
+    try:
+        return made(contents.kind, contents.facts, contents.tensors)
+    except (FileError, MismatchError, NotLearnedError, ValueError, TypeError, OverflowError) as why:
+        raise FileError(f"{path} does not hold what a file of traceless can: {why}") from None

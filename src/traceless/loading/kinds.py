@@ -1,0 +1,118 @@
+"""The kinds of files there are: what is in each of them, and how it becomes an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.least_squares import LeastSquares
+from traceless.live import Live
+from traceless.loading import facts
+from traceless.loading.descriptions import with_parameters
+from traceless.loading.hinge import restore_hinge
+from traceless.loading.knowledge import knowledge, responses, width_of
+from traceless.states import Recipe, Settled
+
+Tensors = Mapping[str, NDArray[Any]]
+_INVERSE = {"rho", "strain", "floor", "patience"}
+
+
+def made(kind: str, said: Any, tensors: Tensors) -> Any:
+    """What a file of a kind holds."""
+    if kind == "Knowledge":
+        facts.only(tensors, "sums")
+        return knowledge(said, tensors)
+    estimator = with_parameters(kind, _learned(kind, said)["parameters"])
+    if "state" not in said:
+        facts.only(tensors)
+        return estimator
+    _take_columns(estimator, said["columns"])
+    if isinstance(estimator, LeastSquares):
+        _restore_least_squares(estimator, said, tensors)
+    else:
+        restore_hinge(estimator, said["state"], tensors)
+    return estimator
+
+
+def _learned(kind: str, said: Any) -> dict[str, Any]:
+    fitted = {"columns", "state"} | ({"merged"} if kind in ("LSSVC", "LSSVR") else set())
+    some = isinstance(said, Mapping) and "state" in said
+    return facts.named(said, {"parameters"} | (fitted if some else set()))
+
+
+def _take_columns(estimator: Any, said: Any) -> None:
+    said = facts.named(said, {"n", "names"})
+    estimator.n_features_in_ = facts.whole(said["n"], 0, 2**48)
+    if said["names"] is not None:
+        names = [facts.text(name) for name in facts.several(said["names"])]
+        if len(names) != estimator.n_features_in_:
+            raise ValueError(f"{len(names)} names for {estimator.n_features_in_} columns.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+# --- least squares ---------------------------------------------------------------------------
+
+
+def _restore_least_squares(
+    estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors
+) -> None:
+    state = said["state"]
+    J = estimator._map().n_outputs(estimator.n_features_in_)
+    known = None
+    if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
+        known = knowledge(state["knowledge"], tensors)
+        if known.n_outputs != J:
+            raise ValueError(f"sums of {known.n_outputs} features, where there are {J}.")
+        estimator._check_ours(known.specification, known.task)
+        known.check_possible()
+    elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
+        raise ValueError(f"an inverse of other than {J} features.")
+    recipe = estimator._recipe(None if known is None else known.classwise)
+    if estimator.solver == "woodbury":
+        estimator._state = _live(recipe, known, state, tensors)
+    elif estimator.solver == "cholesky" and known is not None and set(state) == {"knowledge"}:
+        facts.only(tensors, "sums")
+        estimator._state = Settled(recipe, known)
+    else:
+        raise ValueError(f"no state of the solver {estimator.solver!r}.")
+    merged = facts.named(said["merged"], set(said["merged"]))
+    estimator._merged = {name: facts.whole(n, 1) for name, n in merged.items()}
+
+
+def _width_of_inverse(tensors: Tensors) -> int:
+    return width_of(len(facts.tensor(tensors, "P", "f", (None,))))
+
+
+def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Live:
+    alone = {"responses", "counts"} if known is None else set()
+    said = facts.named(said, {"knowledge", "sealed", "inverse"} | alone)
+    inverse: dict[str, Any] = {}
+    if known is None:
+        names, counts = responses(said["responses"], said["counts"], recipe.task)
+        if said["inverse"] is None or min(counts, default=0) < 0 or said["sealed"]:
+            raise ValueError("a state without knowledge needs an inverse, and cannot be sealed.")
+        inverse = {"responses": names, "counts": counts}
+    facts.only(tensors, *(["sums"] if known else []), *(["P", "U"] if said["inverse"] else []))
+    if said["inverse"] is not None:
+        n = len(known.responses if known is not None else inverse["responses"])
+        inverse |= _inverse(said["inverse"], tensors, (len(recipe.phi.steps), n))
+    state = Live.restored(recipe, known, inverse)
+    if facts.truth(said["sealed"]):
+        state.seal()
+    return state
+
+
+def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> dict[str, Any]:
+    out: dict[str, Any] = facts.named(said, _INVERSE)
+    for name in ("rho", "strain", "patience"):
+        out[name] = facts.number(out[name], 0.0)
+    floor = facts.numbers(out["floor"], 0.0)
+    if len(floor) != 2 or not out["rho"]:
+        raise ValueError("what is said of the inverse is not complete.")
+    out["floor"] = tuple(floor)
+    out["P"] = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
+    out["U"] = facts.tensor(tensors, "U", "f", shape)
+    return out
