@@ -1,0 +1,202 @@
+"""Commands that change a store: each is one change, all or nothing, with a receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceless.cli.answer import Answer, Facts
+from traceless.cli.command import command
+from traceless.cli.meter import watched
+from traceless.cli.opened import open_store, schema_in, table_for
+from traceless.cli.options import (
+    files_argument,
+    format_option,
+    key_option,
+    store_argument,
+    wait_option,
+)
+
+if TYPE_CHECKING:
+    from traceless.store import Receipt
+
+
+@command(
+    "traceless learn shop january.csv february.csv",
+    "traceless learn shop 'archive/*.parquet' --key 2026-import",
+    "zcat big.csv.gz | traceless learn shop -",
+)
+@store_argument
+@files_argument
+@format_option
+@key_option
+@click.option("--again", is_flag=True, help="Learn the rows of the last change once more.")
+@wait_option
+def learn(
+    store: str, files: Sequence[str], format_: str | None, key: str | None, again: bool, wait: float
+) -> Answer:
+    """Learn the rows of FILES: files, folders, patterns, or - for standard input.
+
+    All files together are one change. Rows that are exactly those of the last change are
+    refused, as a retry would count them twice; --again, or another --key, lets them in.
+    """
+    home = open_store(store, wait)
+    table = table_for(home, files, format_)
+    rows = watched(table, table.rows(), "learning")
+    return _receipt(home.learn(rows, key=key, once=not again and key is None))
+
+
+@command(
+    "traceless forget shop requests.csv",
+    "traceless forget shop requests.csv --key ticket-4711 --batch",
+)
+@store_argument
+@files_argument
+@format_option
+@key_option
+@click.option("--batch", is_flag=True, help="Wait in a queue until enough rows are together.")
+@wait_option
+def forget(
+    store: str, files: Sequence[str], format_: str | None, key: str | None, batch: bool, wait: float
+) -> Answer:
+    """Forget the rows of FILES, exactly; give them as they were learned.
+
+    Rows that were never learned, or are forgotten already, are refused, and nothing is changed.
+    Whoever has the model before and after few rows are forgotten can reconstruct them: --batch
+    keeps the request until it is safe (see "traceless flush").
+    """
+    home = open_store(store, wait)
+    table = table_for(home, files, format_)
+    given = home.forget(watched(table, table.rows(), "forgetting"), key=key, batch=batch)
+    return _receipt(given) if hasattr(given, "hash") else _queued(given)
+
+
+@command("traceless flush shop", "traceless flush shop --force")
+@store_argument
+@click.option("--force", is_flag=True, help="Also if so few rows could be reconstructed.")
+@wait_option
+def flush(store: str, force: bool, wait: float) -> Answer:
+    """Apply the forgetting that waits in the queue, if it is safe."""
+    home = open_store(store, wait)
+    receipts = home.flush(force=force)
+    waiting = sum(request.rows for request in home.pending())
+    data = {"receipts": [_plain(receipt) for receipt in receipts], "waiting_rows": waiting}
+    shown = [block for receipt in receipts for block in _receipt(receipt).shown]
+    if not receipts:
+        shown.append(
+            f"{waiting} rows wait for others; --force forgets them now."
+            if waiting
+            else "Nothing waits."
+        )
+    return Answer(data, shown)
+
+
+@command(
+    "traceless relabel shop wrong.csv --to no",
+    "traceless relabel shop wrong.csv --new-column corrected",
+)
+@store_argument
+@files_argument
+@click.option("--to", metavar="LABEL", help="The new label of all these rows.")
+@click.option("--new-column", metavar="NAME", help="Column of the new labels or targets.")
+@format_option
+@key_option
+@wait_option
+def relabel(
+    store: str,
+    files: Sequence[str],
+    to: str | None,
+    new_column: str | None,
+    format_: str | None,
+    key: str | None,
+    wait: float,
+) -> Answer:
+    """Give the rows of FILES another label, in one change; the target column has the old one."""
+    import numpy as np
+
+    if (to is None) == (new_column is None):
+        raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
+    home = open_store(store, wait)
+    table = table_for(home, files, format_)
+    schema = table.schema
+    if len(schema.target) > 1:
+        raise ValueError("Rows with several targets cannot be relabelled: forget and learn them.")
+    parts = []
+    for batch in table.batches([*schema.names, *([new_column] if new_column else [])]):
+        old = batch.y
+        new = np.full(len(old), schema.label(to)) if to is not None else batch.target(new_column)
+        parts.append((batch.X, old, new, batch.weight))
+    X, old, new, weight = (list(column) for column in zip(*parts, strict=True))
+    weights = None if schema.weight is None else np.concatenate(weight)
+    rows = (np.concatenate(part) for part in (X, old, new))
+    return _receipt(home.relabel(*rows, weights, key=key))
+
+
+@command(
+    "traceless merge shop branch-store",
+    "traceless merge shop branch.traceless --name berlin-2026",
+)
+@store_argument
+@click.argument("other", type=click.Path())
+@click.option("--name", help="Name of the slice, by which a second merge of it is refused.")
+@click.option("--again", is_flag=True, help="Merge it although it was merged before.")
+@key_option
+@wait_option
+def merge(
+    store: str, other: str, name: str | None, again: bool, key: str | None, wait: float
+) -> Answer:
+    """Take in what OTHER has learned: a store, or a file of a model. OTHER is not changed."""
+    home = open_store(store, wait)
+    return _receipt(home.merge(other, name=name, key=key, again=again))
+
+
+@command("traceless seal shop")
+@store_argument
+@key_option
+@wait_option
+def seal(store: str, key: str | None, wait: float) -> Answer:
+    """Make the exact model of all rows now, where --solver woodbury keeps an approximate one."""
+    return _receipt(open_store(store, wait).seal(key=key))
+
+
+@command("traceless destroy shop secret --yes", "traceless destroy shop model --yes")
+@store_argument
+@click.argument("what", type=click.Choice(["secret", "model"]))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@key_option
+@wait_option
+def destroy(store: str, what: str, yes: bool, key: str | None, wait: float) -> Answer:
+    """Destroy the secret that row digests need, or the model. The ledger stays.
+
+    Without the secret nobody can tell which rows were learned, not even by guessing them, and
+    single rows can no longer be forgotten. This cannot be undone.
+    """
+    home = open_store(store, wait)
+    if not yes:
+        click.confirm(f"Destroy the {what} of {store} for ever?", abort=True, err=True)
+    return _receipt(home.destroy(what, key=key))
+
+
+def _plain(receipt: Receipt) -> dict[str, Any]:
+    return {**receipt.as_dict(), "replayed": receipt.replayed}
+
+
+def _receipt(receipt: Receipt) -> Answer:
+    said = {
+        "change": f"{receipt.sequence} ({receipt.kind})",
+        "rows": receipt.rows,
+        "rows held": receipt.held,
+        "digest": receipt.digest_after,
+        "receipt": receipt.hash,
+    }
+    blocks: list[Any] = [Facts(said)]
+    if receipt.replayed:
+        blocks.append("This request was answered before; nothing was changed again.")
+    return Answer({"receipt": _plain(receipt)}, blocks)
+
+
+def _queued(request: Any) -> Answer:
+    data = {"queued": {"rows": request.rows, "key": request.key, "replayed": request.replayed}}
+    return Answer(data, [f"{request.rows} rows wait in the queue; see traceless flush."])
