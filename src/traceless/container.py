@@ -33,7 +33,11 @@ Tensors = Mapping[str, NDArray[Any]]
 
 FORMAT, VERSION = "traceless", 1
 SUFFIX = ".part"  # of what is being written: a file of such a name was never finished
-_DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1")}
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "I64": np.dtype("<i8"),
+    "U8": np.dtype("u1"),
+}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _PREFIX = b'{"__metadata__":{"sha256":"'
 _HASH = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
@@ -136,10 +140,10 @@ def _replace(path: Path, pieces: list[Any]) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Bring a new name to the disk; only POSIX has a way to ask for it."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)

@@ -198,7 +198,8 @@ class LeastSquares(saving.Savable, BaseEstimator):
     # --- inside ------------------------------------------------------------------------------
 
     def _pieces(self) -> saving.Pieces:
-        facts, tensors = {"parameters": saving.parameters(self)}, {}
+        facts: dict[str, Any] = {"parameters": saving.parameters(self)}
+        tensors: dict[str, Any] = {}
         state = self._current()
         if state is not None:
             self._check_ours(state.recipe.specification, self._task)

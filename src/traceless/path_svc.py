@@ -305,7 +305,8 @@ class PathSVC(Savable, HingeAnswers):
     # --- inside ----------------------------------------------------------------------------
 
     def _pieces(self) -> Pieces:
-        facts, tensors = {"parameters": parameters(self)}, {}
+        facts: dict[str, Any] = {"parameters": parameters(self)}
+        tensors: dict[str, Any] = {}
         if "_model" in self.__dict__:
             facts["columns"] = {"n": self.n_features_in_, "names": names(self)}
             facts["state"], tensors = self._current().pieces()

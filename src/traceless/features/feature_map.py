@@ -77,7 +77,7 @@ class Later:
         """The tables, by name."""
         return self._made().keywords
 
-    def __call__(self, X: Floats, out: Floats) -> None:
+    def __call__(self, X: Floats, out: Floats) -> None:  # noqa: D102
         self._made()(X, out)
 
     def _made(self) -> partial[None]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from traceless import container
-from traceless.exceptions import FileError, MismatchError, NotLearnedError
+from traceless.exceptions import FileError
 from traceless.loading.descriptions import from_description
 from traceless.loading.kinds import made
 
-__all__ = ["from_description", "load"]
+__all__ = ["constructed", "from_description", "load"]
 
 
 def load(path: Any) -> Any:
@@ -48,6 +48,14 @@ def load(path: Any) -> Any:
     """
     contents = container.read(path)
     try:
+        return constructed(contents)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+
+
+def constructed(contents: container.Contents) -> Any:
+    """What a file that has been read holds, audited and made."""
+    try:
         return made(contents.kind, contents.facts, contents.tensors)
-    except (FileError, MismatchError, NotLearnedError, ValueError, TypeError, OverflowError) as why:
-        raise FileError(f"{path} does not hold what a file of traceless can: {why}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise FileError(f"what is in the file cannot be, {error}") from None

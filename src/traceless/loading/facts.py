@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def classes(values: Any) -> tuple[Label, ...]:
     """Labels of one type, in order, each once."""
     found = tuple(label(value) for value in several(values))
     check_one_type(found)
-    if any(not a < b for a, b in zip(found, found[1:], strict=False)):  # type: ignore[operator]
+    if any(not a < b for a, b in pairwise(found)):  # type: ignore[operator]
         raise ValueError(f"the labels are not in order: {_short(found)}.")
     return found
 

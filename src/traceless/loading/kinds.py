@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from traceless.least_squares import LeastSquares
 from traceless.live import Live
 from traceless.loading import facts
 from traceless.loading.descriptions import with_parameters
-from traceless.loading.hinge import restore_hinge
+from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import knowledge, responses, width_of
 from traceless.states import Recipe, Settled
+from traceless.window import SlidingWindow
 
 Tensors = Mapping[str, NDArray[Any]]
 _INVERSE = {"rho", "strain", "floor", "patience"}
@@ -30,7 +32,9 @@ def made(kind: str, said: Any, tensors: Tensors) -> Any:
         facts.only(tensors)
         return estimator
     _take_columns(estimator, said["columns"])
-    if isinstance(estimator, LeastSquares):
+    if isinstance(estimator, SlidingWindow):
+        _restore_window(estimator, said["state"], tensors)
+    elif isinstance(estimator, LeastSquares):
         _restore_least_squares(estimator, said, tensors)
     else:
         restore_hinge(estimator, said["state"], tensors)
@@ -116,3 +120,49 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> dict[str, A
     out["P"] = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
     out["U"] = facts.tensor(tensors, "U", "f", shape)
     return out
+
+
+# --- a window --------------------------------------------------------------------------------
+
+
+def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
+    said = facts.named(said, {"classes", "estimator"})
+    kind, inside = type(window.estimator).__name__, "estimator."
+    theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
+    ours = {name: tensor for name, tensor in tensors.items() if inside not in name}
+    inner = made(kind, said["estimator"], theirs)
+    weight = facts.tensor(ours, "weights", "f", (None,))
+    X = _window_rows(ours, (len(weight), window.n_features_in_))
+    facts.only(ours, "weights", "rows", "responses", *({"places", "ends"} & set(ours)))
+    if said["classes"] is None:
+        y = _targets(ours, len(weight))
+    else:
+        y = labels_of(said["classes"], facts.tensor(ours, "responses", "i", (len(weight),)))
+    if (
+        not 0 < len(weight) == inner.n_samples_ <= window.size
+        or not (weight > 0.0).all()
+        or inner.n_features_in_ != window.n_features_in_
+        or (said["classes"] is not None) != hasattr(inner, "classes_")
+    ):
+        raise ValueError("the window does not hold the rows of its estimator.")
+    window.estimator_, window._rows = inner, (X, y, weight.copy())
+
+
+def _targets(tensors: Tensors, n: int) -> NDArray[Any]:
+    shape = (n, None) if tensors["responses"].ndim == 2 else (n,)
+    return facts.tensor(tensors, "responses", "f", shape).copy()
+
+
+def _window_rows(tensors: Tensors, shape: tuple[int, int]) -> Any:
+    if "ends" not in tensors:
+        return facts.tensor(tensors, "rows", "f", shape).copy()
+    ends = facts.tensor(tensors, "ends", "i", (shape[0],))
+    starts = np.concatenate([[0], ends])
+    values = facts.tensor(tensors, "rows", "f", (int(starts[-1]),))
+    places = facts.tensor(tensors, "places", "i", values.shape)
+    facts.within("places", places, 0, shape[1] - 1)
+    facts.within("ends", np.diff(starts), 0, len(values))
+    X = sparse.csr_matrix((values.copy(), places, starts), shape=shape)
+    if not X.has_canonical_format:
+        raise ValueError("places are not in order.")
+    return X
