@@ -145,22 +145,22 @@ def test_decimals_are_rounded_once():
 
 def test_labels_are_words_or_whole_numbers_as_declared():
     text, whole = Schema([Number("a")], ["y"]), Schema([Number("a")], ["y"], "int")
-    assert text.labels_of(cells([3, 4])).tolist() == ["3", "4"]
-    assert text.labels_of(cells([True])).tolist() == ["true"]
-    assert whole.labels_of(cells([3.0, 4.0])).tolist() == [3, 4]
+    assert text.target_of(cells([3, 4])).tolist() == ["3", "4"]
+    assert text.target_of(cells([True])).tolist() == ["true"]
+    assert whole.target_of(cells([3.0, 4.0])).tolist() == [3, 4]
     with pytest.raises(ValueError, match="not whole numbers"):
-        whole.labels_of(cells([3.5]))
+        whole.target_of(cells([3.5]))
     with pytest.raises(ValueError, match="must hold text"):
-        text.labels_of(cells([3.5]))
+        text.target_of(cells([3.5]))
     with pytest.raises(ValueError, match=r"row 2.*label is missing"):
-        text.labels_of(cells(["a", ""]))
+        text.target_of(cells(["a", ""]))
 
 
 def test_declared_classes_are_the_only_labels():
     schema = Schema([Number("a")], ["y"], classes=("yes", "no"))
-    assert schema.labels_of(cells(["no", "yes"])).tolist() == ["no", "yes"]
+    assert schema.target_of(cells(["no", "yes"])).tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match=r"row 2, .*'yes', 'no' is needed, got 'maybe'"):
-        schema.labels_of(cells(["no", "maybe"]))
+        schema.target_of(cells(["no", "maybe"]))
 
 
 def test_long_values_are_shortened_in_messages():

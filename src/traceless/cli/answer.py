@@ -131,7 +131,7 @@ def _show_rich(answer: Answer) -> None:
                 table.add_row(Text(name, style="cyan"), cell(value))
             console.print(table)
         else:
-            table = Table(*map(Text, block.headings), box=SIMPLE_HEAD, header_style="bold cyan")
+            table = Table(*block.headings, box=SIMPLE_HEAD, header_style="bold cyan")
             for row in block.rows:
                 table.add_row(*map(cell, row))
             console.print(table)

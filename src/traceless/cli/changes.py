@@ -10,7 +10,7 @@ import click
 from traceless.cli.answer import Answer, Facts
 from traceless.cli.command import command
 from traceless.cli.meter import watched
-from traceless.cli.opened import open_store, schema_in, table_for
+from traceless.cli.opened import open_store, table_for
 from traceless.cli.options import (
     files_argument,
     format_option,
@@ -21,6 +21,7 @@ from traceless.cli.options import (
 
 if TYPE_CHECKING:
     from traceless.store import Receipt
+    from traceless.tables import Table
 
 
 @command(
@@ -51,15 +52,25 @@ def learn(
 @command(
     "traceless forget shop requests.csv",
     "traceless forget shop requests.csv --key ticket-4711 --batch",
+    "traceless forget shop --slice branch.traceless",
 )
 @store_argument
-@files_argument
+@click.argument("files", nargs=-1, type=click.Path())
 @format_option
 @key_option
 @click.option("--batch", is_flag=True, help="Wait in a queue until enough rows are together.")
+@click.option("--slice", "slice_", metavar="OTHER", help="All that was merged from this, instead.")
+@click.option("--name", help="Under which the slice was merged.")
 @wait_option
 def forget(
-    store: str, files: Sequence[str], format_: str | None, key: str | None, batch: bool, wait: float
+    store: str,
+    files: Sequence[str],
+    format_: str | None,
+    key: str | None,
+    batch: bool,
+    slice_: str | None,
+    name: str | None,
+    wait: float,
 ) -> Answer:
     """Forget the rows of FILES, exactly; give them as they were learned.
 
@@ -67,7 +78,11 @@ def forget(
     Whoever has the model before and after few rows are forgotten can reconstruct them: --batch
     keeps the request until it is safe (see "traceless flush").
     """
+    if bool(files) == (slice_ is not None):
+        raise click.UsageError("Say what to forget: FILES of rows, or --slice OTHER.")
     home = open_store(store, wait)
+    if slice_ is not None:
+        return _receipt(home.forget(slice_, key=key, name=name))
     table = table_for(home, files, format_)
     given = home.forget(watched(table, table.rows(), "forgetting"), key=key, batch=batch)
     return _receipt(given) if hasattr(given, "hash") else _queued(given)
@@ -114,24 +129,14 @@ def relabel(
     wait: float,
 ) -> Answer:
     """Give the rows of FILES another label, in one change; the target column has the old one."""
-    import numpy as np
-
     if (to is None) == (new_column is None):
         raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
     home = open_store(store, wait)
     table = table_for(home, files, format_)
-    schema = table.schema
-    if len(schema.target) > 1:
+    if len(table.schema.target) > 1:
         raise ValueError("Rows with several targets cannot be relabelled: forget and learn them.")
-    parts = []
-    for batch in table.batches([*schema.names, *([new_column] if new_column else [])]):
-        old = batch.y
-        new = np.full(len(old), schema.label(to)) if to is not None else batch.target(new_column)
-        parts.append((batch.X, old, new, batch.weight))
-    X, old, new, weight = (list(column) for column in zip(*parts, strict=True))
-    weights = None if schema.weight is None else np.concatenate(weight)
-    rows = (np.concatenate(part) for part in (X, old, new))
-    return _receipt(home.relabel(*rows, weights, key=key))
+    X, old, new, weight = _relabelled(table, to, new_column)
+    return _receipt(home.relabel(X, old, new, weight, key=key))
 
 
 @command(
@@ -177,6 +182,23 @@ def destroy(store: str, what: str, yes: bool, key: str | None, wait: float) -> A
     if not yes:
         click.confirm(f"Destroy the {what} of {store} for ever?", abort=True, err=True)
     return _receipt(home.destroy(what, key=key))
+
+
+def _relabelled(table: Table, to: str | None, column: str | None) -> tuple[Any, ...]:
+    """X, old labels, new labels and weights of all rows."""
+    import numpy as np
+    import pyarrow as pa
+
+    from traceless.tables.cells import Cells
+
+    schema = table.schema
+    parts: list[tuple[Any, ...]] = []
+    for batch in table.batches([*schema.names, *([column] if column else [])]):
+        same = Cells(pa.array([to] * batch.n_rows), "--to", "The new label", 1, typed=False)
+        new = schema.target_of(batch.cells[column] if column else same)
+        parts.append((batch.X, batch.y, new, np.ones(0) if not schema.weight else batch.weight))
+    X, old, new, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return X, old, new, weight if schema.weight else None
 
 
 def _plain(receipt: Receipt) -> dict[str, Any]:

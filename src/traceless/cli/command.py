@@ -44,12 +44,11 @@ def command(*examples: str) -> Callable[[Callable[..., Answer]], Told]:
             code = _outcome(lambda: function(*args, **kwargs), as_json, debug)
             click.get_current_context().exit(code)
 
-        for option in (
-            click.option("--debug", is_flag=True, help="Show the traceback of an error."),
-            click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-        ):
-            called = option(called)
         told: Told = click.command(cls=Told)(called)
+        told.params += [
+            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+            click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
+        ]
         told.examples = examples
         return told
 
@@ -68,6 +67,9 @@ def _outcome(answer: Callable[[], Answer], as_json: bool, debug: bool) -> int:
     except KeyboardInterrupt:
         complain("Interrupted. A change is made whole or not at all; see traceless status.")
         return INTERRUPTED
+    except click.Abort:
+        complain("Nothing was changed.")
+        return REFUSED
     except Exception as error:
         if debug:
             traceback.print_exc()

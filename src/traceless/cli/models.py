@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 
-
 def _parameters(text: str) -> dict[str, str]:
     """Option -> parameter, of a list in which those of one name are named once."""
     pairs = (word.partition("=") for word in text.split())
@@ -58,7 +57,9 @@ def built(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
     name, parameters = MODELS[model]
     if model in MAPPED:
         feature_map, rest = _map(map_ or "linear", given, parameters)
-        return getattr(traceless, name)(feature_map, **_chosen(rest, parameters, f"--model {model}"))
+        return getattr(traceless, name)(
+            feature_map, **_chosen(rest, parameters, f"--model {model}")
+        )
     if map_ is not None:
         raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
     if model == "pathsvc":
@@ -97,5 +98,5 @@ def _check_path(given: Mapping[str, Any]) -> None:
         raise ImportError("PathSVC needs numba: pip install 'traceless[path]'")
     if given.get("kernel", "rbf") != "linear" and "gamma" not in given:
         raise ValueError(
-            "--model pathsvc needs --gamma NUMBER: taken from the rows it would stay a trace of them."
+            "--model pathsvc needs --gamma NUMBER: one taken from rows would be a trace of them."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,6 +60,12 @@ MAPS = ("linear", "polynomial", "fourier", "layer", "landmarks")
 @click.option("--resolution", type=float, help="Grid of the features, a power of two.")
 @click.option("--input-resolution", type=float, help="Grid of the rows, for random maps.")
 @click.option("--target-resolution", type=float, help="Grid of the targets of lssvr.")
+@click.option(
+    "--secret",
+    type=click.Path(),
+    metavar="FILE",
+    help="Share the secret of another store, to merge with it row by row: OTHER/secret.",
+)
 @format_option
 def new(
     store: str,
@@ -77,6 +84,7 @@ def new(
     model: str | None,
     map_: str | None,
     class_weight: str | None,
+    secret: str | None,
     format_: str | None,
     **options: Any,
 ) -> Answer:
@@ -93,18 +101,20 @@ def new(
     kind = "number" if model == "lssvr" else labels or "text"
     if kind == "number" and (labels or classes):
         raise click.UsageError("--labels and --classes are for classes, and this is a regression.")
+    labelled: Any = [int(_number(c, c)) if kind == "int" else c for c in _listed(classes or "")]
     names = _names(columns, like, drop, _listed(target), weight, format_)
     schema = Schema(
         tuple(_columns(names, category, hashed, scale)),
         tuple(_listed(target)),
         kind,  # type: ignore[arg-type]
         weight,
-        tuple(int(c) if kind == "int" else c for c in _listed(classes or "")),
+        tuple(labelled),
     )
     options["class_weight"] = _weights(class_weight, kind)
     estimator = built(model, map_, options)
     _try(estimator, schema)
-    Store.new(store, estimator, about={"table": schema.facts()})
+    shared = None if secret is None else Path(secret).read_bytes()
+    Store.new(store, estimator, about={"table": schema.facts()}, secret=shared)
     shown = {"store": store, "model": repr(estimator), "features": schema.width}
     return Answer(
         {"store": store, "model": repr(estimator), "table": schema.facts()},

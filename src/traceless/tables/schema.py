@@ -235,13 +235,13 @@ class Schema:
 
     def y(self, cells: Mapping[str, Cells]) -> NDArray[Any]:
         """The labels or targets of a batch."""
-        if self.labels == "number":
-            targets = [cells[name].numbers() for name in self.target]
-            return targets[0] if len(targets) == 1 else np.column_stack(targets)
-        return self.labels_of(cells[self.target[0]])
+        targets = [self.target_of(cells[name]) for name in self.target]
+        return targets[0] if len(targets) == 1 else np.column_stack(targets)
 
-    def labels_of(self, cells: Cells) -> NDArray[Any]:
-        """Any column as labels of the declared type and classes."""
+    def target_of(self, cells: Cells) -> NDArray[Any]:
+        """Any column as numbers to predict, or as labels of the declared type and classes."""
+        if self.labels == "number":
+            return cells.numbers()
         found = cells.integers() if self.labels == "int" else cells.labels()
         known = np.isin(found, self.classes) if self.classes else np.ones(len(found), dtype=bool)
         if not known.all():
