@@ -19,7 +19,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
         digest.update(piece.data)
     sha256 = digest.hexdigest()
     start = start[: _HASH.start] + sha256.encode() + start[_HASH.stop :]
-    _replace(Path(path), [start, *(piece.data for piece in pieces.values())])
+    replace(path, [start, *(piece.data for piece in pieces.values())])
     return sha256
 
 
@@ -128,7 +128,9 @@ def _header(metadata: Mapping[str, str], shapes: Mapping[str, tuple[str, Any]]) 
     return len(text).to_bytes(8, "little") + text
 
 
-def _replace(path: Path, pieces: list[Any]) -> None:
+def replace(path: Any, pieces: Iterable[Any]) -> None:
+    """Put these bytes in the place of a file, all or nothing."""
+    path = Path(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}{SUFFIX}")
     try:
         with aside.open("xb") as file:
