@@ -1,0 +1,83 @@
+"""The rows alive: how often each digest was learned and not yet forgotten.
+
+Rows that wait in the queue are still alive, and spoken for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from sqlite3 import Connection
+
+from traceless.store.rows import root_sum
+
+_LEARN = """INSERT INTO alive VALUES (?, ?, 0)
+    ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"""
+_LAST = "DELETE FROM alive WHERE digest = ? AND count = 1 AND queued = 0"
+_LESS = "UPDATE alive SET count = count - 1 WHERE digest = ? AND count > max(queued, 1)"
+_RESERVE = "UPDATE alive SET queued = queued + 1 WHERE digest = ? AND count > queued"
+_LAST_QUEUED = "DELETE FROM alive WHERE digest = ? AND count = 1 AND queued = 1"
+_LESS_QUEUED = """UPDATE alive SET count = count - 1, queued = queued - 1
+    WHERE digest = ? AND count > 1 AND queued > 0"""
+
+
+class Alive:
+    """Digests with counts, in a transaction of the ledger."""
+
+    def __init__(self, sql: Connection) -> None:
+        self._sql = sql
+
+    def learn(self, digests: Iterable[bytes]) -> None:
+        """Rows that come."""
+        self._sql.executemany(_LEARN, ((d, 1) for d in sorted(digests)))
+
+    def learn_counted(self, counted: Iterable[tuple[bytes, int]]) -> None:
+        """Rows that come from another store."""
+        self._sql.executemany(_LEARN, counted)
+
+    def forget(self, digests: Iterable[bytes]) -> list[int]:
+        """Rows that go; returns the places of those that are not alive, or spoken for."""
+        return self._each(digests, _LAST, _LESS)
+
+    def reserve(self, digests: Iterable[bytes]) -> list[int]:
+        """Rows that are to go; returns the places of those that are not alive, or spoken for."""
+        return self._each(digests, _RESERVE)
+
+    def forget_queued(self, digests: Iterable[bytes]) -> list[int]:
+        """Reserved rows that go; returns the places of those that were not reserved."""
+        return self._each(digests, _LAST_QUEUED, _LESS_QUEUED)
+
+    def queued_among(self, digests: Iterable[bytes]) -> int:
+        """How many of these digests are spoken for by the queue."""
+        query = "SELECT 1 FROM alive WHERE digest = ? AND queued > 0"
+        return sum(self._sql.execute(query, (d,)).fetchone() is not None for d in set(digests))
+
+    def counted(self) -> Iterator[tuple[bytes, int]]:
+        """All digests with their counts."""
+        yield from self._sql.execute("SELECT digest, count FROM alive")
+
+    def queued(self) -> Iterator[tuple[bytes, int]]:
+        """All digests that are spoken for, and how often."""
+        yield from self._sql.execute("SELECT digest, queued FROM alive WHERE queued > 0")
+
+    def totals(self) -> tuple[int, int]:
+        """Number of rows and the root over them, recomputed."""
+        rows = root = 0
+        found = self._sql.execute("SELECT digest, count FROM alive")
+        while part := found.fetchmany(2**14):
+            rows += sum(n for _, n in part)
+            root += root_sum(d for d, _ in part)
+            root += sum((n - 1) * int.from_bytes(d, "little") for d, n in part if n != 1)
+        return rows, root
+
+    def clear(self) -> None:
+        """Drop all digests."""
+        self._sql.execute("DELETE FROM alive")
+
+    def _each(self, digests: Iterable[bytes], *statements: str) -> list[int]:
+        """Run the first statement that finds the digest; returns the places where none does."""
+        run = self._sql.execute
+        return [
+            place
+            for place, digest in enumerate(digests)
+            if not any(run(statement, (digest,)).rowcount for statement in statements)
+        ]
