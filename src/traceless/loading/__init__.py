@@ -58,4 +58,4 @@ def constructed(contents: container.Contents) -> Any:
     try:
         return made(contents.kind, contents.facts, contents.tensors)
     except (ValueError, TypeError, OverflowError) as error:
-        raise FileError(f"what is in the file cannot be, {error}") from None
+        raise FileError(f"what the file says cannot be: {error}") from None
