@@ -71,7 +71,7 @@ class Change:
             return self._cached[1]
         return self._folder.load(self._before)
 
-    # --- requests that came before -----------------------------------------------------------
+    # --- requests that came before --------------------------------------------------------
 
     def recall(
         self, kind: str, key: str | None, asked: Callable[[], Asked]
@@ -85,8 +85,8 @@ class Change:
         if (kind, rows) != (said.kind, said.rows) or not same:
             raise StoreError(
                 f"The key {key!r} is that of another request: {said.kind} of {said.rows} rows, "
-                f"where this one is {kind} of {rows}{'' if same else ', and other ones'}. Give every "
-                "request a key of its own. Nothing was changed."
+                f"where this one is {kind} of {rows}{'' if same else ', and other ones'}. Give "
+                "every request a key of its own. Nothing was changed."
             )
         if said.sequence is None:
             return next(q for q in self.queue.pending(replayed=True) if q.key == key)
@@ -97,7 +97,7 @@ class Change:
         both = [Tally().take_all(self.printer, batches) for batches in (gone, come)]
         return max(tally.rows for tally in both), self.printer.fingerprint(*both)
 
-    # --- rows --------------------------------------------------------------------------------
+    # --- rows -----------------------------------------------------------------------------
 
     def learn(self, key: str | None, batches: Iterable[Batch], once: bool) -> Receipt:
         """Rows that come."""
@@ -136,7 +136,7 @@ class Change:
         self._warn()
         return self._commit("relabel", key)
 
-    # --- the queue ---------------------------------------------------------------------------
+    # --- the queue ------------------------------------------------------------------------
 
     def put_aside(self, key: str | None, batches: Iterable[Batch]) -> Receipt | Queued:
         """Rows that are to be forgotten with others; all of them, if that is safe now."""
@@ -169,7 +169,7 @@ class Change:
         self._warn()
         return self._commit("forget", *keys)
 
-    # --- slices ------------------------------------------------------------------------------
+    # --- slices ---------------------------------------------------------------------------
 
     def merge(self, key: str | None, part: Slice, name: str | None, again: bool) -> Receipt:
         """What another model has learned."""
@@ -184,8 +184,8 @@ class Change:
         if part.unknown > self._unknown:
             raise NotLearnedError(
                 f"The slice has {part.unknown} rows whose digests are not at hand, but only "
-                f"{self._unknown} of the rows here came without theirs. Forget the rows themselves, "
-                "or give the store they are in, if it has the same secret. Nothing was changed."
+                f"{self._unknown} of the rows here came without theirs. Forget the rows, or give "
+                "the store they are in, if it has the same secret. Nothing was changed."
             )
         self._merge(-part.knowledge, name, again=False)
         counted = _rooted(part, self._gone)
@@ -200,7 +200,7 @@ class Change:
         self._warn()
         return self._commit("forget", key)
 
-    # --- the rest ------------------------------------------------------------------------------
+    # --- the rest -------------------------------------------------------------------------
 
     def seal(self, key: str | None) -> Receipt:
         """Coefficients to the last bit; models without `seal` have them always."""
@@ -229,7 +229,7 @@ class Change:
             self._gone.classes.update(self._ledger.class_counts())
         return self._commit("destroy", key)
 
-    # --- the entry -----------------------------------------------------------------------------
+    # --- the entry ------------------------------------------------------------------------
 
     def _commit(self, kind: str, *keys: str | None) -> Receipt:
         """Write the new model and the entry, make both so, and remove what they replace."""
@@ -297,7 +297,7 @@ class Change:
             "previous": before.hash,
         }
 
-    # --- inside --------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------
 
     def _claim(
         self,
@@ -339,7 +339,7 @@ class Change:
         waiting = f" {queued} of them wait in the queue already." if queued else ""
         unknown = self._before.unknown
         merged = (
-            f" {unknown} rows came here by merge without their digests and can only go as the slice "
+            f" {unknown} rows came by merge, without their digests, and can only go as the slice "
             "they came in: forget the Knowledge, or the file, that was merged."
         )
         return (
@@ -372,7 +372,7 @@ class Change:
         """Say so, and note it, if the rows that go are too few to hide among each other."""
         self._revealing = bool(self._rows) and not is_safe(self._gone)
         if self._revealing:
-            warnings.warn(_REVEALING, RevealingWarning, stacklevel=5)
+            warnings.warn(_REVEALING, RevealingWarning, stacklevel=6)
 
 
 def _rooted(part: Slice, tally: Tally) -> Iterator[tuple[bytes, int]]:

@@ -135,5 +135,5 @@ class Entry:
         wrong += [v for v in texts if not isinstance(v, str | None)]
         if wrong or self.kind not in KINDS:
             raise StoreError(
-                f"Not an entry of a ledger: {(wrong or [self.kind])[0]!r} is not what belongs there."
+                f"Not an entry of a ledger: {(wrong or [self.kind])[0]!r} does not belong there."
             )

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 from sklearn.base import clone, is_classifier
 
@@ -26,6 +26,7 @@ from traceless.store.snapshot import snapshot
 from traceless.store.status import Status
 from traceless.store.verify import verify
 
+Answer = TypeVar("Answer", bound=Receipt | Queued)
 _NEEDED = ("partial_fit", "forget", "update", "digest", "save")
 
 
@@ -119,7 +120,7 @@ class Store:
             create(folder.ledger, origin, _first(hash_of(origin), generation, sha256))
         return cls(path)
 
-    # --- changes -------------------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------
 
     def learn(
         self,
@@ -201,13 +202,11 @@ class Store:
         if is_slice(X):
             return self._take_out(X, name, key)
         batches = batches_of(X, y, sample_weight)
-        act = Change.put_aside if batch else Change.forget
-        return self._change(
-            "forget",
-            key,
-            lambda change: act(change, key, batches),
-            lambda change: change.asked(gone=batches),
-        )
+
+        def act(change: Change) -> Receipt | Queued:
+            return (change.put_aside if batch else change.forget)(key, batches)
+
+        return self._change("forget", key, act, lambda change: change.asked(gone=batches))
 
     def relabel(
         self, X: Any, old: Any, new: Any, sample_weight: Any = None, *, key: str | None = None
@@ -304,7 +303,7 @@ class Store:
             "destroy", key, lambda change: change.destroy(key, what), lambda _: (0, what)
         )
 
-    # --- the queue -------------------------------------------------------------------------------
+    # --- the queue ------------------------------------------------------------------------
 
     def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first."""
@@ -328,7 +327,7 @@ class Store:
             waits = change.queue.pending()
             return [change.flush()] if waits and (force or change.queue.is_safe()) else []
 
-    # --- what is known -----------------------------------------------------------------------------
+    # --- what is known --------------------------------------------------------------------
 
     @property
     def path(self) -> Path:
@@ -407,7 +406,7 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
 
-    # --- inside --------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------
 
     @contextmanager
     def _writing(self) -> Iterator[Change]:
@@ -422,17 +421,18 @@ class Store:
         self,
         kind: str,
         key: str | None,
-        act: Callable[[Change], Receipt | Queued],
+        act: Callable[[Change], Answer],
         asked: Callable[[Change], Asked],
-    ) -> Any:
+    ) -> Answer:
         """Make a change, unless the request was answered before."""
         _check_key(key)
         with self._writing() as change:
-            return change.recall(kind, key, lambda: asked(change)) or act(change)
+            before = change.recall(kind, key, lambda: asked(change))
+            return act(change) if before is None else cast(Answer, before)
 
     def _with_slice(
         self, kind: str, key: str | None, other: Any, act: Callable[[Change, Slice], Receipt]
-    ) -> Any:
+    ) -> Receipt:
         def acts(change: Change) -> Receipt:
             with opened(other, change.secret) as part:
                 return act(change, part)
@@ -443,7 +443,7 @@ class Store:
 
         return self._change(kind, key, acts, asked)
 
-    def _take_out(self, other: Any, name: str | None, key: str | None) -> Any:
+    def _take_out(self, other: Any, name: str | None, key: str | None) -> Receipt:
         return self._with_slice(
             "forget", key, other, lambda change, part: change.take_out(key, part, name)
         )
@@ -471,8 +471,8 @@ def _checked(estimator: Any) -> Any:
         )
     if hasattr(estimator, "n_samples_"):
         raise ValueError(
-            f"This {name} has learned something already, of which the store would know nothing. Give "
-            "one that has not, and then merge this one."
+            f"This {name} has learned something already, of which the store would know nothing. "
+            "Give one that has not, and then merge this one."
         )
     kernel = getattr(estimator, "kernel", None)
     if kernel == "precomputed":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,25 +17,24 @@ from pathlib import Path
 from traceless.exceptions import StoreBusyError
 from traceless.store.entries import now
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # pragma: no cover
-    fcntl = None  # type: ignore[assignment]
 
 _PAUSE = 0.02  # seconds between two attempts
+_WIDTH = 80  # bytes: whoever holds the lock overwrites what the last one wrote
 
 
 @contextmanager
 def writing(path: Path, wait: float) -> Iterator[None]:
     """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s."""
-    if fcntl is None:  # pragma: no cover
+    if sys.platform == "win32":
         yield
         return
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         _acquire(lock, wait)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, json.dumps({"pid": os.getpid(), "since": now()}).encode(), 0)
+        holder = json.dumps({"pid": os.getpid(), "since": now()})
+        os.pwrite(lock, holder.ljust(_WIDTH).encode(), 0)
         yield
     finally:
         os.close(lock)
@@ -62,7 +62,7 @@ def busy(who: str, wait: float) -> StoreBusyError:
 
 def _holder(lock: int) -> str:
     try:
-        said = json.loads(os.pread(lock, 200, 0))
+        said = json.loads(os.pread(lock, _WIDTH, 0))
         return f"pid {int(said['pid'])}, since {said['since']}"
     except (ValueError, TypeError, KeyError):  # it has only just taken the lock
         return "it has just begun"

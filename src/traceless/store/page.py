@@ -18,7 +18,7 @@ _DID = {
     "destroy": "Something was destroyed",
 }
 _STYLE = """
-body { font: 11pt/1.5 Georgia, serif; max-width: 46em; margin: 3em auto; padding: 0 1em; color: #111 }
+body { font: 11pt/1.5 Georgia, serif; max-width: 46em; margin: 3em auto; padding: 0 1em }
 h1 { font-size: 1.5em; font-weight: normal; border-bottom: 2px solid; padding-bottom: .3em }
 table { border-collapse: collapse; width: 100% }
 th { text-align: left; font-weight: normal; color: #555; vertical-align: top; width: 11em }

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Connection
-from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -64,7 +63,10 @@ class Queue:
     def pending(self, replayed: bool = False) -> list[Queued]:
         """All requests, the oldest first."""
         found = self._sql.execute("SELECT time, key, rows, classes FROM queue ORDER BY number")
-        return [Queued(*start, json.loads(classes), replayed) for *start, classes in found]
+        return [
+            Queued(time, key, rows, json.loads(classes), replayed)
+            for time, key, rows, classes in found
+        ]
 
     def is_safe(self) -> bool:
         """Whether the rows of all requests hide among each other."""

@@ -113,7 +113,7 @@ def verify_receipt(
         receipt.check(),
         "its hashes are right" if receipt.check() else "it was changed after it was written",
     )
-    model = loading.from_description(receipt.store.get("model"))
+    model = loading.from_description(receipt.store.get("model", {}))
     return Verification((intact, refitted(model, receipt, X, y, sample_weight)))
 
 

@@ -28,7 +28,7 @@ from traceless.gather import Classes, dense_rows, whole_weights
 
 SECRET_BYTES = 32
 _SIZE = 16  # bytes of a digest
-_MODULUS = 2 ** (8 * _SIZE)
+_MODULUS = 1 << (8 * _SIZE)
 _PARTS = 2**14  # rows written out at a time
 
 Batch = tuple[Any, Any, Any]  # X, y and sample_weight as they came
@@ -123,7 +123,7 @@ class Printer:
             at = places[first : first + _PARTS]
             table = np.column_stack([dense_rows(X, at), beside[at]]) + 0.0  # one zero
             table = np.ascontiguousarray(table, dtype="<f8")
-            text, size = memoryview(table).cast("B"), table.shape[1] * 8
+            text, size = table.tobytes(), table.shape[1] * 8
             for i, start in enumerate(starts[first : first + _PARTS]):
                 h = start.copy()
                 h.update(text[i * size : (i + 1) * size])
@@ -138,7 +138,7 @@ def text_of(label: Any) -> str:
 def root_sum(digests: Iterable[bytes]) -> int:
     """Σ of digests mod 2^128, all of them at once in four lanes."""
     lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, _SIZE // 4)
-    sums = lanes.sum(axis=0, dtype=np.uint64).tolist()
+    sums: list[int] = lanes.sum(axis=0, dtype=np.uint64).tolist()
     return sum(s << (32 * k) for k, s in enumerate(sums)) % _MODULUS
 
 
@@ -156,8 +156,10 @@ def checked_secret(secret: Any) -> bytes:
     """A secret that was given; raises if it is none."""
     if not isinstance(secret, bytes | bytearray) or len(secret) != SECRET_BYTES:
         raise ValueError(
-            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
-            f"{type(secret).__name__} of length {len(secret) if hasattr(secret, '__len__') else '?'}."
+            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}); got "
+            f"{len(secret)} bytes."
+            if isinstance(secret, bytes | bytearray)
+            else f"secret must be {SECRET_BYTES} random bytes, got {type(secret).__name__}."
         )
     return bytes(secret)
 

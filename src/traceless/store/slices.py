@@ -82,7 +82,7 @@ def _of(other: Any) -> Slice:
         return Slice(other, unknown=abs(other.n_samples))
     if not hasattr(type(other), "knowledge_"):
         raise TypeError(
-            f"A {type(other).__name__} has no knowledge that could be merged or taken out: it takes "
-            "a file, a store, LSSVC, LSSVR or a Knowledge. Nothing was changed."
+            f"A {type(other).__name__} has no knowledge that could be merged or taken out. Give a "
+            "file, a store, an LSSVC, an LSSVR or a Knowledge. Nothing was changed."
         )
     return Slice(other.knowledge_, other, unknown=other.n_samples_)
