@@ -10,12 +10,14 @@ every check of `verify` must pass. The next child repeats the operation it does 
 """
 
 import argparse
+import copy
 import os
 import random
 import signal
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -134,8 +136,9 @@ def one_life(path, replay, seconds):
         os.close(read)
         try:
             child(path, replay, write)
-        finally:
-            os._exit(7)  # only by an error
+        except BaseException:
+            traceback.print_exc()
+        os._exit(7)
     os.close(write)
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
@@ -156,8 +159,7 @@ def check(path, replay, acknowledged):
     assert done in (acknowledged, acknowledged + 1), (done, acknowledged)
     while replay.done < acknowledged:
         replay.apply()
-    ahead = Replay(replay.seed)
-    ahead.__dict__.update(replay.__dict__, slices=list(replay.slices))
+    ahead = copy.deepcopy(replay)
     if done > acknowledged:
         ahead.apply()
     status = store.status()
