@@ -75,7 +75,10 @@ def receipt(store: str, number: int | None, html: str | None, out: str | None) -
     It names no rows. Whoever has it, and the rows that remained, can check it without the store:
     see "traceless verify --receipt".
     """
-    found = open_store(store).receipt(number)
+    try:
+        found = open_store(store).receipt(number)
+    except LookupError as error:
+        raise click.UsageError(str(error)) from error
     text = found.to_json()
     written = []
     for path, content in ((html, found.to_html), (out, lambda: text)):

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from traceless.cli.answer import Answer
 from traceless.cli.command import command
 from traceless.exceptions import ConditionError, StoreBusyError, TableError
+from traceless.store.lock import writing
 
 
 def outcome(act, *arguments):
@@ -114,23 +115,33 @@ def test_a_closed_pipe_is_no_error(tmp_path):
     assert done.stdout.splitlines()[1] == "141"
 
 
-def test_an_interrupt_leaves_quietly_and_changes_nothing(shell, tmp_path):
-    shell("new", "s", "--target", "y", "--columns", "a")
-    before = shell("status", "s", "--json").out
+def test_an_interrupt_leaves_quietly_and_changes_nothing(call, tmp_path):
+    call("new", "s", "--target", "y", "--columns", "a")
+    before = call("history", "s", "--json").out
     process = subprocess.Popen(
         [sys.executable, "-m", "traceless", "learn", "s", "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=tmp_path,
     )
     process.stdin.write(b"a,y\n" + b"1,u\n2,v\n" * 1000)
     process.stdin.flush()
-    time.sleep(3)  # it waits for more rows by now
+    while not _is_locked(tmp_path / "s" / "lock"):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.2)  # it waits for more rows by now
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == b""
     assert err.startswith(b"error: Interrupted.")
     assert b"Traceback" not in err
-    assert shell("status", "s", "--json").out == before
+    assert call("history", "s", "--json").out == before
+
+
+def _is_locked(path):
+    try:
+        with writing(path, 0.0):
+            return False
+    except StoreBusyError:
+        return True
