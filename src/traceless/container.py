@@ -102,7 +102,7 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
 
 
 def _plain(tensor: NDArray[Any]) -> NDArray[Any]:
-    if tensor.dtype not in _NAMES:
+    if tensor.dtype.newbyteorder("<") not in _NAMES:
         raise TypeError(f"A file holds float64, int64 and uint8, not {tensor.dtype}.")
     return np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
 

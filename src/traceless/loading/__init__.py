@@ -56,6 +56,19 @@ def load(path: Any) -> Any:
 def constructed(contents: container.Contents) -> Any:
     """What a file that has been read holds, audited and made."""
     try:
-        return made(contents.kind, contents.facts, contents.tensors)
+        out = made(contents.kind, contents.facts, contents.tensors)
+        _check_same(contents, *out._pieces())
     except (ValueError, TypeError, OverflowError) as error:
         raise FileError(f"what the file says cannot be: {error}") from None
+    return out
+
+
+def _check_same(contents: container.Contents, facts: Any, tensors: container.Tensors) -> None:
+    """There is one file for a model: taken apart again, it is what was read."""
+    same = container.canonical_json(facts) == container.canonical_json(contents.facts)
+    if not same or tensors.keys() != contents.tensors.keys():
+        raise ValueError("it would be written otherwise.")
+    for name, tensor in tensors.items():
+        found = contents.tensors[name]
+        if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
+            raise ValueError(f"its {name} would be written otherwise.")

@@ -37,6 +37,20 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
     return known
 
 
+def check_learned(known: Knowledge) -> None:
+    """Raise unless rows could have been learned that add up to this."""
+    known.check_possible()
+    J = known.n_outputs
+    if known.task == "classification":
+        totals = [int(total * 2**known.weight_bits) for total in known.class_totals]
+    elif known.specification["features"].get("bias") is True:
+        totals = [int(known.sums[J - 1, J - 1])]
+    else:
+        return  # nothing says what the rows weigh
+    if any(not n <= total <= n << 48 for n, total in zip(known.counts, totals, strict=True)):
+        raise ValueError("rows cannot weigh so little, or so much.")
+
+
 def responses(names: Any, counts: Any, task: Task) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Labels (or numbers of targets), and how many rows there are of each (or at all)."""
     found = facts.classes(names)
@@ -81,6 +95,8 @@ def _sums(tensors: Tensors) -> NDArray[Any]:
     wide = found is not None and found.dtype == np.uint8
     if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):
         raise ValueError("there are no sums that could be read.")
+    if not wide:
+        facts.within("sums", found, 1 - 2**63, 2**63 - 1)
     return exact.from_tensor(found)
 
 
@@ -95,6 +111,18 @@ def _check_form(known: Knowledge) -> None:
     classes = known.sums[J:, J:] if known.task == "classification" and not by_class else None
     if classes is not None and (classes != np.diag(classes.diagonal())).any():
         raise ValueError("a row cannot be of two classes.")
+    if known.specification["features"].get("bias") is True and not _constant(known):
+        raise ValueError("the sums of the constant feature are not those of the rows.")
     canonical = known._canonical()
     if canonical.responses != known.responses or canonical.weight_bits != known.weight_bits:
         raise ValueError("there are classes without rows, or units finer than need be.")
+
+
+def _constant(known: Knowledge) -> bool:
+    """Whether the last feature is 1 for every row: its sums are those of the responses."""
+    J = known.n_outputs
+    if known.classwise:
+        return np.array_equal(known.sums[:, J - 1], known.sums[:, J])
+    if known.task == "regression":
+        return True  # there is nothing beside it that counts
+    return np.array_equal(known.sums[J - 1], known.sums[J:].sum(axis=0))
