@@ -108,7 +108,7 @@ class Live:
         inverse = self._inverse
         facts |= {"sealed": self._sealed is not None, "inverse": None}
         if inverse is not None:
-            tensors |= {"P": packed(inverse.P.T), "U": np.ascontiguousarray(inverse.U)}
+            tensors |= {"P": packed(inverse.P.T) + 0.0, "U": np.ascontiguousarray(inverse.U)}
             watched = {"floor": list(self._floor), "patience": self._patience}
             facts["inverse"] = {"rho": inverse.rho, "strain": inverse.strain} | watched
         return facts, tensors

@@ -223,6 +223,8 @@ class Committee:
         )
         share = self.memory // max(1, len(parts))
         for (duel, part), solution in zip(parts.items(), each, strict=False):
+            if (solution[0] > part.bounds).any():
+                raise ValueError("a row has an alpha above its bound")
             problem = self.problems[duel] = Problem(self.kernel, self.width, share)
             X = rows.X[np.searchsorted(rows.ids, part.ids)]
             problem.restore((X, part.sign, part.bounds), *solution)

@@ -146,7 +146,7 @@ class Hinge:
         tensors = {"rows": rows.X, "weights": rows.weight, "ids": rows.ids}
         tensors["labels"] = np.searchsorted(classes, rows.y).astype(np.int64)
         if self.settings.precomputed:
-            tensors["gram"] = packed(self._gram())
+            tensors["gram"] = packed(self._gram()) + 0.0  # there is one zero
         return facts, tensors | self.committee.solutions()
 
     def find(self, old: Batch) -> Integers:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from traceless import container
 from traceless.exceptions import FileError
 from traceless.loading.descriptions import from_description
@@ -56,7 +58,8 @@ def load(path: Any) -> Any:
 def constructed(contents: container.Contents) -> Any:
     """What a file that has been read holds, audited and made."""
     try:
-        out = made(contents.kind, contents.facts, contents.tensors)
+        with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
+            out = made(contents.kind, contents.facts, contents.tensors)
         _check_same(contents, *out._pieces())
     except (ValueError, TypeError, OverflowError) as error:
         raise FileError(f"what the file says cannot be: {error}") from None
