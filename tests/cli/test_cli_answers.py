@@ -34,9 +34,8 @@ def test_predictions_need_no_target_and_come_as_json_or_a_file(call, shop, tmp_p
     call("predict", "shop", "new.csv", "--out", "answers.csv")
     with open("answers.csv") as file:
         assert list(csv.DictReader(file)) == told["predictions"]
-    assert (
-        call("predict", "shop", "-", stdin=(tmp_path / "new.csv").read_text()).out.count("\n") == 3
-    )
+    text = (tmp_path / "new.csv").read_text()
+    assert call("predict", "shop", "-", stdin=text).out.count("\n") == 3
     assert call("predict", "shop", "new.csv", "--json", "--out", "a.csv").json["rows"] == 2
 
 
@@ -55,9 +54,8 @@ def test_more_than_two_classes_have_a_score_each(call, tmp_path):
     call("learn", "s", "t.csv")
     head = call("predict", "s", "t.csv", "--scores").out.splitlines()[0]
     assert head == "prediction,score_7,score_8,score_9"
-    assert {
-        type(p["prediction"]) for p in call("predict", "s", "t.csv", "--json").json["predictions"]
-    } == {int}
+    told = call("predict", "s", "t.csv", "--json").json["predictions"]
+    assert {type(answer["prediction"]) for answer in told} == {int}
 
 
 def test_scores_of_classes(call, shop, tmp_path):
