@@ -224,7 +224,6 @@ class Change:
             self.secret = None
         else:
             self.model, self._unknown = None, 0
-            self._gone.rows = self._before.held
             self._gone.root = self._root_before()
             self._gone.classes.update(self._ledger.class_counts())
         return self._commit("destroy", key)

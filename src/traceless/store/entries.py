@@ -102,6 +102,8 @@ class Entry:
         """The entry of a JSON text and the hash that is said to be its own; neither is trusted."""
         try:
             facts = json.loads(body)
+            if type(facts["keys"]) is not list or type(facts["classes"]) is not dict:
+                raise TypeError
             facts["keys"] = tuple(facts["keys"])
             entry = cls(**facts, hash=said)
         except (ValueError, TypeError, KeyError, RecursionError):

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, cast
 from sklearn.base import clone, is_classifier
 
 from traceless import saving
+from traceless.exceptions import StoreError
 from traceless.knowledge import Knowledge
 from traceless.store.changes import Asked, Cached, Change, tidy
 from traceless.store.checks import Verification
@@ -74,6 +75,8 @@ class Store:
         self._folder, self._wait = Folder(path), float(wait)
         self._folder.check()
         self._cache: Cached = None
+        with reading(self._folder.ledger):  # or it is not a store
+            pass
         self._tidy()
 
     @classmethod
@@ -450,15 +453,13 @@ class Store:
 
     def _tidy(self) -> None:
         """Finish what a process that was killed had left undone, unless one is at work."""
-        with reading(self._folder.ledger) as ledger:
-            left_over = self._folder.left_over(ledger.last())
-        if left_over:
-            with (
-                suppress(OSError),
-                writing(self._folder.lock, 0.0),
-                outside(self._folder.ledger, 0.0) as ledger,
-            ):
-                tidy(self._folder, ledger, committed=False)
+        folder = self._folder
+        with suppress(OSError, StoreError):
+            with reading(folder.ledger) as ledger:
+                left_over = folder.left_over(ledger.last())
+            if left_over:
+                with writing(folder.lock, 0.0), outside(folder.ledger, 0.0) as ledger:
+                    tidy(folder, ledger, committed=False)
 
 
 def _checked(estimator: Any) -> Any:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from traceless import loading
 from traceless.knowledge import Knowledge
 from traceless.store.alive import Alive
@@ -85,4 +87,5 @@ def _of(other: Any) -> Slice:
             f"A {type(other).__name__} has no knowledge that could be merged or taken out. Give a "
             "file, a store, an LSSVC, an LSSVR or a Knowledge. Nothing was changed."
         )
+    check_is_fitted(other)
     return Slice(other.knowledge_, other, unknown=other.n_samples_)

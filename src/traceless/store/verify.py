@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from traceless import loading, saving
-from traceless.exceptions import StoreError
+from traceless.exceptions import StoreBusyError, StoreError
 from traceless.store.alive import Alive
 from traceless.store.checks import Check, Verification
 from traceless.store.entries import Entry, hash_of
 from traceless.store.folder import Folder
-from traceless.store.ledger import Ledger, reading
+from traceless.store.ledger import Ledger, changing, reading
+from traceless.store.lock import writing
 from traceless.store.queue import Queue
 from traceless.store.receipts import digest_of, held, refitted
 from traceless.store.rows import Batch, Printer, Tally, root_text
@@ -121,8 +122,18 @@ class Auditor:
         return "it is that of this store"
 
     def _files(self) -> str:
-        left = [path.name for path in self.folder.left_over(self.ledger.last())]
-        _need(not left, f"there are files that should be gone: {', '.join(left[:5])}")
+        left = self.folder.left_over(self.ledger.last())
+        if left:
+            try:
+                with (
+                    writing(self.folder.lock, 0.0),
+                    changing(self.folder.ledger, 0.0) as now,
+                ):
+                    left = self.folder.left_over(now.last())
+            except StoreBusyError:
+                return "another process is changing the store, and will remove what it replaces"
+        names = ", ".join(path.name for path in left[:5])
+        _need(not left, f"there are files that should be gone: {names}")
         return "there are none but those that the ledger names"
 
     def _model(self) -> str:
