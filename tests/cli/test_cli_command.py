@@ -96,7 +96,7 @@ def test_warnings_are_lines_of_their_own_and_data():
     assert '"warnings": [\n    "Few rows."\n  ]' in outcome(act, "--json").stdout
 
 
-def test_a_closed_pipe_is_no_error(tmp_path):
+def test_a_closed_pipe_is_no_error_and_a_full_disk_is_said(tmp_path):
     program = (
         "import sys\n"
         "from traceless.cli.answer import Answer\n"
@@ -113,6 +113,11 @@ def test_a_closed_pipe_is_no_error(tmp_path):
     )
     assert done.stderr == ""
     assert done.stdout.splitlines()[1] == "141"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 74
+    said = "error: It is done, but what it said could not be written: No space left on device.\n"
+    assert done.stderr.decode() == said
 
 
 def test_an_interrupt_leaves_quietly_and_changes_nothing(call, tmp_path):

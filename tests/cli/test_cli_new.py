@@ -68,6 +68,7 @@ def test_options_become_the_model(call, options, model):
         ("--category b=x --hash b=3", "declared twice"),
         ("--category b", "NAME=... is needed"),
         ("--hash b=many", "'many' is not a number"),
+        ("--hash b=2.5", "'2.5' is not a whole number"),
         ("--hash b=0", "between 1 and 65536"),
         ("--scale b=1", "'' is not a number"),
         ("--scale b=1:0", "above 0"),

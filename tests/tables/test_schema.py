@@ -148,8 +148,8 @@ def test_labels_are_words_or_whole_numbers_as_declared():
     assert text.target_of(cells([3, 4])).tolist() == ["3", "4"]
     assert text.target_of(cells([True])).tolist() == ["true"]
     assert whole.target_of(cells([3.0, 4.0])).tolist() == [3, 4]
-    with pytest.raises(ValueError, match="not whole numbers"):
-        whole.target_of(cells([3.5]))
+    with pytest.raises(ValueError, match=r"row 2, column 'c': a whole number is needed, got 3\.5"):
+        whole.target_of(cells([1.0, 3.5]))
     with pytest.raises(ValueError, match="must hold text"):
         text.target_of(cells([3.5]))
     with pytest.raises(ValueError, match=r"row 2.*label is missing"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +21,7 @@ from traceless.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from traceless.store import Receipt
+    from traceless.store import Queued, Receipt
     from traceless.tables import Table
 
 
@@ -82,10 +83,10 @@ def forget(
         raise click.UsageError("Say what to forget: FILES of rows, or --slice OTHER.")
     home = open_store(store, wait)
     if slice_ is not None:
-        return _receipt(home.forget(slice_, key=key, name=name))
+        return _answer(home.forget(slice_, key=key, name=name))
     table = table_for(home, files, format_)
-    given = home.forget(watched(table, table.rows(), "forgetting"), key=key, batch=batch)
-    return _receipt(given) if hasattr(given, "hash") else _queued(given)
+    rows = watched(table, table.rows(), "forgetting")
+    return _answer(home.forget(rows, key=key, batch=batch))
 
 
 @command("traceless flush shop", "traceless flush shop --force")
@@ -219,6 +220,10 @@ def _receipt(receipt: Receipt) -> Answer:
     return Answer({"receipt": _plain(receipt)}, blocks)
 
 
-def _queued(request: Any) -> Answer:
-    data = {"queued": {"rows": request.rows, "key": request.key, "replayed": request.replayed}}
-    return Answer(data, [f"{request.rows} rows wait in the queue; see traceless flush."])
+def _answer(given: Receipt | Queued) -> Answer:
+    from traceless.store import Queued
+
+    if not isinstance(given, Queued):
+        return _receipt(given)
+    said = f"{given.rows} rows wait in the queue; see traceless flush."
+    return Answer({"queued": asdict(given)}, [said])

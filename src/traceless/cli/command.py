@@ -16,7 +16,7 @@ from traceless.cli import INTERRUPTED
 from traceless.cli.answer import Answer, as_text, complain, show, warn
 from traceless.exceptions import EngineError, StoreBusyError
 
-FAILED, REFUSED, BUSY, DEFECT, CLOSED_PIPE = 1, 2, 3, 70, 141
+FAILED, REFUSED, BUSY, DEFECT, UNWRITTEN, CLOSED_PIPE = 1, 2, 3, 70, 74, 141
 EXPECTED = (
     *(ValueError, TypeError, ArithmeticError, OSError, MemoryError, ImportError),
     *(EngineError, click.ClickException),
@@ -59,11 +59,8 @@ def _outcome(answer: Callable[[], Answer], as_json: bool, debug: bool) -> int:
     """Run a command, show what it says; returns the exit code."""
     try:
         given = _with_warnings(answer)
-        show(given, as_json)
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read has gone; nothing is left to say it to
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
+    except BrokenPipeError:
+        return _silenced(CLOSED_PIPE)
     except KeyboardInterrupt:
         complain("Interrupted. A change is made whole or not at all; see traceless status.")
         return INTERRUPTED
@@ -74,7 +71,25 @@ def _outcome(answer: Callable[[], Answer], as_json: bool, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         return _refusal(error, as_json)
+    return _shown(given, as_json)
+
+
+def _shown(given: Answer, as_json: bool) -> int:
+    try:
+        show(given, as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _silenced(CLOSED_PIPE)
+    except OSError as error:
+        complain(f"It is done, but what it said could not be written: {_message(error)}")
+        return _silenced(UNWRITTEN)
     return 0 if given.ok else FAILED
+
+
+def _silenced(code: int) -> int:
+    """Nothing more can be written: keep Python from trying, and complaining, at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _with_warnings(answer: Callable[[], Answer]) -> Answer:

@@ -98,15 +98,15 @@ def new(
     from traceless.tables import Schema
 
     model = _model(model, regression)
-    kind = "number" if model == "lssvr" else labels or "text"
+    kind: Any = "number" if model == "lssvr" else labels or "text"
     if kind == "number" and (labels or classes):
         raise click.UsageError("--labels and --classes are for classes, and this is a regression.")
-    labelled: Any = [int(_number(c, c)) if kind == "int" else c for c in _listed(classes or "")]
+    labelled: Any = [_whole(c, c) if kind == "int" else c for c in _listed(classes or "")]
     names = _names(columns, like, drop, _listed(target), weight, format_)
     schema = Schema(
         tuple(_columns(names, category, hashed, scale)),
         tuple(_listed(target)),
-        kind,  # type: ignore[arg-type]
+        kind,
         weight,
         tuple(labelled),
     )
@@ -167,7 +167,7 @@ def _columns(
             if option == "--category":
                 declared[name] = Category(name, tuple(_listed(said)))
             elif option == "--hash":
-                declared[name] = Hashed(name, int(_number(said, text)))
+                declared[name] = Hashed(name, _whole(said, text))
             else:
                 shift, _, spread = said.partition(":")
                 declared[name] = Number(name, _number(shift, text), _number(spread, text))
@@ -197,12 +197,19 @@ def _number(text: str, whole: str) -> float:
         raise click.UsageError(f"{whole}: {text!r} is not a number.") from None
 
 
+def _whole(text: str, whole: str) -> int:
+    number = _number(text, whole)
+    if not number.is_integer():
+        raise click.UsageError(f"{whole}: {text!r} is not a whole number.")
+    return int(number)
+
+
 def _weights(text: str | None, labels: str) -> Any:
     """A name, or numbers by label."""
     if text is None or "=" not in text:
         return text
     pairs = [_declared(part, "--class-weight") for part in _listed(text)]
-    return {int(n) if labels == "int" else n: _number(v, text) for n, v in pairs}
+    return {_whole(n, text) if labels == "int" else n: _number(v, text) for n, v in pairs}
 
 
 def _try(estimator: Any, schema: Schema) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from traceless.exceptions import TableError
 
-MOST_COLUMNS = 2**20
+MOST_BYTES = 2**26  # read at a time, at least one row
 
 
 class Npz:
@@ -47,6 +47,8 @@ class Npz:
         with ExitStack() as stack:
             streams = {m: stack.enter_context(self._zip.open(m)) for m in members}
             headers = {m: _header(m, stream) for m, stream in streams.items()}
+            one_row = sum(_row_bytes(*header) for header in headers.values())
+            rows = min(rows, max(1, MOST_BYTES // max(one_row, 1)))
             for start in range(0, self._rows, rows):
                 stop = min(start + rows, self._rows)
                 columns: dict[str, Any] = {}
@@ -71,7 +73,7 @@ def _header(member: str, stream: IO[bytes]) -> Header:
     if version not in read:
         raise TableError(f"the array {_name(member)} is of the unknown version {version}.")
     shape, fortran, dtype = read[version](stream)
-    if len(shape) not in (1, 2) or min(shape) < 0 or math.prod(shape[1:]) > MOST_COLUMNS:
+    if len(shape) not in (1, 2) or min(shape) < 0:
         raise TableError(f"the array {_name(member)} of shape {shape} is no table.")
     if fortran and len(shape) == 2:
         raise TableError(
@@ -82,7 +84,13 @@ def _header(member: str, stream: IO[bytes]) -> Header:
         raise TableError(
             f"the array {_name(member)} of type {dtype} holds neither numbers nor text."
         )
+    if _row_bytes(shape, dtype) > MOST_BYTES:
+        raise TableError(f"a row of the array {_name(member)} is longer than {MOST_BYTES} bytes.")
     return shape, dtype
+
+
+def _row_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    return math.prod(shape[1:]) * dtype.itemsize
 
 
 def _read(stream: IO[bytes], member: str, header: Header, rows: int) -> NDArray[Any]:

@@ -67,17 +67,17 @@ class Cells:
         import pyarrow as pa
 
         self._check_complete()
-        if self.typed and not is_number(self.array.type):
-            raise self.unfit("whole numbers")
-        try:
-            if self.typed:
-                return np.asarray(self.array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        kind = self.array.type
+        if not self.typed:
             words = self._matching(WHOLE, "a whole number is needed").to_pylist()
             return np.array([int(word) for word in words], dtype=np.int64)
-        except pa.ArrowInvalid as error:
-            raise TableError(
-                f"{self.where}: column {self.name!r} has values that are not whole numbers."
-            ) from error
+        if pa.types.is_signed_integer(kind):
+            return np.asarray(self.array.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        values = self.numbers()
+        whole = (np.trunc(values) == values) & (abs(values) <= 2**53)
+        if not whole.all():
+            raise self.refused(int(np.argmin(whole)), "a whole number is needed")
+        return values.astype(np.int64)
 
     def words(self, missing: str | None = None) -> Any:
         """As an Arrow array of strings; nulls become `missing`, or are refused."""

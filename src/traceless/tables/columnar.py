@@ -32,19 +32,17 @@ class Arrow:
 
     typed = True
 
-    def __init__(self, file: BinaryIO, size: int | None) -> None:
+    def __init__(self, file: BinaryIO, size: int) -> None:
         import pyarrow as pa
 
-        self._size = size
-        if size is not None and file.read(len(MAGIC)) == MAGIC:
+        self._file, self._size = file, size
+        if file.read(len(MAGIC)) == MAGIC:
             reader = pa.ipc.open_file(file)
             self._batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
         else:
-            if size is not None:
-                file.seek(0)
+            file.seek(0)
             reader = pa.ipc.open_stream(file)
             self._batches = iter(reader)
-        self._file = file
         self.names: list[str] = reader.schema.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
@@ -53,5 +51,4 @@ class Arrow:
             batch.validate(full=True)
             chosen = batch.select(wanted)
             for start in range(0, batch.num_rows, rows):
-                part = self._file.tell() / self._size if self._size else None
-                yield chosen.slice(start, rows), part
+                yield chosen.slice(start, rows), self._file.tell() / self._size

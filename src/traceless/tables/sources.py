@@ -47,8 +47,8 @@ def shown(source: str) -> str:
     """A source as messages name it: from here, if it is below."""
     if source == STDIN:
         return "standard input"
-    near = os.path.relpath(source)
-    return source if near.startswith(os.pardir) else near
+    path, here = Path(source), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _table(format_: str, file: BinaryIO, size: int | None) -> Opened:
     if format_ == "parquet":
         return Parquet(file)
     if format_ == "arrow":
-        return Arrow(file, size)
+        return Arrow(file, size or 0)
     if format_ == "npz":
         return Npz(file)
     return Delimited(file, size, "\t" if format_ == "tsv" else ",")
@@ -94,18 +94,18 @@ def _table(format_: str, file: BinaryIO, size: int | None) -> Opened:
 
 @contextmanager
 def _stream(source: str, format_: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """An open file and its size; standard input has none, unless the format must seek in it."""
+    """An open file and its size; standard input has none, unless it must be sought in."""
     if source != STDIN:
         with open(source, "rb") as file:
             yield file, os.fstat(file.fileno()).st_size
-    elif format_ in ("parquet", "npz"):
+    elif format_ in ("csv", "tsv"):
+        yield sys.stdin.buffer, None
+    else:
         with tempfile.TemporaryFile() as copy:  # without a name, so nothing stays
             shutil.copyfileobj(sys.stdin.buffer, copy)
             size = copy.tell()
             copy.seek(0)
             yield copy, size
-    else:
-        yield sys.stdin.buffer, None
 
 
 @contextmanager
