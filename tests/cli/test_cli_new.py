@@ -64,7 +64,7 @@ def test_options_become_the_model(call, options, model):
         ("--columns a --drop b", "--columns, or --like FILE"),
         ("--columns a,y", "'y' is there twice"),
         ("--columns a,a", "'a' is there twice"),
-        ("--columns a --category b=x", "'b' is not among the columns"),
+        ("--columns a --category b=x", "'b' is declared, but is not among the columns"),
         ("--category b=x --hash b=3", "declared twice"),
         ("--category b", "NAME=... is needed"),
         ("--hash b=many", "'many' is not a number"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Sequence
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +10,16 @@ import click
 
 from traceless.cli.answer import Answer, Facts
 from traceless.cli.command import command
+from traceless.cli.declared import declared, listed, named, number, whole
 from traceless.cli.options import format_option, store_argument
 
 if TYPE_CHECKING:
     from traceless.tables import Schema
 
+TABLE = (
+    *("target", "columns", "like", "drop", "category", "hashed", "scale", "weight", "classes"),
+    "format_",
+)
 MODELS = ("lssvc", "lssvr", "pathsvc", "lpsvm", "esvm", "wesvm")
 MAPS = ("linear", "polynomial", "fourier", "layer", "landmarks")
 
@@ -70,22 +74,12 @@ MAPS = ("linear", "polynomial", "fourier", "layer", "landmarks")
 def new(
     store: str,
     *,
-    target: str,
-    columns: str | None,
-    like: str | None,
-    drop: str | None,
-    category: Sequence[str],
-    hashed: Sequence[str],
-    scale: Sequence[str],
-    weight: str | None,
-    labels: str | None,
-    classes: str | None,
     regression: bool,
+    labels: str | None,
     model: str | None,
     map_: str | None,
     class_weight: str | None,
     secret: str | None,
-    format_: str | None,
     **options: Any,
 ) -> Answer:
     """Make a store: declare the table and the model.
@@ -95,30 +89,21 @@ def new(
     """
     from traceless.cli.models import built
     from traceless.store import Store
-    from traceless.tables import Schema
 
     model = _model(model, regression)
-    kind: Any = "number" if model == "lssvr" else labels or "text"
-    if kind == "number" and (labels or classes):
+    if model == "lssvr" and (labels or options["classes"]):
         raise click.UsageError("--labels and --classes are for classes, and this is a regression.")
-    labelled: Any = [_whole(c, c) if kind == "int" else c for c in _listed(classes or "")]
-    names = _names(columns, like, drop, _listed(target), weight, format_)
-    schema = Schema(
-        tuple(_columns(names, category, hashed, scale)),
-        tuple(_listed(target)),
-        kind,
-        weight,
-        tuple(labelled),
-    )
-    options["class_weight"] = _weights(class_weight, kind)
-    estimator = built(model, map_, options)
+    labels = "number" if model == "lssvr" else labels or "text"
+    schema = declared(labels=labels, **{name: options.pop(name) for name in TABLE})
+    weights = _weights(class_weight, labels)
+    estimator = built(model, map_, {**options, "class_weight": weights})
     _try(estimator, schema)
     shared = None if secret is None else Path(secret).read_bytes()
     Store.new(store, estimator, about={"table": schema.facts()}, secret=shared)
-    shown = {"store": store, "model": repr(estimator), "features": schema.width}
+    said = {"store": store, "model": repr(estimator)}
+    facts = Facts({**said, "features": schema.width, "target": ", ".join(schema.target)})
     return Answer(
-        {"store": store, "model": repr(estimator), "table": schema.facts()},
-        [Facts({**shown, "target": target}), f"Next: traceless learn {store} FILES"],
+        {**said, "table": schema.facts()}, [facts, f"Next: traceless learn {store} FILES"]
     )
 
 
@@ -128,101 +113,21 @@ def _model(model: str | None, regression: bool) -> str:
     return "lssvr" if regression else model or "lssvc"
 
 
-def _names(
-    columns: str | None,
-    like: str | None,
-    drop: str | None,
-    target: list[str],
-    weight: str | None,
-    format_: str | None,
-) -> list[str] | None:
-    """Columns in order; None if only those count that are declared one by one."""
-    if (columns and like) or (drop and not like):
-        raise click.UsageError("Give --columns, or --like FILE and what to --drop of it.")
-    if like is None:
-        return None if columns is None else _listed(columns)
-    from traceless.tables import column_names
-
-    found = column_names(like, format_)
-    dropped = _listed(drop or "")
-    missing = [n for n in [*target, *dropped, *([weight] if weight else [])] if n not in found]
-    if missing:
-        raise ValueError(f"{like} has no column {missing[0]!r}; it has {', '.join(found[:20])}.")
-    return [name for name in found if name not in (*target, *dropped, weight)]
-
-
-def _columns(
-    names: list[str] | None, category: Sequence[str], hashed: Sequence[str], scale: Sequence[str]
-) -> list[Any]:
-    """Each column with what was declared of it; a number if nothing was."""
-    from traceless.tables import Category, Hashed, Number
-
-    declared: dict[str, Any] = {}
-    for option, texts in (("--category", category), ("--hash", hashed), ("--scale", scale)):
-        for text in texts:
-            name, said = _declared(text, option)
-            if name in declared or (names is not None and name not in names):
-                why = "is declared twice" if name in declared else "is not among the columns"
-                raise click.UsageError(f"{option} {text}: column {name!r} {why}.")
-            if option == "--category":
-                declared[name] = Category(name, tuple(_listed(said)))
-            elif option == "--hash":
-                declared[name] = Hashed(name, _whole(said, text))
-            else:
-                shift, _, spread = said.partition(":")
-                declared[name] = Number(name, _number(shift, text), _number(spread, text))
-    if names is None:
-        if not declared:
-            raise click.UsageError("Say which columns to learn from: --columns a,b or --like FILE.")
-        return list(declared.values())
-    return [declared.get(name) or Number(name) for name in names]
-
-
-def _declared(text: str, option: str) -> tuple[str, str]:
-    name, sign, said = text.partition("=")
-    if not sign or not name:
-        raise click.UsageError(f"{option} {text}: NAME=... is needed.")
-    return name, said
-
-
-def _listed(text: str) -> list[str]:
-    """Names between commas; quotes keep a comma in a name."""
-    return next(csv.reader([text]), []) if text else []
-
-
-def _number(text: str, whole: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise click.UsageError(f"{whole}: {text!r} is not a number.") from None
-
-
-def _whole(text: str, whole: str) -> int:
-    number = _number(text, whole)
-    if not number.is_integer():
-        raise click.UsageError(f"{whole}: {text!r} is not a whole number.")
-    return int(number)
-
-
 def _weights(text: str | None, labels: str) -> Any:
     """A name, or numbers by label."""
     if text is None or "=" not in text:
         return text
-    pairs = [_declared(part, "--class-weight") for part in _listed(text)]
-    return {_whole(n, text) if labels == "int" else n: _number(v, text) for n, v in pairs}
+    pairs = [named(part, "--class-weight") for part in listed(text)]
+    return {whole(n, text) if labels == "int" else n: number(v, text) for n, v in pairs}
 
 
 def _try(estimator: Any, schema: Schema) -> None:
     """Let a copy learn two made-up rows, so that a bad parameter is found now."""
-    import warnings
-
     import numpy as np
     from sklearn.base import clone
 
     X = np.array([[0.0], [1.0]]).repeat(schema.width, axis=1)
-    y: Any = np.zeros((2, len(schema.target)))
-    if schema.labels != "number":
-        y = np.array([0, 1])
+    y = np.array([0, 1]) if len(schema.target) == 1 else np.zeros((2, len(schema.target)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clone(estimator).fit(X, y if y.ndim == 1 or y.shape[1] > 1 else y[:, 0]).predict(X)
+        clone(estimator).fit(X, y).predict(X)
