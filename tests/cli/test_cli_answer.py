@@ -1,3 +1,4 @@
+import importlib.util
 import io
 import json
 import sys
@@ -30,6 +31,12 @@ def test_json_is_one_object(capsys):
     assert json.loads(capsys.readouterr().out) == {"ok": True, "n": 3, "a": [1.5]}
 
 
+def test_json_has_null_for_what_is_no_number(capsys):
+    show(Answer({"a": float("nan"), "b": [np.inf, 1.0], "c": np.array([np.nan])}), as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"ok": True, "a": None, "b": [None, 1.0], "c": [None]}
+
+
 def test_piped_output_is_plain(capsys):
     show(ANSWER, as_json=False)
     assert capsys.readouterr().out == (
@@ -50,6 +57,14 @@ def test_terminals_have_tables_and_colour_unless_it_is_not_wanted(monkeypatch, c
     assert "12 345" in text
     assert ("\x1b[1;32mok" in text) is colour
     assert "32m" not in text or colour
+
+
+def test_terminals_without_rich_get_plain_text(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    show(ANSWER, as_json=False)
+    assert "\x1b" not in terminal.getvalue()
 
 
 def test_dumb_terminals_get_plain_text(monkeypatch):

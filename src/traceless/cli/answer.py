@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -50,16 +52,30 @@ def show(answer: Answer, as_json: bool) -> None:
     """Print an answer: one JSON object, or tables (with colour in a terminal, else plain)."""
     if as_json:
         _print(as_text({"ok": answer.ok, **answer.data}))
-    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    elif has_terminal(sys.stdout):
         _show_rich(answer)
     else:
         for block in answer.shown:
             _print(_plain(block))
 
 
+def has_terminal(stream: Any) -> bool:
+    """Whether tables and bars can be drawn: by rich, in a terminal that can move its cursor."""
+    able = stream.isatty() and os.environ.get("TERM") != "dumb"
+    return able and importlib.util.find_spec("rich") is not None
+
+
 def as_text(data: Any) -> str:
-    """JSON, with NumPy's numbers and arrays as their values."""
-    return json.dumps(data, indent=2, allow_nan=False, default=lambda value: value.tolist())
+    """JSON, with NumPy's numbers and arrays as their values, and null for what is no number."""
+    return json.dumps(_finite(data), indent=2, default=lambda value: _finite(value.tolist()))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def warn(message: str) -> None:

@@ -58,7 +58,7 @@ def command(*examples: str) -> Callable[[Callable[..., Answer]], Told]:
 def _outcome(answer: Callable[[], Answer], as_json: bool, debug: bool) -> int:
     """Run a command, show what it says; returns the exit code."""
     try:
-        given = _with_warnings(answer)
+        return _shown(_with_warnings(answer), as_json)
     except BrokenPipeError:
         return _silenced(CLOSED_PIPE)
     except KeyboardInterrupt:
@@ -71,7 +71,6 @@ def _outcome(answer: Callable[[], Answer], as_json: bool, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         return _refusal(error, as_json)
-    return _shown(given, as_json)
 
 
 def _shown(given: Answer, as_json: bool) -> int:
@@ -79,7 +78,7 @@ def _shown(given: Answer, as_json: bool) -> int:
         show(given, as_json)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _silenced(CLOSED_PIPE)
+        raise
     except OSError as error:
         complain(f"It is done, but what it said could not be written: {_message(error)}")
         return _silenced(UNWRITTEN)

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from traceless.cli.answer import has_terminal
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -17,13 +19,13 @@ AFTER = 2.0
 
 def watched(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:
     """The same batches of a table; a bar shows how far it is, if there is a terminal."""
-    start, rows = time.monotonic(), 0
+    start, rows, able = time.monotonic(), 0, has_terminal(sys.stderr)
     bar: Progress | None = None
     try:
         for batch in batches:
             yield batch
             rows += len(batch[0])
-            if bar is None and sys.stderr.isatty() and time.monotonic() - start > AFTER:
+            if bar is None and able and time.monotonic() - start > AFTER:
                 bar = _started(label)
             if bar is not None:
                 total = None if table.part is None else 1.0
