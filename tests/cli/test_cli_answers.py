@@ -1,8 +1,12 @@
 import csv
+import datetime
 import io
 import os
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from people import people, table
 
@@ -37,6 +41,16 @@ def test_predictions_need_no_target_and_come_as_json_or_a_file(call, shop, tmp_p
     text = (tmp_path / "new.csv").read_text()
     assert call("predict", "shop", "-", stdin=text).out.count("\n") == 3
     assert call("predict", "shop", "new.csv", "--json", "--out", "a.csv").json["rows"] == 2
+
+
+def test_answers_can_go_to_a_device_and_keep_dates(call, shop, tmp_path):
+    day = datetime.date(2026, 1, 2)
+    rows = {"day": [day], "age": [50], "income": [40.0], "color": ["red"]}
+    pq.write_table(pa.table(rows), "t.parquet")
+    told = call("predict", "shop", "t.parquet", "--keep", "day", "--json").json
+    assert told["predictions"][0]["day"] == "2026-01-02"
+    call("predict", "shop", "t.parquet", "--out", "/dev/null")
+    assert not Path("/dev/null").is_file()
 
 
 def test_a_bad_row_leaves_no_half_file(call, shop, tmp_path):

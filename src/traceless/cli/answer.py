@@ -67,7 +67,11 @@ def has_terminal(stream: Any) -> bool:
 
 def as_text(data: Any) -> str:
     """JSON, with NumPy's numbers and arrays as their values, and null for what is no number."""
-    return json.dumps(_finite(data), indent=2, default=lambda value: _finite(value.tolist()))
+    return json.dumps(_finite(data), indent=2, default=_as_json)
+
+
+def _as_json(value: Any) -> Any:
+    return _finite(value.tolist()) if hasattr(value, "tolist") else str(value)
 
 
 def _finite(data: Any) -> Any:

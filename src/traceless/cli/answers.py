@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 
 from traceless.cli.answer import Answer, Facts, Grid
 from traceless.cli.command import command
+from traceless.cli.declared import listed
 from traceless.cli.meter import watched
 from traceless.cli.opened import open_store, table_for
 from traceless.cli.options import files_argument, format_option, out_option, store_argument
@@ -40,7 +40,7 @@ def predict(
     """Answer for the rows of FILES, as CSV; the target column is not needed."""
     home = open_store(store)
     model, table = home.model(), table_for(home, files, format_)
-    kept = next(csv.reader([keep]), [])
+    kept = listed(keep)
     batches = _answers(model, table, kept, scores)
     header = [*kept, *_headings(model, table, scores)]
     if out is None and click.get_current_context().params["as_json"]:
@@ -131,7 +131,7 @@ def cv(
         error_score="raise",
     )
     scores = result["test_score"].tolist()
-    sizes = [len(test) for test in result["indices"]["test"]]
+    sizes = map(len, result["indices"]["test"])
     mean, spread = result["test_score"].mean(), result["test_score"].std()
     name = scoring or ("r2" if regression else "accuracy")
     rows = [
@@ -175,17 +175,18 @@ def _written(path: str | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    folder = Path(path).resolve().parent
-    with tempfile.NamedTemporaryFile(
-        "w", dir=folder, encoding="utf-8", newline="", delete=False
-    ) as file:
-        try:
+    target = Path(path).resolve()
+    plain = target.is_file() or not target.exists()  # a pipe or a device is not replaced
+    aside = target.with_name(f".{target.name}.{os.getpid()}") if plain else target
+    try:
+        with open(aside, "w", encoding="utf-8", newline="") as file:
             yield file
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+        if plain:
+            os.replace(aside, target)
+    except BaseException:
+        if plain:
+            aside.unlink(missing_ok=True)
+        raise
 
 
 def _regression(y: Any, answers: Any, weights: Any) -> dict[str, float]:
