@@ -58,6 +58,7 @@ def test_a_bad_row_leaves_no_half_file(call, shop, tmp_path):
     (tmp_path / "answers.csv").write_text("old")
     before = sorted(os.listdir())
     call("predict", "shop", "bad.csv", "--out", "answers.csv", code=2)
+    assert call("predict", "shop", "bad.csv", code=2).out == ""
     assert (tmp_path / "answers.csv").read_text() == "old"
     assert sorted(os.listdir()) == before
 

@@ -40,7 +40,7 @@ def test_standard_input(call, shop, tmp_path):
 
 
 def test_a_retry_is_refused_and_a_key_is_recognised(call, shop, tmp_path):
-    assert "error: " in call("learn", "shop", "people.csv", code=2).err
+    assert "--again" in call("learn", "shop", "people.csv", code=2).err
     assert call("learn", "shop", "people.csv", "--again", "--json").json["receipt"]["held"] == 240
     people(tmp_path / "more.csv", seed=1)
     first = call("learn", "shop", "more.csv", "--key", "k", "--json").json["receipt"]

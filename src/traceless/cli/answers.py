@@ -49,9 +49,8 @@ def predict(
     count = 0
     with _written(out) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
         for batch in batches:
-            writer.writerows(batch)
+            writer.writerows(batch if count else [header, *batch])
             count += len(batch)
     said = [] if out is None else [f"{count} answers are in {out}."]
     return Answer({"rows": count, "out": out}, said)

@@ -19,6 +19,7 @@ from traceless.cli.options import (
     store_argument,
     wait_option,
 )
+from traceless.exceptions import AlreadyLearnedError
 
 if TYPE_CHECKING:
     from traceless.store import Queued, Receipt
@@ -47,7 +48,10 @@ def learn(
     home = open_store(store, wait)
     table = table_for(home, files, format_)
     rows = watched(table, table.rows(), "learning")
-    return _receipt(home.learn(rows, key=key, once=not again and key is None))
+    try:
+        return _receipt(home.learn(rows, key=key, once=not again and key is None))
+    except AlreadyLearnedError as error:
+        raise AlreadyLearnedError(f"{error} (On the command line: --again.)") from error
 
 
 @command(
