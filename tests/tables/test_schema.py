@@ -135,6 +135,13 @@ def test_numbers_must_have_the_type_of_numbers(array):
         Cells(array, "a", "t", 1, typed=True).numbers()
 
 
+@pytest.mark.parametrize("values", [[[1.0], None], [1.5, None], [b"a", None], [{"a": 1}, None]])
+def test_words_must_have_the_type_of_words(values):
+    for column in (Category("c", ("a", "")), Hashed("c", 4)):
+        with pytest.raises(ValueError, match="column 'c' must hold text, whole numbers or truth"):
+            encoded(column, values)
+
+
 def test_decimals_are_rounded_once():
     import decimal
 

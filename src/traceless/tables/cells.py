@@ -86,16 +86,14 @@ class Cells:
         array = self.array
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
-        kind = array.type
-        if missing is not None:
-            array = array.cast(pa.string()).fill_null(missing) if array.null_count else array
-        else:
-            self._check_complete()
         texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         exact = (*texts, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
-        if not any(test(kind) for test in exact):
+        if not any(test(array.type) for test in exact):
             raise self.unfit("text, whole numbers or truth values")
-        return array.cast(pa.string())
+        if missing is None:
+            self._check_complete()
+            return array.cast(pa.string())
+        return array.cast(pa.string()).fill_null(missing)
 
     def labels(self) -> NDArray[Any]:
         """Words as NumPy's strings; the empty one is a missing label."""
