@@ -18,6 +18,7 @@ from traceless.exceptions import TableError
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 WHOLE = r"^[+-]?[0-9]{1,18}$"
+TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,8 @@ class Cells:
         array = self.array
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
-        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-        exact = (*texts, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
-        if not any(test(array.type) for test in exact):
+        kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
+        if str(array.type) not in TEXT and not any(test(array.type) for test in kinds):
             raise self.unfit("text, whole numbers or truth values")
         if missing is None:
             self._check_complete()

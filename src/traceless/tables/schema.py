@@ -200,11 +200,8 @@ class Schema:
 
     def facts(self) -> dict[str, Any]:
         """The schema as JSON can hold it."""
-        columns = [{"kind": column.kind, **asdict(column)} for column in self.columns]
         return {
-            "columns": [
-                c | ({"values": list(c["values"])} if "values" in c else {}) for c in columns
-            ],
+            "columns": [_facts(column) for column in self.columns],
             "target": list(self.target),
             "labels": self.labels,
             "weight": self.weight,
@@ -248,6 +245,11 @@ class Schema:
             listed = ", ".join(map(repr, self.classes[:20]))
             raise cells.refused(int(np.argmin(known)), f"one of the classes {listed} is needed")
         return found
+
+
+def _facts(column: Column) -> dict[str, Any]:
+    fields = asdict(column).items()
+    return {"kind": column.kind} | {n: list(v) if isinstance(v, tuple) else v for n, v in fields}
 
 
 def _column(facts: dict[str, Any]) -> Column:
