@@ -42,11 +42,12 @@ def check_learned(known: Knowledge) -> None:
     known.check_possible()
     J = known.n_outputs
     if known.task == "classification":
-        totals = [int(total * 2**known.weight_bits) for total in known.class_totals]
+        totals = [int(total * 2**WEIGHT_BITS) for total in known.class_totals]
     elif known.specification["features"].get("bias") is True:
-        totals = [int(known.sums[J - 1, J - 1])]
+        totals = [int(known.sums[J - 1, J - 1]) << (WEIGHT_BITS - known.weight_bits)]
     else:
         return  # nothing says what the rows weigh
+    # in units of 2^-16, since fractions may add up to whole numbers: 0.5 twice is 1
     if any(not n <= total <= n << 48 for n, total in zip(known.counts, totals, strict=True)):
         raise ValueError("rows cannot weigh so little, or so much.")
 
