@@ -10,6 +10,8 @@ asked. Memory beyond what Python and its libraries take is limited, and so is ti
 
 import argparse
 import collections
+import contextlib
+import copy
 import json
 import math
 import random
@@ -21,10 +23,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from forge import Forged, rehashed
 from scipy import sparse
 
 import traceless
+from forge import Forged, rehashed
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.exceptions import FileError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
@@ -33,9 +35,10 @@ MEMORY = 256 << 20  # bytes beyond those taken at the start
 SECONDS = 20  # for one file
 
 NASTY = [
-    None, True, False, 0, 1, -1, 2, 3, 16, 17, 10**12, 2**53, 2**62, 2**63, 2**64, -(2**70), 10**400,
-    0.5, -0.5, 1e-320, 1e308, -0.0, 2.0**-14, "", "x", "cholesky", "woodbury", "a" * 10_000,
-    "../../etc/passwd", "__import__('os')", "\ud800", [], [0], [[]], [0, 0], [1e308], {}, {"kind": "array"},
+    None, True, False, 0, 1, -1, 2, 3, 16, 17, 10**12, 2**53, 2**62, 2**63, 2**64, -(2**70),
+    10**400, 0.5, -0.5, 1e-320, 1e308, -0.0, 2.0**-14, "", "x", "cholesky", "woodbury",
+    "../../etc/passwd", "__import__('os')", "\ud800", [], [0], [[]], [0, 0], [1e308], {},
+    "a" * 10_000, {"kind": "array"},
     {"kind": "LSSVC", "parameters": {}}, {"bytes": "00"}, {"bytes": "zz"},
     {"kind": "Linear", "parameters": {"bias": True, "resolution": 1}},
     {"kind": "RandomFourier", "parameters": {
@@ -67,7 +70,9 @@ def models(rng):
     yield PathSVC(kernel="precomputed").fit(K, twice).forget(ids=[7])
     yield SlidingWindow(PathSVC(), size=9)
     yield SlidingWindow(LSSVC(), size=20).fit(X, y)
-    yield SlidingWindow(LSSVR(), size=20).fit(sparse.csr_matrix(X * (X > 0)), X[:, :2], X[:, 0] ** 2)
+    yield SlidingWindow(LSSVR(), size=20).fit(
+        sparse.csr_matrix(X * (X > 0)), X[:, :2], X[:, 0] ** 2
+    )
     yield SlidingWindow(PathSVC(gamma=0.2), size=20).fit(X, twice)
     yield Knowledge.of(Linear(), X, y) - Knowledge.of(Linear(), X[:3], y[3:6])
     yield Knowledge.of(Linear(), X * 2.0**30, X[:, 0], task="regression")
@@ -109,26 +114,33 @@ def forged_bytes(raw, rng):
 
 def nodes(tree, path=()):
     yield path
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    items = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
     for key, value in items:
         yield from nodes(value, (*path, key))
 
 
 def forge_facts(forged, rng):
+    """Other facts: absurd values, things left out, repeated or added."""
     facts = forged.facts
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
-        path = rng.choice([p for p in nodes(facts) if p] or [("x",)])
+        path = rng.choice([p for p in nodes(facts | {"x": None}) if p])
         parent = facts
         for key in path[:-1]:
             parent = parent[key]
-        if rng.random() < 0.1:
+        if path == ("x",) or rng.random() < 0.6:
+            parent[path[-1]] = copy.deepcopy(rng.choice(NASTY))
+        elif rng.random() < 0.3:
             del parent[path[-1]]
-        elif rng.random() < 0.1:
+        elif rng.random() < 0.5:
             parent[path[-1]] = [parent[path[-1]]] * rng.choice([1, 2, 1000])
-        elif isinstance(parent, dict) and rng.random() < 0.1:
-            parent[rng.choice(["x", "kind", "state", "sealed"])] = rng.choice(NASTY)
-        else:
-            parent[path[-1]] = rng.choice(NASTY)
+        elif isinstance(parent, dict):
+            parent[rng.choice(["kind", "state", "sealed"])] = copy.deepcopy(rng.choice(NASTY))
     forged.facts = facts
 
 
@@ -164,7 +176,9 @@ def forge_shapes(forged, rng):
     how = rng.randrange(6)
     if how == 0:
         n = len(pieces[name]) // 8
-        spec["shape"] = rng.choice([[n], [n, 1], [1, n], [n // 2, 2], [0], [], [10**9, 10**9], [2**60]])
+        spec["shape"] = rng.choice(
+            [[n], [n, 1], [1, n], [n // 2, 2], [0], [], [10**9, 10**9], [2**60]]
+        )
     elif how == 1:
         spec["dtype"] = rng.choice(["F64", "I64", "U8", "F32", "BOOL"])
     elif how == 2 and spec["shape"]:
@@ -238,10 +252,8 @@ def ask(model):
     """What a loaded model answers is an answer, or a sentence."""
     n = getattr(model, "n_features_in_", 10**9)
     if n < 1000:
-        try:
+        with contextlib.suppress(ValueError, ArithmeticError):
             model.predict(np.ones((2, n)))
-        except (ValueError, ArithmeticError):
-            pass
 
 
 def run(count, seed, report=None):
@@ -280,7 +292,9 @@ def _too_long(*_):
 def limit_memory():
     """What a file may make this process take is bounded."""
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (taken + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1])
+    )
 
 
 if __name__ == "__main__":

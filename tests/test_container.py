@@ -151,7 +151,7 @@ def test_damage_is_said(path):
     data = bytearray(path.read_bytes())
     data[-1] ^= 128
     path.write_bytes(data)
-    with pytest.raises(FileError, match="is damaged: .* SHA-256"):
+    with pytest.raises(FileError, match=r"is damaged: .* SHA-256"):
         container.read(path)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -9,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import MAPS, Cubes, name
-from fixtures.make import said
-from forge import Forged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 import traceless
+from cases import MAPS, Cubes, name
+from fixtures.make import said
+from forge import Forged
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.exceptions import FileError, UnsealableError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
@@ -105,7 +106,9 @@ def test_any_history(tmp_path_factory, data):
     X = rows(rng)
     y = labels(X, draw(st.sampled_from(NAMES)))
     kind = draw(st.sampled_from(["none", "whole", "fractions"]))
-    weight = {"none": None, "whole": rng.integers(0, 4, 60), "fractions": rng.random(60) + 0.1}[kind]
+    weight = {"none": None, "whole": rng.integers(0, 4, 60), "fractions": rng.random(60) + 0.1}[
+        kind
+    ]
     parameters = {"rho": draw(st.sampled_from([1, 0.1])), "classwise": draw(st.booleans())}
     if parameters["classwise"]:
         parameters["class_weight"] = draw(st.sampled_from([None, "golden", {y[0]: 3.0}]))
@@ -172,7 +175,9 @@ def test_live_states_are_saved_as_they_stand(rng, there_and_back):
     y = labels(X, ["a", "b", "c"])
     clf = LSSVC(RandomFourier(20), rho=1e-4, solver="woodbury").fit(X[:50], y[:50])
     for i in range(50, 250):
-        clf.update(add=(X[i : i + 1], y[i : i + 1]), forget=(X[i - 50 : i - 49], y[i - 50 : i - 49]))
+        clf.update(
+            add=(X[i : i + 1], y[i : i + 1]), forget=(X[i - 50 : i - 49], y[i - 50 : i - 49])
+        )
     again = there_and_back(clf)
     for i in range(250, 300):
         for model in (clf, again):
@@ -221,7 +226,9 @@ def test_a_file_is_as_small_as_what_is_known(rng, tmp_path):
 def test_knowledge(rng, there_and_back, classwise, size):
     X = rows(rng) * size
     y = labels(X / size, ["a", "b", "c"])
-    one = Knowledge.of(Cubes() if size == 1 else Linear(), X, y, rng.random(60), classwise=classwise)
+    one = Knowledge.of(
+        Cubes() if size == 1 else Linear(), X, y, rng.random(60), classwise=classwise
+    )
     for known in (one, -one, one - one, one + one):
         again = there_and_back(known)
         assert again == known
@@ -394,10 +401,10 @@ def test_descriptions_are_plain_json_and_come_back(estimator, there_and_back):
         {"kind": ["LSSVC"], "parameters": {}},
         {"kind": "Linear", "parameters": {"bias": True, "resolution": 1}},
         described(LSSVC()) | {"more": 1},
-        {"kind": "SlidingWindow", "parameters": {"estimator": described(SlidingWindow(LSSVC())), "size": 1}},
+        described(SlidingWindow(SlidingWindow(LSSVC()))),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_descriptions_that_are_none(wrong):
     with pytest.raises(ValueError, match=r"expected|is none of"):
         from_description(wrong)
@@ -603,6 +610,14 @@ def test_there_is_an_old_file_of_every_kind():
     kinds = {Forged(path).metadata["kind"] for path in V1.glob("*.traceless")}
     assert kinds == {"LSSVC", "LSSVR", "PathSVC", "SlidingWindow", "Knowledge"}
     assert sum(path.stat().st_size for path in V1.iterdir()) < 100_000
+
+
+def test_the_page_runs_by_copy_and_paste(tmp_path, monkeypatch):
+    page = (Path(__file__).parent.parent / "docs" / "files.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), "files.md", "exec"), {})
+    assert {path.name for path in tmp_path.iterdir()} == {"model.traceless", "model.onnx"}
 
 
 def test_mutated_files():

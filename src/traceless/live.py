@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
-from traceless.exact import Floats, packed, unpacked
+from traceless.exact import Floats, packed
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, responses_of, union, whole_weights
@@ -93,14 +93,11 @@ class Live:
     @classmethod
     def imported(cls, recipe: Recipe, exported: Mapping[str, Any]) -> Live:
         """A state without knowledge from what `export` returned."""
-        state = cls(recipe)
         P = np.zeros((len(recipe.phi.steps),) * 2, order="F")
         P[np.triu_indices(len(P))] = exported["P"]
-        U = np.array(exported["U"], dtype=np.float64)
-        state._inverse = Inverse(P, U, float(exported["rho"]))
-        state._responses = tuple(np.asarray(exported["responses"]).tolist())
-        state._counts = tuple(np.asarray(exported["counts"]).tolist())
-        return state
+        inverse = Inverse(P, np.array(exported["U"], dtype=np.float64), float(exported["rho"]))
+        names, counts = (np.asarray(exported[key]).tolist() for key in ("responses", "counts"))
+        return cls.restored(recipe, (tuple(names), tuple(counts)), inverse)
 
     def pieces(self) -> Pieces:
         """What a file needs to make this state again, as it stands."""
@@ -121,25 +118,19 @@ class Live:
         return {"knowledge": facts}, tensors
 
     @classmethod
-    def restored(cls, recipe: Recipe, known: Knowledge | None, inverse: Mapping[str, Any]) -> Live:
-        """A state as `pieces` found it.
-
-        Parameters
-        ----------
-        recipe : Recipe
-        known : Knowledge, optional
-        inverse : mapping, empty where there was none
-            P as a packed triangle, U, rho, strain, floor and patience; without knowledge also
-            responses and counts.
-        """
-        state = cls(recipe, known)
-        if inverse:
-            P = unpacked(inverse["P"], len(inverse["U"])).T  # its upper triangle is what counts
-            state._inverse = Inverse(P, inverse["U"], inverse["rho"])
-            state._inverse.strain = inverse["strain"]
-            state._floor, state._patience = inverse["floor"], inverse["patience"]
-        if known is None:
-            state._responses, state._counts = inverse["responses"], inverse["counts"]
+    def restored(
+        cls,
+        recipe: Recipe,
+        known: Knowledge | tuple[tuple[Label, ...], tuple[int, ...]],
+        inverse: Inverse | None,
+        floor: tuple[float, float] = (0.0, 0.0),
+        patience: float = _STRAIN,
+    ) -> Live:
+        """A state as it was; in place of knowledge it may have responses and counts alone."""
+        state = cls(recipe, known if isinstance(known, Knowledge) else None)
+        if isinstance(known, tuple):
+            state._responses, state._counts = known
+        state._inverse, state._floor, state._patience = inverse, floor, patience
         return state
 
     @property

@@ -281,7 +281,7 @@ def _row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
     facts: dict[str, Any] = {"classes": None}
     tensors: dict[str, Any] = {"weights": weight}
     if sparse.issparse(X):
-        X.sort_indices()
+        X.sum_duplicates()  # and in order
         tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
         X = X.data
     if labelled:

@@ -211,23 +211,18 @@ class Committee:
         self, parts: Mapping[Duel, Part], rows: HeldRows, solutions: Mapping[str, Floats]
     ) -> None:
         """Be what `solutions` were taken from; raises ValueError if they cannot be of the parts."""
-        ends = np.cumsum([len(part.ids) for part in parts.values()], dtype=np.intp)
-        if len(solutions["alpha"]) != (ends[-1] if len(ends) else 0):
-            raise ValueError("alpha does not have one number for each row of each problem")
-        each = zip(
-            np.split(solutions["alpha"], ends[:-1]),
-            np.split(solutions["slopes"], ends[:-1]),
-            solutions["intercepts"].tolist(),
-            solutions["residuals"].tolist(),
-            strict=False,
-        )
-        share = self.memory // max(1, len(parts))
-        for (duel, part), solution in zip(parts.items(), each, strict=False):
-            if (solution[0] > part.bounds).any():
-                raise ValueError("a row has an alpha above its bound")
+        if sum(len(part.ids) for part in parts.values()) != len(solutions["alpha"]):
+            raise ValueError("alpha does not have one number for each row of each problem.")
+        end, share = 0, self.memory // max(1, len(parts))
+        for k, (duel, part) in enumerate(parts.items()):
+            begin, end = end, end + len(part.ids)
+            alpha, slopes = (solutions[name][begin:end] for name in ("alpha", "slopes"))
+            if (alpha > part.bounds).any():
+                raise ValueError("a row has an alpha above its bound.")
             problem = self.problems[duel] = Problem(self.kernel, self.width, share)
-            X = rows.X[np.searchsorted(rows.ids, part.ids)]
-            problem.restore((X, part.sign, part.bounds), *solution)
+            points = rows.X[np.searchsorted(rows.ids, part.ids)], part.sign, part.bounds
+            problem.restore(points, alpha, slopes, float(solutions["intercepts"][k]))
+            problem.residual = float(solutions["residuals"][k])
             problem.ids, problem.sign = part.ids, part.sign
 
     def __iter__(self) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from traceless import exact
 from traceless.least_squares import LeastSquares
 from traceless.live import Live
 from traceless.loading import facts
@@ -16,6 +17,7 @@ from traceless.loading.descriptions import with_parameters
 from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import check_learned, knowledge, responses, width_of
 from traceless.states import Recipe, Settled
+from traceless.update import Inverse
 from traceless.window import SlidingWindow
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -93,33 +95,33 @@ def _width_of_inverse(tensors: Tensors) -> int:
 def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Live:
     alone = {"responses", "counts"} if known is None else set()
     said = facts.named(said, {"knowledge", "sealed", "inverse"} | alone)
-    inverse: dict[str, Any] = {}
-    if known is None:
-        names, counts = responses(said["responses"], said["counts"], recipe.task)
-        if said["inverse"] is None or min(counts, default=0) < 0 or said["sealed"]:
+    facts.only(tensors, *([] if alone else ["sums"]), *(["P", "U"] if said["inverse"] else []))
+    if alone:
+        known = responses(said["responses"], said["counts"], recipe.task)
+        if said["inverse"] is None or min(known[1], default=0) < 0 or said["sealed"]:
             raise ValueError("a state without knowledge needs an inverse, and cannot be sealed.")
-        inverse = {"responses": names, "counts": counts}
-    facts.only(tensors, *(["sums"] if known else []), *(["P", "U"] if said["inverse"] else []))
-    if said["inverse"] is not None:
-        n = len(known.responses if known is not None else inverse["responses"])
-        inverse |= _inverse(said["inverse"], tensors, (len(recipe.phi.steps), n))
-    state = Live.restored(recipe, known, inverse)
+    if said["inverse"] is None:
+        state = Live(recipe, known)
+    else:
+        shape = len(recipe.phi.steps), len(known[0] if alone else known.responses)
+        state = Live.restored(recipe, known, *_inverse(said["inverse"], tensors, shape))
     if facts.truth(said["sealed"]):
         state.seal()
     return state
 
 
-def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> dict[str, Any]:
-    out: dict[str, Any] = facts.named(said, _INVERSE)
-    for name in ("rho", "strain", "patience"):
-        out[name] = facts.number(out[name], 0.0)
-    floor = facts.numbers(out["floor"], 0.0)
-    if len(floor) != 2 or not out["rho"]:
+def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> tuple[Any, ...]:
+    """The inverse, and how far it is trusted."""
+    said = facts.named(said, _INVERSE)
+    rho, strain, patience = (facts.number(said[k], 0.0) for k in ("rho", "strain", "patience"))
+    floor = facts.numbers(said["floor"], 0.0)
+    if len(floor) != 2 or not rho:
         raise ValueError("what is said of the inverse is not complete.")
-    out["floor"] = tuple(floor)
-    out["P"] = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
-    out["U"] = facts.tensor(tensors, "U", "f", shape)
-    return out
+    triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
+    U = facts.tensor(tensors, "U", "f", shape)
+    inverse = Inverse(exact.unpacked(triangle, shape[0]), U.copy(), rho)
+    inverse.strain = strain
+    return inverse, tuple(floor), patience
 
 
 # --- a window --------------------------------------------------------------------------------

@@ -156,7 +156,8 @@ class HingeProblem:
 
     def fit(self, X: ArrayLike, y: ArrayLike, bounds: ArrayLike) -> HingeProblem:
         """Forget everything and learn these points."""
-        fresh = HingeProblem(self.kernel, self._store.rows.shape[0], self._store.memory, self.seed)
+        memory = (self._later or self._store).memory
+        fresh = HingeProblem(self.kernel, self._store.rows.shape[0], memory, self.seed)
         X, y, bounds = _checked(X, y, bounds, self._store.rows.shape[0])
         fresh._learn(fresh._store.place(X, y), bounds, np.zeros(0, dtype=np.intp))
         self.__dict__.update(fresh.__dict__)
@@ -168,9 +169,8 @@ class HingeProblem:
         alpha: Floats,
         slopes: Floats,
         intercept: float,
-        residual: float,
     ) -> None:
-        """Take a solution over as another process left it, its X, y and bounds first.
+        """Take a solution over as another process left it: X, y and bounds of all points first.
 
         What only changes need, the kernel matrix and the factor of the margin, is left to the
         next change; that starts from any α and b, so it would also mend what is not a solution.
@@ -185,7 +185,7 @@ class HingeProblem:
         road.side[slots] = np.where(alpha <= 0.0, INSIDE, MARGIN)
         road.side[slots[alpha >= bounds]] = OUTSIDE
         self._road, self._slots, self._canonical = moved(road, slots), slots, None
-        self.residual, self._restored = residual, True
+        self._restored = True
 
     def _wake(self) -> None:
         """Compute the kernel matrix that `restore` has left out."""
