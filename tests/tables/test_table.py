@@ -204,6 +204,22 @@ def test_blanks_around_numbers_and_bom_and_windows_line_ends_are_fine(tmp_path):
     assert y.tolist() == ["u", "v"]
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("start", [b"", b'"'])
+def test_a_header_of_many_lines_takes_no_long_time(start):
+    with pytest.raises(TableError):
+        delimited.Delimited(io.BytesIO(start + b"\n" * 2**22), None, ",")
+
+
+def test_no_more_is_read_than_asked_for():
+    body = delimited._Body(io.BytesIO(b"a\n" + b"1\n" * 1000))
+    assert body.header(",") == ["a"]
+    assert not body.is_at_end()
+    parts = [body.read(64) for _ in range(40)]
+    assert max(map(len, parts)) == 64
+    assert b"".join(parts) == b"1\n" * 1000
+
+
 def test_a_blank_line_in_a_single_column_is_a_missing_value():
     table = delimited.Delimited(io.BytesIO(b"a\n1\n\n3\n"), None, ",")
     assert [b.column(0).to_pylist() for b, _ in table.batches(["a"], 10)] == [["1", "", "3"]]
@@ -257,6 +273,7 @@ def test_no_changed_byte_gives_more_than_an_error_or_rows(tmp_path, kind, rng):
     [
         ("(1000000000000,)", "<f8", "ends before its 1000000000000 rows do"),
         ("(3, 1000000000000)", "<f8", "a row of the array a is longer than 67108864 bytes"),
+        ("(3, 8000000)", "|i1", "it has more than 1048576 columns"),
         ("(3,)", "<U100000000", "a row of the array a is longer than 67108864 bytes"),
     ],
 )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from traceless.exceptions import TableError
 
+MOST_COLUMNS = 2**20
 MOST_BYTES = 2**26  # read at a time, at least one row
 
 
@@ -28,22 +29,25 @@ class Npz:
 
     def __init__(self, file: BinaryIO) -> None:
         self._zip = zipfile.ZipFile(file)
-        self._shapes: dict[str, tuple[int, ...]] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for member in self._zip.namelist():
             with self._zip.open(member) as stream:
-                self._shapes[member] = _header(member, stream)[0]
-        lengths = {shape[0] for shape in self._shapes.values()}
+                shapes[member] = _header(member, stream)[0]
+        lengths = {shape[0] for shape in shapes.values()}
         if len(lengths) != 1:
-            sizes = ", ".join(f"{_name(m)} {s}" for m, s in self._shapes.items())
+            sizes = ", ".join(f"{_name(m)} {s}" for m, s in shapes.items())
             raise TableError(f"its arrays must have as many rows as each other; it has {sizes}.")
+        if sum(math.prod(shape[1:]) for shape in shapes.values()) > MOST_COLUMNS:
+            raise TableError(f"it has more than {MOST_COLUMNS} columns.")
         self._rows = lengths.pop()
-        self.names = [name for member in self._shapes for name in self._columns(member)]
+        self._columns = {member: _columns(member, shape) for member, shape in shapes.items()}
+        self.names = [name for names in self._columns.values() for name in names]
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches, and which part of the archive is read then."""
         import pyarrow as pa
 
-        members = [m for m in self._shapes if set(self._columns(m)) & set(wanted)]
+        members = [m for m, names in self._columns.items() if set(names) & set(wanted)]
         with ExitStack() as stack:
             streams = {m: stack.enter_context(self._zip.open(m)) for m in members}
             headers = {m: _header(m, stream) for m, stream in streams.items()}
@@ -54,13 +58,9 @@ class Npz:
                 columns: dict[str, Any] = {}
                 for m in members:
                     values = _read(streams[m], m, headers[m], stop - start)
-                    columns |= dict(zip(self._columns(m), values.T, strict=True))
+                    columns |= dict(zip(self._columns[m], values.T, strict=True))
                 chosen = [pa.array(np.ascontiguousarray(columns[name])) for name in wanted]
                 yield pa.record_batch(chosen, names=wanted), stop / self._rows
-
-    def _columns(self, member: str) -> list[str]:
-        shape, name = self._shapes[member], _name(member)
-        return [name] if len(shape) == 1 else [f"{name}{j}" for j in range(shape[1])]
 
 
 Header = tuple[tuple[int, ...], np.dtype[Any]]
@@ -87,6 +87,11 @@ def _header(member: str, stream: IO[bytes]) -> Header:
     if _row_bytes(shape, dtype) > MOST_BYTES:
         raise TableError(f"a row of the array {_name(member)} is longer than {MOST_BYTES} bytes.")
     return shape, dtype
+
+
+def _columns(member: str, shape: tuple[int, ...]) -> list[str]:
+    name = _name(member)
+    return [name] if len(shape) == 1 else [f"{name}{j}" for j in range(shape[1])]
 
 
 def _row_bytes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:

@@ -93,7 +93,8 @@ class _Body(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data, self._ahead = self._ahead or self._file.read(size), b""
+        data = self._ahead or self._file.read(size)
+        data, self._ahead = (data, b"") if size < 0 else (data[:size], data[size:])
         self.read_so_far += len(data)
         self.quotes += data.count(b'"')
         return data
@@ -108,19 +109,21 @@ class _Body(io.RawIOBase):
 
     def header(self, delimiter: str) -> list[str]:
         """The names in the first line that is not empty; a quoted one may span lines."""
-        line = b""
-        while not line.strip() or line.count(b'"') % 2:
+        line, quotes = bytearray(), 0
+        while not line or quotes % 2:
             more = self._file.readline(LONGEST_HEADER)
-            line += more
-            if not more or len(line) > LONGEST_HEADER:
-                raise TableError(
-                    "it is empty." if not line.strip() else "its first line is not a header."
-                )
-        self.read_so_far += len(line)
+            if not more and not line:
+                raise TableError("it is empty.")
+            if not more or len(line) + len(more) > LONGEST_HEADER:
+                raise TableError("its first line is not a header.")
+            self.read_so_far += len(more)
+            if line or more.strip():
+                line += more
+                quotes += more.count(b'"')
         return _names(line, delimiter)
 
 
-def _names(line: bytes, delimiter: str) -> list[str]:
+def _names(line: bytearray, delimiter: str) -> list[str]:
     try:
         text = line.decode("utf-8-sig").strip("\r\n")
         return next(csv.reader([text], delimiter=delimiter, strict=True))
