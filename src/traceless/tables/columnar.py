@@ -16,7 +16,7 @@ class Parquet:
     def __init__(self, file: BinaryIO) -> None:
         from pyarrow.parquet import ParquetFile
 
-        self._file = ParquetFile(file)
+        self._file = ParquetFile(file, page_checksum_verification=True)  # where there are any
         self.names: list[str] = self._file.schema_arrow.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,7 +109,7 @@ def _stream(source: str, format_: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 @contextmanager
 def _readable(where: str) -> Iterator[None]:
-    """Turn what libraries say of a bad file into one sentence; leave MemoryError alone."""
+    """Turn whatever a library raises over a bad file into one sentence."""
     try:
         yield
     except MemoryError:
@@ -121,11 +120,7 @@ def _readable(where: str) -> Iterator[None]:
         raise ImportError(
             f"Reading tables needs a library: pip install 'traceless[cli]' ({error})."
         ) from error
-    except (ValueError, ArithmeticError, LookupError, TypeError, EOFError) as error:
-        raise TableError(str(unreadable(where, error))) from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise TableError(str(unreadable(where, error))) from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # the disk, not the file: a library that was led astray seeks before the start
         raise TableError(str(unreadable(where, error))) from error
