@@ -238,6 +238,18 @@ def test_truncated_files_are_refused(tmp_path, kind, share):
     assert "\n" not in str(caught.value)
 
 
+def test_checksums_of_parquet_are_checked_where_there_are_any(tmp_path):
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": [1.5, 2.5], "b": [1.0, 2.0], "y": ["u", "v"]})
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, path, write_page_checksum=True, **plain)
+    data = path.read_bytes()
+    place = data.index(np.float64(2.5).tobytes())
+    path.write_bytes(data[:place] + np.float64(3.5).tobytes() + data[place + 8 :])
+    with pytest.raises(TableError, match="CRC checksum"):
+        Table([str(path)], SCHEMA).arrays()
+
+
 @given(
     st.binary(max_size=200),
     st.sampled_from(["csv", "tsv", "parquet", "arrow", "npz"]),
