@@ -183,9 +183,9 @@ def main(kills, seed, folder):
         ahead += check(path, replay, acknowledged)
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{turn + 1} of {kills} kills")
-    print(
+    sys.stdout.write(
         f"{kills} kills over {replay.done} acknowledged operations: no state was wrong; "
-        f"{ahead} times the store was one operation ahead, {orphans} times files were left over"
+        f"{ahead} times the store was one operation ahead, {orphans} times files were left over\n"
     )
 
 

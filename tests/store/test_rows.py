@@ -50,7 +50,9 @@ def test_the_root_is_a_sum_in_any_order(digests, chance):
 
 def test_rows_differ_by_label_type_weight_width_and_secret():
     def digest(X, y, weight=None, secret=SECRET, classifies=True):
-        return Printer(secret, classifies)(([X], [y], None if weight is None else [weight])).digests[0]
+        return Printer(secret, classifies)(
+            ([X], [y], None if weight is None else [weight])
+        ).digests[0]
 
     several = [
         digest([1.0], 1),

@@ -74,7 +74,11 @@ def failed(store, *names):
 
 def test_entries_cannot_be_changed_by_mistake(store):
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
-        for statement in ("UPDATE entries SET hash = ''", "DELETE FROM entries", "DELETE FROM origin"):
+        for statement in (
+            "UPDATE entries SET hash = ''",
+            "DELETE FROM entries",
+            "DELETE FROM origin",
+        ):
             with pytest.raises(sqlite3.IntegrityError, match="kept as they are"):
                 connection.execute(statement)
 
@@ -133,9 +137,15 @@ def test_reordered_cut_and_missing_entries(history, tmp_path):
 @pytest.mark.parametrize(
     ("statement", "check"),
     [
-        ("UPDATE alive SET count = count + 1 WHERE digest = (SELECT min(digest) FROM alive)", "rows"),
+        (
+            "UPDATE alive SET count = count + 1 WHERE digest = (SELECT min(digest) FROM alive)",
+            "rows",
+        ),
         ("DELETE FROM alive WHERE digest = (SELECT min(digest) FROM alive)", "rows"),
-        ("UPDATE alive SET digest = zeroblob(16) WHERE digest = (SELECT min(digest) FROM alive)", "rows"),
+        (
+            "UPDATE alive SET digest = zeroblob(16) WHERE digest = (SELECT min(digest) FROM alive)",
+            "rows",
+        ),
         ("UPDATE alive SET queued = 0", "queue"),
         ("DELETE FROM queue", "queue"),
         ("UPDATE classes SET rows = rows + 1", "chain"),

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 from traceless.store.rows import root_sum
 
-_LEARN = """INSERT INTO alive VALUES (?, ?, 0)
+_LEARN = """INSERT INTO alive VALUES (?, {}, 0)
     ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"""
 _LAST = "DELETE FROM alive WHERE digest = ? AND count = 1 AND queued = 0"
 _LESS = "UPDATE alive SET count = count - 1 WHERE digest = ? AND count > max(queued, 1)"
@@ -28,11 +28,11 @@ class Alive:
 
     def learn(self, digests: Iterable[bytes]) -> None:
         """Rows that come."""
-        self._sql.executemany(_LEARN, ((d, 1) for d in sorted(digests)))
+        self._sql.executemany(_LEARN.format(1), zip(sorted(digests)))
 
     def learn_counted(self, counted: Iterable[tuple[bytes, int]]) -> None:
         """Rows that come from another store."""
-        self._sql.executemany(_LEARN, counted)
+        self._sql.executemany(_LEARN.format("?"), counted)
 
     def forget(self, digests: Iterable[bytes]) -> list[int]:
         """Rows that go; returns the places of those that are not alive, or spoken for."""

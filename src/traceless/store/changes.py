@@ -16,6 +16,7 @@ from typing import Any
 
 from traceless.exceptions import (
     AlreadyLearnedError,
+    FileError,
     NotLearnedError,
     RevealingWarning,
     StoreError,
@@ -239,6 +240,8 @@ class Change:
         if self._kept is not None:
             name, sha256 = self._folder.write(self._kept, facts["sequence"])
         try:
+            if name is not None:
+                self._read_back(name, sha256, facts["digest_after"])
             entry = Entry.hashed(**facts, generation=name, sha256=sha256)
             self._ledger.append(entry)
         except BaseException:
@@ -248,6 +251,17 @@ class Change:
         tidy(self._folder, self._ledger)
         self._before = entry
         return Receipt.of(entry, self._origin)
+
+    def _read_back(self, name: str, sha256: str | None, digest: str | None) -> None:
+        """Make sure that the file holds the model, since the one before will be gone."""
+        try:
+            self.model = self._folder.read(name, sha256)
+        except FileError as error:
+            raise StoreError(
+                f"The new model cannot be read back from its file: {error} Nothing was changed."
+            ) from error
+        if digest_of(self.model) != digest:
+            raise StoreError("The file of the new model holds another one. Nothing was changed.")
 
     def result(self) -> Cached:
         """The model after the change, for the next one."""

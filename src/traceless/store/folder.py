@@ -54,23 +54,21 @@ class Folder:
 
     def load(self, entry: Entry) -> Any:
         """The model of an entry, which must be the latest one."""
-        path = self._generation(entry)
+        if entry.generation is None:
+            raise StoreError(f"The model of {self.path} was destroyed; only its ledger is left.")
         try:
-            contents = container.read(path)
-            if contents.sha256 != entry.sha256:
-                raise FileError(f"{path} is not the file that the ledger speaks of.")
-            return loading.constructed(contents)
+            return self.read(entry.generation, entry.sha256)
         except FileError as error:
             raise StoreError(f"The store is damaged: {error}") from error
 
-    def _generation(self, entry: Entry) -> Path:
-        if entry.generation is None:
-            raise StoreError(f"The model of {self.path} was destroyed; only its ledger is left.")
-        if not _GENERATION.fullmatch(entry.generation):
-            raise StoreError(
-                f"The store is damaged: {entry.generation[:80]!r} is no name of a generation."
-            )
-        return self.generations / entry.generation
+    def read(self, name: str, sha256: str | None) -> Any:
+        """The model of a generation, which must be the file that was written."""
+        if not _GENERATION.fullmatch(name):
+            raise FileError(f"{name[:80]!r} is no name of a generation.")
+        contents = container.read(self.generations / name)
+        if contents.sha256 != sha256:
+            raise FileError(f"{name} is not the file that the ledger speaks of.")
+        return loading.constructed(contents)
 
     def discard(self, name: str | None) -> None:
         """Remove a generation that was never committed."""
