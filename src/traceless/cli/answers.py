@@ -90,7 +90,7 @@ def score(store: str, files: Sequence[str], format_: str | None) -> Answer:
 )
 @store_argument
 @files_argument
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
+@click.option("--folds", type=click.IntRange(min=2), default=5, help="How many folds [5].")
 @click.option("--shuffle", type=int, metavar="SEED", help="Shuffle the rows before folding.")
 @click.option("--scoring", help="One of scikit-learn's scores, such as balanced_accuracy.")
 @format_option

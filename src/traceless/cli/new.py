@@ -49,13 +49,25 @@ MAPS = ("linear", "polynomial", "fourier", "layer", "landmarks")
 @click.option("--rho", type=float, help="Regularisation of lssvc and lssvr [1].")
 @click.option("--C", "c", type=float, help="The same for the other models, 1/rho [1].")
 @click.option("--class-weight", metavar="HOW", help="balanced, inverse, golden, or a=2,b=1.")
-@click.option("--weighting", type=click.Choice(["shared", "one_vs_rest"]))
-@click.option("--solver", type=click.Choice(["cholesky", "woodbury"]))
+@click.option(
+    "--weighting",
+    type=click.Choice(["shared", "one_vs_rest"]),
+    help="Whether all problems share the weights of classes [shared].",
+)
+@click.option(
+    "--solver",
+    type=click.Choice(["cholesky", "woodbury"]),
+    help="Solve when asked, or keep the model ready after each change [cholesky].",
+)
 @click.option("--components", type=click.IntRange(min=1), help="Features of a map [100].")
 @click.option("--gamma", type=float, help="Of fourier, landmarks, polynomial, pathsvc.")
 @click.option("--degree", type=click.IntRange(min=1), help="Of polynomial, pathsvc.")
 @click.option("--coef0", type=float, help="Of polynomial, pathsvc.")
-@click.option("--activation", type=click.Choice(["sigmoid", "tanh", "relu", "sine"]))
+@click.option(
+    "--activation",
+    type=click.Choice(["sigmoid", "tanh", "relu", "sine"]),
+    help="Of a layer [sigmoid].",
+)
 @click.option("--spread", type=float, help="Weights of a layer are uniform in ±SPREAD.")
 @click.option("--seed", type=int, help="Of random maps [0].")
 @click.option("--kernel", type=click.Choice(["rbf", "linear", "poly"]), help="Of pathsvc.")
