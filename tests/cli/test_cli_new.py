@@ -1,9 +1,13 @@
+import shlex
+
+import numpy as np
 import pytest
 
 from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathSVC, Store, wESVM
 from traceless.cli.models import MAPS, MODELS, built
 from traceless.cli.new import MAPS as MAP_CHOICES
 from traceless.cli.new import MODELS as MODEL_CHOICES
+from traceless.cli.new import new
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
 NEW = ("new", "s", "--target", "y")
@@ -64,7 +68,6 @@ def test_options_become_the_model(call, options, model):
         ("--columns a --drop b", "--columns, or --like FILE"),
         ("--columns a,y", "'y' is there twice"),
         ("--columns a,a", "'a' is there twice"),
-        ("--columns a --category b=x", "'b' is declared, but is not among the columns"),
         ("--category b=x --hash b=3", "declared twice"),
         ("--category b", "NAME=... is needed"),
         ("--hash b=many", "'many' is not a number"),
@@ -90,6 +93,30 @@ def test_like_reads_names_and_nothing_else(call, tmp_path):
     assert [c["name"] for c in facts["columns"]] == ["a", "b"]
     assert facts["weight"] == "w"
     assert "has no column 'q'" in call("new", "z", "--target", "q", "--like", "t.csv", code=2).err
+
+
+def test_a_column_that_the_file_does_not_name_is_refused(call, tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n")
+    said = call(*NEW, "--like", "t.csv", "--category", "b=x", code=2).err
+    assert "'b' is declared, but is not among the columns of t.csv" in said
+
+
+@pytest.mark.parametrize("example", new.examples)
+def test_the_examples_work(call, tmp_path, example):
+    (tmp_path / "customers.csv").write_text("name,email,age,bought\n")
+    np.savez("digits.npz", pixels=np.zeros((1, 4)), digit=[0])
+    words = shlex.split(example.replace("digits.parquet", "digits.npz"))[1:]
+    assert call(*words, "--json").json["ok"]
+
+
+def test_columns_need_be_named_once_only(call):
+    call(*NEW, "--columns", "a,b", "--category", "c=u,v", "--scale", "a=1:2")
+    facts = Store("s").about["table"]["columns"]
+    assert [(c["name"], c["kind"]) for c in facts] == [
+        ("a", "number"),
+        ("b", "number"),
+        ("c", "category"),
+    ]
 
 
 def test_the_declaration_is_kept(call):

@@ -37,11 +37,11 @@ def declared(
         names = _names(columns, like, drop, [*targets, *([weight] if weight else [])], format_)
     elif not single or drop:
         raise click.UsageError("Say which columns to learn from: --columns a,b or --like FILE.")
-    unknown = [name for name in single if name not in names]
-    if unknown:
-        raise click.UsageError(f"{unknown[0]!r} is declared, but is not among the columns.")
+    more = [name for name in single if name not in names]
+    if like is not None and more:
+        raise click.UsageError(f"{more[0]!r} is declared, but is not among the columns of {like}.")
     known: Any = [whole(c, c) if labels == "int" else c for c in listed(classes or "")]
-    chosen = [single.get(name) or Number(name) for name in names]
+    chosen = [single.get(name) or Number(name) for name in [*names, *more]]
     return Schema(tuple(chosen), tuple(targets), labels, weight, tuple(known))
 
 
