@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,17 @@ def there_and_back(tmp_path):
         return again
 
     return check
+
+
+@contextmanager
+def little_memory():
+    """Less than a megabyte."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def forged(path, change):
@@ -486,7 +498,7 @@ FORGERIES = {
     "counts that do not fit": known(counts=[1, 2]),
     "counts below zero": known(counts=[-1, 20, 20]),
     "huge counts": known(counts=[2**70, 20, 20]),
-    "more rows than weight": known(counts=[10**6, 20, 20]),
+    "more rows than weight": known(counts=[10**8, 20, 20]),
     "labels of two types": known(responses=["a", 1, "c"]),
     "labels out of order": known(responses=["b", "a", "c"]),
     "labels twice": known(responses=["a", "a", "c"]),
@@ -515,12 +527,8 @@ def fourier(rng, tmp_path):
 @pytest.mark.parametrize("how", FORGERIES)
 def test_forged_least_squares(fourier, how):
     traceless.load(fourier)  # so that everything is imported
-    tracemalloc.start()
-    with pytest.raises(FileError, match="what the file says cannot be"):
+    with little_memory(), pytest.raises(FileError, match="what the file says cannot be"):
         forged(fourier, FORGERIES[how])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**20
 
 
 HINGE = {
@@ -576,11 +584,8 @@ def test_tables_of_a_map_are_made_for_who_has_such_rows(rng, tmp_path):
     """A small file may speak of very wide rows; it costs nothing until they come."""
     X = sparse.random(20, 10**5, density=1e-4, random_state=0, format="csr")
     LSSVC(RandomFourier(4)).fit(X, np.arange(20) % 2).save(tmp_path / "x")
-    tracemalloc.start()
-    clf = traceless.load(tmp_path / "x")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2**20
+    with little_memory():
+        clf = traceless.load(tmp_path / "x")
     assert clf.n_features_in_ == 10**5
 
 

@@ -31,11 +31,6 @@ def from_description(description: Mapping[str, Any]) -> Any:
     return _described(description, _ESTIMATORS)
 
 
-def with_parameters(kind: str, parameters: Any) -> Any:
-    """An estimator of a kind, not fitted."""
-    return _described({"kind": kind, "parameters": parameters}, _ESTIMATORS)
-
-
 def _described(description: Any, kinds: Mapping[str, tuple[Any, dict[str, Check]]]) -> Any:
     said = facts.named(description, {"kind", "parameters"})
     if facts.text(said["kind"]) not in kinds:

@@ -13,7 +13,7 @@ from traceless import exact
 from traceless.least_squares import LeastSquares
 from traceless.live import Live
 from traceless.loading import facts
-from traceless.loading.descriptions import with_parameters
+from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import check_learned, knowledge, responses, width_of
 from traceless.states import Recipe, Settled
@@ -29,7 +29,8 @@ def made(kind: str, said: Any, tensors: Tensors) -> Any:
     if kind == "Knowledge":
         facts.only(tensors, "sums")
         return knowledge(said, tensors)
-    estimator = with_parameters(kind, _learned(kind, said)["parameters"])
+    parameters = _learned(kind, said)["parameters"]
+    estimator = from_description({"kind": kind, "parameters": parameters})
     if "state" not in said:
         facts.only(tensors)
         return estimator
