@@ -224,7 +224,14 @@ def test_other_dtypes_and_numbers_are_not_written(tmp_path):
         container.write(tmp_path / "x", "Thing", {}, {"a": np.zeros(3, np.float32)})
     with pytest.raises(ValueError, match="JSON"):
         container.write(tmp_path / "x", "Thing", {"a": float("nan")}, {})
+    with pytest.raises(ValueError, match="more than the 100000000"):
+        container.write(tmp_path / "x", "Thing", {"a": "x" * 100_000_000}, {})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_long_name(tmp_path):
+    container.write(tmp_path / ("x" * 255), "Thing", {}, {})
+    assert container.read(tmp_path / ("x" * 255)).kind == "Thing"
 
 
 # --- all or nothing ----------------------------------------------------------------------------

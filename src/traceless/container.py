@@ -92,6 +92,11 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
     pieces = {name: _plain(tensors[name]) for name in _in_order(tensors)}
     shapes = {name: (_NAMES[piece.dtype], piece.shape) for name, piece in pieces.items()}
     start = _header("0" * 64, kind, canonical_json(facts), shapes)
+    if len(start) > _LARGEST_HEADER:
+        raise ValueError(
+            f"What is not an array takes {len(start)} bytes, more than the {_LARGEST_HEADER} that "
+            "readers accept: a feature map with so many given points cannot be saved."
+        )
     digest = hashlib.sha256(start)
     for piece in pieces.values():
         digest.update(piece.data)
@@ -128,7 +133,7 @@ def _header(sha256: str, kind: str, facts: str, shapes: Mapping[str, tuple[str, 
 def replace(path: Any, pieces: Iterable[Any]) -> None:
     """Put these bytes in the place of a file, all or nothing."""
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}{SUFFIX}")
+    aside = path.with_name(f".{path.name[:32]}.{secrets.token_hex(8)}{SUFFIX}")
     try:
         with aside.open("xb") as file:
             for piece in pieces:
