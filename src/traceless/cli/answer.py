@@ -144,7 +144,7 @@ def _show_rich(answer: Answer) -> None:
     console = Console(highlight=False)
     for block in answer.shown:
         if isinstance(block, str):
-            console.print(Text(block))
+            console.print(Text(block), soft_wrap=True)
         elif isinstance(block, Facts):
             table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
             for name, value in block.pairs.items():
