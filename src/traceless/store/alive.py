@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from sqlite3 import Connection
 
-from traceless.store.rows import root_sum
+from traceless.store.rows import SIZE, root_sum
 
-_LEARN = """INSERT INTO alive VALUES (?, {}, 0)
-    ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"""
+_MANY = 2**14  # digests in one statement
+_MORE = "ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"
+_LEARN = f"INSERT INTO alive VALUES (?, ?, 0) {_MORE}"
+_EACH = f"""WITH RECURSIVE places(i) AS
+    (SELECT 1 UNION ALL SELECT i + {SIZE} FROM places WHERE i + {SIZE} < length(?1)),
+    each(digest) AS (SELECT substr(?1, i, {SIZE}) FROM places)"""
+_LEARN_MANY = f"{_EACH} INSERT INTO alive SELECT digest, 1, 0 FROM each WHERE true {_MORE}"
+_LAST_OF_MANY = f"""{_EACH} DELETE FROM alive
+    WHERE digest IN (SELECT digest FROM each) AND count = 1 AND queued = 0"""
 _LAST = "DELETE FROM alive WHERE digest = ? AND count = 1 AND queued = 0"
 _LESS = "UPDATE alive SET count = count - 1 WHERE digest = ? AND count > max(queued, 1)"
 _RESERVE = "UPDATE alive SET queued = queued + 1 WHERE digest = ? AND count > queued"
@@ -28,15 +35,21 @@ class Alive:
 
     def learn(self, digests: Iterable[bytes]) -> None:
         """Rows that come."""
-        self._sql.executemany(_LEARN.format(1), zip(sorted(digests)))
+        self._many(_LEARN_MANY, digests)
 
     def learn_counted(self, counted: Iterable[tuple[bytes, int]]) -> None:
         """Rows that come from another store."""
-        self._sql.executemany(_LEARN.format("?"), counted)
+        self._sql.executemany(_LEARN, counted)
 
     def forget(self, digests: Iterable[bytes]) -> list[int]:
         """Rows that go; returns the places of those that are not alive, or spoken for."""
-        return self._each(digests, _LAST, _LESS)
+        digests = list(digests)
+        self._sql.execute("SAVEPOINT at_once")
+        at_once = self._many(_LAST_OF_MANY, digests) == len(digests)
+        if not at_once:  # some are equal, or not alive
+            self._sql.execute("ROLLBACK TO at_once")
+        self._sql.execute("RELEASE at_once")
+        return [] if at_once else self._each(digests, _LAST, _LESS)
 
     def reserve(self, digests: Iterable[bytes]) -> list[int]:
         """Rows that are to go; returns the places of those that are not alive, or spoken for."""
@@ -72,6 +85,12 @@ class Alive:
     def clear(self) -> None:
         """Drop all digests."""
         self._sql.execute("DELETE FROM alive")
+
+    def _many(self, statement: str, digests: Iterable[bytes]) -> int:
+        """Many digests in one text, several times as fast as one by one; rows affected."""
+        ordered = sorted(digests)
+        texts = (b"".join(ordered[i : i + _MANY]) for i in range(0, len(ordered), _MANY))
+        return sum(self._sql.execute(statement, (text,)).rowcount for text in texts)
 
     def _each(self, digests: Iterable[bytes], *statements: str) -> list[int]:
         """Run the first statement that finds the digest; returns the places where none does."""

@@ -266,8 +266,9 @@ class Change:
     def result(self) -> Cached:
         """The model after the change, for the next one."""
         generation = self._before.generation
-        at_hand = generation is not None and "model" in self.__dict__
-        return (generation, self.model) if generation is not None and at_hand else None
+        if generation is None or "model" not in self.__dict__:
+            return self._cached
+        return generation, self.model
 
     @property
     def _kept(self) -> Any:

@@ -17,7 +17,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +86,8 @@ class Folder:
     def sweep(self, entry: Entry) -> None:
         """Remove them. What cannot be removed now is removed by the next process that can."""
         for path in self.left_over(entry):
-            try:
+            with suppress(OSError):
                 path.unlink(missing_ok=True)
-            except OSError:
-                continue
 
     # --- the secret ------------------------------------------------------------------------
 
@@ -117,8 +115,12 @@ class Folder:
             os.fsync(handle)
 
     def size(self) -> int:
-        """Bytes of all files."""
-        return sum(p.stat().st_size for p in self.path.rglob("*") if p.is_file())
+        """Bytes of all files; those that vanish meanwhile have none."""
+        total = 0
+        for path in self.path.rglob("*"):
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
 
 
 @contextmanager

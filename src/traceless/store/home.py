@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
-from sklearn.base import clone, is_classifier
-
-from traceless import saving
 from traceless.exceptions import StoreError
 from traceless.knowledge import Knowledge
 from traceless.store.changes import Asked, Cached, Change, tidy
 from traceless.store.checks import Verification
-from traceless.store.entries import Entry, hash_of, now
-from traceless.store.folder import Folder, made_aside
-from traceless.store.ledger import changing, create, outside, reading
+from traceless.store.entries import Entry
+from traceless.store.folder import Folder
+from traceless.store.ledger import changing, outside, reading
 from traceless.store.lock import writing
+from traceless.store.making import make
 from traceless.store.queue import Queue, Queued
 from traceless.store.receipts import Receipt
-from traceless.store.rows import Printer, batches_of, checked_secret, new_secret, root_text
+from traceless.store.rows import batches_of
 from traceless.store.slices import Slice, is_slice, opened
 from traceless.store.snapshot import snapshot
 from traceless.store.status import Status
 from traceless.store.verify import verify
 
 Answer = TypeVar("Answer", bound=Receipt | Queued)
-_NEEDED = ("partial_fit", "forget", "update", "digest", "save")
 
 
 class Store:
@@ -107,20 +103,7 @@ class Store:
         -------
         Store
         """
-        estimator = _checked(estimator)
-        secret = new_secret() if secret is None else checked_secret(secret)
-        with made_aside(Path(path)) as folder:
-            folder.keep_secret(secret)
-            generation, sha256 = folder.write(estimator, 0)
-            origin = {
-                "store": secrets.token_hex(16),
-                "created": now(),
-                "model": saving.described(estimator),
-                "task": "classification" if is_classifier(estimator) else "regression",
-                "about": dict(about or {}),
-                "secret": Printer(secret, True).fingerprint("secret"),
-            }
-            create(folder.ledger, origin, _first(hash_of(origin), generation, sha256))
+        make(Path(path), estimator, about, secret)
         return cls(path)
 
     # --- changes --------------------------------------------------------------------------
@@ -462,57 +445,6 @@ class Store:
                     tidy(folder, ledger, committed=False)
 
 
-def _checked(estimator: Any) -> Any:
-    """A copy of an estimator that can live in a store."""
-    name = type(estimator).__name__
-    if not all(hasattr(estimator, needed) for needed in _NEEDED):
-        raise TypeError(
-            f"A store needs an estimator that can forget, such as LSSVC(), LSSVR() or PathSVC(), "
-            f"got {name}."
-        )
-    if hasattr(estimator, "n_samples_"):
-        raise ValueError(
-            f"This {name} has learned something already, of which the store would know nothing. "
-            "Give one that has not, and then merge this one."
-        )
-    kernel = getattr(estimator, "kernel", None)
-    if kernel == "precomputed":
-        raise ValueError(
-            "Points of a precomputed kernel have no content to be recognised by. Use kernel='rbf', "
-            "'linear' or 'poly'."
-        )
-    if kernel in ("rbf", "poly") and estimator.gamma == "scale":
-        raise ValueError(
-            "gamma='scale' is taken from the first rows, and would stay as a trace of them when "
-            "they are forgotten. Give a number."
-        )
-    return clone(estimator)
-
-
 def _check_key(key: Any) -> None:
     if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
         raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
-
-
-def _first(origin: str, generation: str, sha256: str) -> Entry:
-    """The entry of a store that was just made."""
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("digest_before", "digest_after", "root_before", "fingerprint", "subject")
-    )
-    return Entry.hashed(
-        **nothing,
-        sequence=0,
-        kind="new",
-        time=now(),
-        keys=(),
-        rows=0,
-        classes={},
-        held=0,
-        unknown=0,
-        root_after=root_text(0),
-        generation=generation,
-        sha256=sha256,
-        revealing=False,
-        origin=origin,
-        previous="0" * 64,
-    )

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from traceless.container import canonical_json
 from traceless.exceptions import StoreError
@@ -51,6 +49,7 @@ _OS_ERRORS = {
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_READONLY: errno.EROFS,
     sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_TOOBIG: errno.EFBIG,
 }
 
 
@@ -204,7 +203,7 @@ def outside(path: Path, wait: float) -> Iterator[Ledger]:
 
 @contextmanager
 def _opened(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
-    address = f"file:{quote(os.fspath(path.resolve()))}?mode=rw"
+    address = f"{path.resolve().as_uri()}?mode=rw"
     with (
         _errors(path, patience),
         closing(sqlite3.connect(address, patience, isolation_level=None, uri=True)) as connection,

@@ -37,6 +37,7 @@ def writing(path: Path, wait: float) -> Iterator[None]:
         os.pwrite(lock, holder.ljust(_WIDTH).encode(), 0)
         yield
     finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # also for processes that were forked meanwhile
         os.close(lock)
 
 

@@ -27,8 +27,8 @@ from traceless.exact import Floats
 from traceless.gather import Classes, dense_rows, whole_weights
 
 SECRET_BYTES = 32
-_SIZE = 16  # bytes of a digest
-_MODULUS = 1 << (8 * _SIZE)
+SIZE = 16  # bytes of a digest
+_MODULUS = 1 << (8 * SIZE)
 _PARTS = 2**14  # rows written out at a time
 
 Batch = tuple[Any, Any, Any]  # X, y and sample_weight as they came
@@ -112,7 +112,7 @@ class Printer:
         return self._hash(b"traceless row 01", f"{width} {label}\0".encode())
 
     def _hash(self, person: bytes, text: bytes) -> Any:
-        return hashlib.blake2b(text, digest_size=_SIZE, key=self._secret or b"", person=person)
+        return hashlib.blake2b(text, digest_size=SIZE, key=self._secret or b"", person=person)
 
     def _digests(
         self, X: Any, beside: Floats, places: NDArray[np.intp], starts: list[Any]
@@ -137,7 +137,7 @@ def text_of(label: Any) -> str:
 
 def root_sum(digests: Iterable[bytes]) -> int:
     """Σ of digests mod 2^128, all of them at once in four lanes."""
-    lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, _SIZE // 4)
+    lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, SIZE // 4)
     sums: list[int] = lanes.sum(axis=0, dtype=np.uint64).tolist()
     return sum(s << (32 * k) for k, s in enumerate(sums)) % _MODULUS
 
