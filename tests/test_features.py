@@ -233,3 +233,19 @@ def test_input_is_not_written_to(phi, rng):
         before = X.copy()
         phi.transform(X)
         assert (before == X).all()
+
+
+@pytest.mark.parametrize("phi", [*MAPS, Polynomial(degree=3, coef0=0.0), Landmarks([[0.5] * 4])])
+def test_features_are_counted_without_making_them(phi):
+    assert phi.n_outputs(4) == len(phi.bind(4).steps)
+
+
+@pytest.mark.parametrize("phi", [m for m in MAPS if not isinstance(m, Polynomial)], ids=name)
+def test_a_bound_map_stays_what_it_was(phi, rng):
+    """Tables are made with the first row; what became of the parameters since has no part in it."""
+    X = rng.normal(size=(5, 4))
+    phi = clone(phi)
+    before, late = phi.bind(4).codes(X), phi.bind(4)
+    phi.set_params(resolution=2**-3, **({"gamma": 9.0} if hasattr(phi, "gamma") else {}))
+    assert (late.codes(X) == before).all()
+    assert (pickle.loads(pickle.dumps(late)).codes(X) == late.codes(X)).all()

@@ -2,24 +2,34 @@
 
 Models that learn new rows, forget old ones and merge with models from elsewhere, exactly:
 the same data gives the same bits, whatever the history.
+
+Names are imported when they are first used, so that the command line starts at once.
 """
 
-from traceless.distributed import from_spark, scan
-from traceless.exceptions import (
-    AlreadyMergedError,
-    ConditionError,
-    EngineError,
-    MismatchError,
-    NotLearnedError,
-    RangeError,
-    ResolutionWarning,
-    UnsealableError,
-)
-from traceless.extreme import ESVM, LPSVM, wESVM
-from traceless.knowledge import Knowledge
-from traceless.lssvm import LSSVC, LSSVR
-from traceless.path_svc import PathSVC
-from traceless.window import SlidingWindow
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traceless.distributed import from_spark, scan
+    from traceless.exceptions import (
+        AlreadyMergedError,
+        ConditionError,
+        EngineError,
+        MismatchError,
+        NotLearnedError,
+        RangeError,
+        ResolutionWarning,
+        UnsealableError,
+    )
+    from traceless.extreme import ESVM, LPSVM, wESVM
+    from traceless.knowledge import Knowledge
+    from traceless.loading import load
+    from traceless.lssvm import LSSVC, LSSVR
+    from traceless.path_svc import PathSVC
+    from traceless.store import Store
+    from traceless.window import SlidingWindow
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -37,8 +47,34 @@ __all__ = [
     "RangeError",
     "ResolutionWarning",
     "SlidingWindow",
+    "Store",
     "UnsealableError",
     "from_spark",
+    "load",
     "scan",
     "wESVM",
 ]
+
+_MODULES = {
+    "distributed": ["from_spark", "scan"],
+    "extreme": ["ESVM", "LPSVM", "wESVM"],
+    "knowledge": ["Knowledge"],
+    "loading": ["load"],
+    "lssvm": ["LSSVC", "LSSVR"],
+    "path_svc": ["PathSVC"],
+    "store": ["Store"],
+    "window": ["SlidingWindow"],
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_HOME.get(name, 'exceptions')}")
+    globals()[name] = getattr(module, name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,6 +16,7 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,6 +104,26 @@ def unpacked(triangles: Integers, n: int) -> Integers:
     for matrix in out.reshape(-1, n, n):
         _mirror(matrix)
     return out
+
+
+def to_tensor(a: Integers) -> Integers:
+    """For files: int64 as it is, Python integers as bytes (two's complement) in a last axis."""
+    if a.dtype == np.int64:
+        return a
+    width = 1 + max(int(v).bit_length() for v in a.flat) // 8
+    raw = b"".join(int(v).to_bytes(width, "little", signed=True) for v in a.flat)
+    return np.frombuffer(raw, dtype=np.uint8).reshape(*a.shape, width)
+
+
+def from_tensor(tensor: Integers) -> Integers:
+    """What `to_tensor` was given."""
+    if tensor.dtype == np.int64:
+        return tensor
+    *shape, width = tensor.shape
+    raw, a = tensor.tobytes(), np.empty(math.prod(shape), dtype=object)
+    for i in range(len(a)):
+        a[i] = int.from_bytes(raw[i * width : (i + 1) * width], "little", signed=True)
+    return narrow(a.reshape(shape))
 
 
 # --- products ----------------------------------------------------------------------

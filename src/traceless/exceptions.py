@@ -31,3 +31,27 @@ class EngineError(RuntimeError):
 
 class ResolutionWarning(UserWarning):
     """A column varies by only a few steps of the grid it is rounded to."""
+
+
+class TableError(ValueError):
+    """A table cannot be read, or its rows are not what its schema says."""
+
+
+class FileError(ValueError):
+    """A file is not one of traceless, is damaged, or was written by a newer version."""
+
+
+class AlreadyLearnedError(ValueError):
+    """A store was to learn, once, the rows that it learned last."""
+
+
+class StoreError(ValueError):
+    """A folder is not a store, is damaged, or cannot do what it was asked to."""
+
+
+class StoreBusyError(TimeoutError):
+    """Another process is changing the store."""
+
+
+class RevealingWarning(UserWarning):
+    """So few rows are forgotten that the models before and after would reveal them."""

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
 
-from traceless import exact
+from traceless import exact, saving
 from traceless.exact import Integers
 from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features import BoundMap, FeatureMap
@@ -53,7 +53,7 @@ __all__ = ["Knowledge"]
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class Knowledge(saving.Savable):
     """An immutable summary of rows, closed under ``+`` and ``-``.
 
     Build it with `Knowledge.of`, or take it from a fitted estimator (``knowledge_``).
@@ -187,6 +187,16 @@ class Knowledge:
         sums = exact.unpacked(state["sums"], state.pop("width"))
         sums.setflags(write=False)
         self.__dict__.update(state, sums=sums)
+
+    def _pieces(self) -> saving.Pieces:
+        facts = {
+            "specification": dict(self.specification),
+            "task": self.task,
+            "responses": saving.labels(self.responses),
+            "counts": list(self.counts),
+            "weight_bits": self.weight_bits,
+        }
+        return facts, {"sums": exact.to_tensor(exact.packed(self.sums))}
 
     def __repr__(self) -> str:
         what = self.class_counts if self.task == "classification" else len(self.responses)

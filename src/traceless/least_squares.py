@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from traceless import exact
+from traceless import exact, saving
 from traceless.distributed import Source
 from traceless.distributed.local import gather, slices_of
 from traceless.exact import Floats
@@ -39,7 +39,7 @@ from traceless.weighting import Weights
 ROWS = 4096  # rows predicted at a time
 
 
-class LeastSquares(BaseEstimator):
+class LeastSquares(saving.Savable, BaseEstimator):
     """What the classifier and the regressor share."""
 
     feature_map: FeatureMap | None
@@ -196,6 +196,17 @@ class LeastSquares(BaseEstimator):
         return dict(merged)
 
     # --- inside ------------------------------------------------------------------------------
+
+    def _pieces(self) -> saving.Pieces:
+        facts: dict[str, Any] = {"parameters": saving.parameters(self)}
+        tensors: dict[str, Any] = {}
+        state = self._current()
+        if state is not None:
+            self._check_ours(state.recipe.specification, self._task)
+            facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
+            facts["merged"] = self.merged_
+            facts["state"], tensors = state.pieces()
+        return facts, tensors
 
     def _start_anew(self) -> None:
         for name in ("_state", "_merged"):

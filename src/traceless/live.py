@@ -24,11 +24,12 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
-from traceless.exact import Floats
+from traceless.exact import Floats, packed
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, responses_of, union, whole_weights
 from traceless.knowledge import Knowledge, check_counts
+from traceless.saving import Pieces, labels
 from traceless.states import Recipe, Rows, Settled
 from traceless.update import Change, Inverse, expected_error, worth_updating
 from traceless.weighting import Coding, Weights
@@ -92,13 +93,44 @@ class Live:
     @classmethod
     def imported(cls, recipe: Recipe, exported: Mapping[str, Any]) -> Live:
         """A state without knowledge from what `export` returned."""
-        state = cls(recipe)
         P = np.zeros((len(recipe.phi.steps),) * 2, order="F")
         P[np.triu_indices(len(P))] = exported["P"]
-        U = np.array(exported["U"], dtype=np.float64)
-        state._inverse = Inverse(P, U, float(exported["rho"]))
-        state._responses = tuple(np.asarray(exported["responses"]).tolist())
-        state._counts = tuple(np.asarray(exported["counts"]).tolist())
+        inverse = Inverse(P, np.array(exported["U"], dtype=np.float64), float(exported["rho"]))
+        names, counts = (np.asarray(exported[key]).tolist() for key in ("responses", "counts"))
+        return cls.restored(recipe, (tuple(names), tuple(counts)), inverse)
+
+    def pieces(self) -> Pieces:
+        """What a file needs to make this state again, as it stands."""
+        facts, tensors = self._known_pieces()
+        inverse = self._inverse
+        facts |= {"sealed": self._sealed is not None, "inverse": None}
+        if inverse is not None:
+            tensors |= {"P": packed(inverse.P.T) + 0.0, "U": np.ascontiguousarray(inverse.U)}
+            watched = {"floor": list(self._floor), "patience": self._patience}
+            facts["inverse"] = {"rho": inverse.rho, "strain": inverse.strain} | watched
+        return facts, tensors
+
+    def _known_pieces(self) -> Pieces:
+        if self._known is None:
+            said = {"responses": labels(self._responses), "counts": list(self._counts)}
+            return {"knowledge": None, **said}, {}
+        facts, tensors = self.knowledge()._pieces()
+        return {"knowledge": facts}, tensors
+
+    @classmethod
+    def restored(
+        cls,
+        recipe: Recipe,
+        known: Knowledge | tuple[tuple[Label, ...], tuple[int, ...]],
+        inverse: Inverse | None,
+        floor: tuple[float, float] = (0.0, 0.0),
+        patience: float = _STRAIN,
+    ) -> Live:
+        """A state as it was; in place of knowledge it may have responses and counts alone."""
+        state = cls(recipe, known if isinstance(known, Knowledge) else None)
+        if isinstance(known, tuple):
+            state._responses, state._counts = known
+        state._inverse, state._floor, state._patience = inverse, floor, patience
         return state
 
     @property

@@ -21,6 +21,7 @@ from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
+from traceless.saving import Pieces, Savable, names, parameters
 from traceless.transaction import all_or_nothing
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["PathSVC"]
 
 
-class PathSVC(HingeAnswers):
+class PathSVC(Savable, HingeAnswers):
     """Support vector classifier (hinge loss) whose rows can be added and taken back.
 
     It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
@@ -302,6 +303,15 @@ class PathSVC(HingeAnswers):
         return other
 
     # --- inside ----------------------------------------------------------------------------
+
+    def _pieces(self) -> Pieces:
+        facts: dict[str, Any] = {"parameters": parameters(self)}
+        tensors: dict[str, Any] = {}
+        if "_model" in self.__dict__:
+            facts["columns"] = {"n": self.n_features_in_, "names": names(self)}
+            facts["state"], tensors = self._current().pieces()
+            tensors["last_ids"] = self.last_ids_
+        return facts, tensors
 
     def _learn_first(self, rows: Any) -> None:
         from traceless.hinge.model import Hinge

@@ -14,6 +14,7 @@ from traceless.exact import Floats
 from traceless.features import BoundMap
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
+from traceless.saving import Pieces
 from traceless.solve import correctly_rounded_solve, ridge_in_steps
 from traceless.weighting import Coding, Weights, solve_weighted
 
@@ -65,6 +66,9 @@ class State(Protocol):
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""
 
+    def pieces(self) -> Pieces:
+        """What a file needs to make this state again."""
+
     def seal(self) -> None:
         """Make the coefficients correctly rounded."""
 
@@ -96,6 +100,11 @@ class Settled:
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""
         return self._known
+
+    def pieces(self) -> Pieces:
+        """What a file needs to make this state again."""
+        facts, tensors = self._known._pieces()
+        return {"knowledge": facts}, tensors
 
     def seal(self) -> None:
         """Nothing to do: coefficients are always correctly rounded."""

@@ -23,7 +23,9 @@ from sklearn.utils import check_array, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from traceless import saving
 from traceless.exact import Floats
+from traceless.hinge.held_rows import plain_labels
 from traceless.transaction import all_or_nothing
 
 __all__ = ["SlidingWindow"]
@@ -41,7 +43,7 @@ def _offers(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
+class SlidingWindow(saving.Savable, MetaEstimatorMixin, BaseEstimator):
     """Keep an estimator trained on the newest rows of a stream, and on no others.
 
     It **keeps the rows** in the window, since they must be known to be forgotten.
@@ -210,6 +212,17 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
 
     # --- inside ----------------------------------------------------------------------------
 
+    def _pieces(self) -> saving.Pieces:
+        facts: dict[str, Any] = {"parameters": saving.parameters(self)}
+        tensors: dict[str, Any] = {}
+        if "_rows" in self.__dict__:
+            facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
+            facts["state"], tensors = _row_pieces(self._rows, hasattr(self, "classes_"))
+            inner, theirs = self.estimator_._pieces()
+            facts["state"]["estimator"] = inner
+            tensors |= {f"estimator.{name}": tensor for name, tensor in theirs.items()}
+        return facts, tensors
+
     def _fresh(self) -> Any:
         """An estimator that has learned nothing, and can forget."""
         if not hasattr(self.estimator, "update"):
@@ -260,6 +273,22 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
             setattr(tags, name, getattr(theirs, name))
         tags.input_tags.sparse = theirs.input_tags.sparse
         return tags
+
+
+def _row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
+    """Rows as facts and tensors: values dense or by place, labels by number."""
+    X, y, weight = rows
+    facts: dict[str, Any] = {"classes": None}
+    tensors: dict[str, Any] = {"weights": weight}
+    if sparse.issparse(X):
+        X.sum_duplicates()  # and in order
+        tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
+        X = X.data
+    if labelled:
+        classes, y = np.unique(plain_labels(y), return_inverse=True)
+        facts["classes"] = saving.labels(classes.tolist())
+    kind = np.int64 if labelled else np.float64
+    return facts, tensors | {"rows": X.astype(np.float64), "responses": y.astype(kind)}
 
 
 def _given(rows: Rows) -> tuple[Any, ...]:

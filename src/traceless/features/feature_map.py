@@ -61,6 +61,35 @@ class BoundMap:
         check_range(codes, self.steps, X, "Feature")
 
 
+class Later:
+    """An encoder whose tables are made when the first row comes.
+
+    Tables are as large as a row times the number of features, whatever a file says of either:
+    so they wait for somebody who has such rows. Copies for other processes come with them.
+    """
+
+    def __init__(self, make: Callable[[], partial[None]]) -> None:
+        self._make = make
+        self._encode: partial[None] | None = None
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The tables, by name."""
+        return self._made().keywords
+
+    def __call__(self, X: Floats, out: Floats) -> None:  # noqa: D102
+        self._made()(X, out)
+
+    def _made(self) -> partial[None]:
+        if self._encode is None:
+            self._encode = self._make()
+        return self._encode
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._made()
+        return self.__dict__
+
+
 class FeatureMap(BaseEstimator):
     """Base class: rounds ``values(X)`` to the grid. See the module's text.
 
@@ -90,6 +119,13 @@ class FeatureMap(BaseEstimator):
         width = self.values(np.zeros((1, n_features))).shape[1]
         steps = grid_steps(self.resolution, width)
         return self._bound(n_features, steps, partial(_encode_values, self.values, 1.0 / steps))
+
+    def n_outputs(self, n_features: int) -> int:
+        """Number of features for rows of `n_features` columns, the constant one included.
+
+        Maps of this package count them without making anything.
+        """
+        return len(self.bind(n_features).steps)
 
     def input_steps(self, n_features: int) -> Floats:
         """The grid that the input columns are rounded to, one step per column."""

@@ -13,7 +13,7 @@ from scipy.linalg.blas import dgemm
 from traceless import elementary
 from traceless.exact import LARGEST, Floats
 from traceless.exceptions import RangeError
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import blocks, check_range, encode_linear, grid_steps
 from traceless.features.parameters import count, positive, seed
 
@@ -55,32 +55,44 @@ class Landmarks(FeatureMap):
         self.resolution = resolution
         self.input_resolution = input_resolution
 
+    def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
+        given = isinstance(self.points, Integral)
+        return (count("points", self.points) if given else len(self.points)) + bool(self.bias)
+
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         gamma = positive("gamma", self.gamma)
         input_step = float(grid_steps(self.input_resolution, 1, "input_resolution")[0])
-        P = np.ascontiguousarray(np.rint(self._points(n_features) / input_step).T)
-        steps = grid_steps(self.resolution, P.shape[1])
-        encode = partial(
-            _encode_landmarks,
-            P=P,
-            input_scale=1.0 / input_step,
-            rate=-gamma * input_step * input_step,
-            scale=1.0 / steps[0],
-        )
-        return self._bound(n_features, steps, encode)
+        points = self._points(n_features)
+        steps = grid_steps(self.resolution, self.n_outputs(n_features) - bool(self.bias))
+        make = partial(_encoder, points, n_features, input_step, gamma, float(1.0 / steps[0]))
+        return self._bound(n_features, steps, Later(make))
 
-    def _points(self, n_features: int) -> Floats:
+    def _points(self, n_features: int) -> tuple[int, int] | Floats:
+        """Their number and the seed they are drawn with, or themselves."""
         if isinstance(self.points, Integral):
-            n = count("points", self.points)
-            draws = elementary.normal(seed(self.random_state), "points", n * n_features)
-            return draws.reshape(n, n_features)
+            return count("points", self.points), seed(self.random_state)
         points = np.asarray(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != n_features or not np.isfinite(points).all():
             raise ValueError(
                 f"Landmarks: the rows have {n_features} columns, so points must be finite "
                 f"numbers of shape (n_points, {n_features}); got shape {points.shape}."
             )
-        return points
+        return points.copy()
+
+
+def _encoder(
+    points: tuple[int, int] | Floats, n_features: int, input_step: float, gamma: float, scale: float
+) -> partial[None]:
+    if isinstance(points, tuple):
+        n, entropy = points
+        points = elementary.normal(entropy, "points", n * n_features).reshape(n, n_features)
+    return partial(
+        _encode_landmarks,
+        P=np.ascontiguousarray(np.rint(points / input_step).T),
+        input_scale=1.0 / input_step,
+        rate=-gamma * input_step * input_step,
+        scale=scale,
+    )
 
 
 def _encode_landmarks(

@@ -32,6 +32,9 @@ class Linear(FeatureMap):
         self.bias = bias
         self.resolution = resolution
 
+    def n_outputs(self, n_features: int) -> int:  # noqa: D102
+        return n_features + bool(self.bias)
+
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         steps = grid_steps(self.resolution, n_features)
         scale = 1.0 / steps if np.ndim(self.resolution) else 1.0 / float(self.resolution)

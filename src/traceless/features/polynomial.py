@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -46,17 +47,26 @@ class Polynomial(FeatureMap):
         self.bias = bias
         self.resolution = resolution
 
-    def values(self, X: Floats) -> Floats:  # noqa: D102
-        positive("gamma", self.gamma)
-        positive("coef0", self.coef0, zero=True)
+    def n_outputs(self, n_features: int) -> int:  # noqa: D102
         degree = count("degree", self.degree)
-        out = []
+        if self.coef0:
+            return math.comb(n_features + degree, degree) - 1 + bool(self.bias)
+        return math.comb(n_features + degree - 1, degree) + bool(self.bias)
+
+    def values(self, X: Floats) -> Floats:  # noqa: D102
+        each = self.monomials(X.shape[1])
+        return np.stack([scale * math.prod(X[:, c] for c in columns) for columns, scale in each], 1)
+
+    def monomials(self, n_features: int) -> Iterator[tuple[tuple[int, ...], float]]:
+        """The columns that are multiplied, and by what, in the order of the features."""
+        gamma = positive("gamma", self.gamma)
+        coef0 = positive("coef0", self.coef0, zero=True)
+        degree = count("degree", self.degree)
         for k in range(1, degree + 1):
-            for columns in combinations_with_replacement(range(X.shape[1]), k):
-                scale = _monomial_scale(columns, degree, float(self.gamma), float(self.coef0))
+            for columns in combinations_with_replacement(range(n_features), k):
+                scale = _monomial_scale(columns, degree, gamma, coef0)
                 if scale:
-                    out.append(scale * math.prod(X[:, c] for c in columns))
-        return np.stack(out, axis=1)
+                    yield columns, scale
 
 
 def _monomial_scale(columns: tuple[int, ...], degree: int, gamma: float, coef0: float) -> float:

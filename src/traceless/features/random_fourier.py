@@ -9,7 +9,7 @@ import numpy as np
 
 from traceless import elementary
 from traceless.exact import Floats
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import blocks, grid_steps
 from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
@@ -66,23 +66,35 @@ class RandomFourier(FeatureMap):
         self.resolution = resolution
         self.input_resolution = input_resolution
 
+    def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
+        return count("n_components", self.n_components) + bool(self.bias)
+
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         D = count("n_components", self.n_components)
-        pairs = (D + 1) // 2
-        # x·W in turns: frequencies are N(0, 2γ) radians per unit
-        spread = math.sqrt(2.0 * positive("gamma", self.gamma)) / (2.0 * math.pi)
-        draws = elementary.normal(seed(self.random_state), "frequencies", n_features * pairs)
-        W, step = on_grid(spread * draws.reshape(n_features, pairs), spread)
+        gamma, entropy = positive("gamma", self.gamma), seed(self.random_state)
         steps = grid_steps(self.resolution, D)
         input_step = float(grid_steps(self.input_resolution, 1, "input_resolution")[0])
-        encode = partial(
-            _encode_fourier,
-            W=W,
-            turn=1.0 / (step * input_step),
-            input_scale=1.0 / input_step,
-            scale=math.sqrt(2.0 / D) / steps[0],
+        make = partial(
+            _encoder, entropy, n_features, D, gamma, input_step, math.sqrt(2.0 / D) / steps[0]
         )
-        return self._bound(n_features, steps, encode)
+        return self._bound(n_features, steps, Later(make))
+
+
+def _encoder(
+    entropy: int, n_features: int, D: int, gamma: float, input_step: float, scale: float
+) -> partial[None]:
+    pairs = (D + 1) // 2
+    # x·W in turns: frequencies are N(0, 2γ) radians per unit
+    spread = math.sqrt(2.0 * gamma) / (2.0 * math.pi)
+    draws = elementary.normal(entropy, "frequencies", n_features * pairs)
+    W, step = on_grid(spread * draws.reshape(n_features, pairs), spread)
+    return partial(
+        _encode_fourier,
+        W=W,
+        turn=1.0 / (step * input_step),
+        input_scale=1.0 / input_step,
+        scale=scale,
+    )
 
 
 def _encode_fourier(

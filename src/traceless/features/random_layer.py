@@ -10,7 +10,7 @@ import numpy as np
 
 from traceless import elementary
 from traceless.exact import Floats
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import blocks, grid_steps
 from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
@@ -54,28 +54,44 @@ class RandomLayer(FeatureMap):
         self.resolution = resolution
         self.input_resolution = input_resolution
 
+    def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
+        return count("n_units", self.n_units) + bool(self.bias)
+
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         n_units = count("n_units", self.n_units)
         if self.activation not in _ACTIVATIONS:
             raise ValueError(
                 f"activation must be one of {sorted(_ACTIVATIONS)}, got {self.activation!r}."
             )
-        scale = positive("scale", self.scale)
-        size = (n_features + 1) * n_units
-        draws = 2.0 * elementary.uniform(seed(self.random_state), "layer", size) - 1.0
-        W, step = on_grid(scale * draws.reshape(n_features + 1, n_units), scale)
+        scale, entropy = positive("scale", self.scale), seed(self.random_state)
         steps = grid_steps(self.resolution, n_units)
         input_step = float(grid_steps(self.input_resolution, 1, "input_resolution")[0])
-        encode = partial(
-            _encode_layer,
-            W=np.ascontiguousarray(W[:-1]),
-            offset=W[-1] * step,
-            unit=step * input_step,
-            input_scale=1.0 / input_step,
-            activation=_ACTIVATIONS[self.activation],
-            scale=1.0 / steps[0],
+        shape = n_features + 1, n_units
+        make = partial(
+            _encoder, entropy, shape, scale, input_step, self.activation, float(1.0 / steps[0])
         )
-        return self._bound(n_features, steps, encode)
+        return self._bound(n_features, steps, Later(make))
+
+
+def _encoder(
+    entropy: int,
+    shape: tuple[int, int],
+    spread: float,
+    input_step: float,
+    activation: str,
+    scale: float,
+) -> partial[None]:
+    draws = 2.0 * elementary.uniform(entropy, "layer", shape[0] * shape[1]) - 1.0
+    W, step = on_grid(spread * draws.reshape(shape), spread)
+    return partial(
+        _encode_layer,
+        W=np.ascontiguousarray(W[:-1]),
+        offset=W[-1] * step,
+        unit=step * input_step,
+        input_scale=1.0 / input_step,
+        activation=_ACTIVATIONS[activation],
+        scale=scale,
+    )
 
 
 def _encode_layer(

@@ -191,6 +191,35 @@ class Committee:
         ahead.problems = {duel: (spared | changed)[duel] for duel in parts}
         return ahead
 
+    def solutions(self) -> dict[str, Floats]:
+        """Numbers that say how all problems are solved, rows in the order of their ids."""
+        ordered = [(problem, np.argsort(problem.ids)) for problem in self]
+        none = np.zeros(0)
+        return {
+            "alpha": np.concatenate([none, *(problem.alpha[at] for problem, at in ordered)]),
+            "slopes": np.concatenate([none, *(problem.slopes[at] for problem, at in ordered)]),
+            "intercepts": np.array([problem.intercept for problem in self]),
+            "residuals": np.array([problem.residual for problem in self]),
+        }
+
+    def restore(
+        self, parts: Mapping[Duel, Part], rows: HeldRows, solutions: Mapping[str, Floats]
+    ) -> None:
+        """Be what `solutions` were taken from; raises ValueError if they cannot be of the parts."""
+        if sum(len(part.ids) for part in parts.values()) != len(solutions["alpha"]):
+            raise ValueError("alpha does not have one number for each row of each problem.")
+        end, share = 0, self.memory // max(1, len(parts))
+        for k, (duel, part) in enumerate(parts.items()):
+            begin, end = end, end + len(part.ids)
+            alpha, slopes = (solutions[name][begin:end] for name in ("alpha", "slopes"))
+            if (alpha > part.bounds).any():
+                raise ValueError("a row has an alpha above its bound.")
+            problem = self.problems[duel] = Problem(self.kernel, self.width, share)
+            points = rows.X[np.searchsorted(rows.ids, part.ids)], part.sign, part.bounds
+            problem.restore(points, alpha, slopes, float(solutions["intercepts"][k]))
+            problem.residual = float(solutions["residuals"][k])
+            problem.ids, problem.sign = part.ids, part.sign
+
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems.values())
 

@@ -7,7 +7,7 @@ gives new rows, and the old ones stay what they were.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +51,13 @@ class HeldRows:
         """No rows, of some width."""
         no_ids = np.zeros(0, dtype=np.int64)
         return cls(np.zeros((0, width)), no_ids, np.zeros(0), no_ids, 0, {})
+
+    @classmethod
+    def restored(
+        cls, X: Floats, y: NDArray[Any], weight: Floats, ids: Integers, next_id: int
+    ) -> HeldRows:
+        """Rows that had these ids before."""
+        return cls(X, y, weight, ids, next_id, _with_places({}, (X, y, weight), ids))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -111,15 +118,13 @@ class HeldRows:
         old = self.y[kept]
         ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
         places = self._places_without(np.flatnonzero(~kept)) if len(without) else dict(self.places)
-        for key, i in zip(_keys((X, y, weight)), ids.tolist(), strict=True):
-            places[key] = (*places.get(key, ()), i)
         return HeldRows(
             np.concatenate([self.X[kept], X]),
             _joined(old, y),
             np.concatenate([self.weight[kept], weight]),
             np.concatenate([self.ids[kept], ids]),
             self.next_id + len(y),
-            places,
+            _with_places(places, (X, y, weight), ids),
         )
 
     def less(self, without: Integers) -> HeldRows:
@@ -178,6 +183,16 @@ def _joined(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     if old.dtype.kind != new.dtype.kind:
         union(tuple(np.unique(old).tolist()), tuple(np.unique(new).tolist()))
     return np.concatenate([old, new])
+
+
+def _with_places(
+    places: dict[bytes, tuple[int, ...]], rows: Batch, ids: Integers
+) -> dict[bytes, tuple[int, ...]]:
+    """The places, and those of further rows."""
+    new: defaultdict[bytes, list[int]] = defaultdict(list)
+    for key, i in zip(_keys(rows), ids.tolist(), strict=True):
+        new[key].append(i)
+    return places | {key: (*places.get(key, ()), *found) for key, found in new.items()}
 
 
 def _keys(rows: Batch) -> Iterator[bytes]:

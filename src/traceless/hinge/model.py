@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats, Integers
+from traceless.exact import Floats, Integers, packed
 from traceless.exceptions import MismatchError
 from traceless.features.parameters import positive
 from traceless.hinge import given_kernel, voting
 from traceless.hinge.committee import Committee, Duel, Part, Problem, duels, part_of
 from traceless.hinge.held_rows import Batch, HeldRows
 from traceless.path import Kernel
+from traceless.saving import Pieces, labels
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 
@@ -115,6 +116,38 @@ class Hinge:
         committee = Committee(_kernel(settings, gamma, gram), rows.X.shape[1], memory)
         committee.change(_parts(rows, settings), rows, verbose)
         return cls(rows, committee, settings, gamma)
+
+    @classmethod
+    def restored(
+        cls,
+        rows: HeldRows,
+        settings: Settings,
+        gamma: float,
+        gram: Floats | None,
+        memory: int,
+        solutions: Mapping[str, Floats],
+    ) -> Hinge:
+        """The model of rows, from the solutions that `pieces` found; raises if they do not fit."""
+        committee = Committee(_kernel(settings, gamma, gram), rows.X.shape[1], memory)
+        committee.restore(_parts(rows, settings), rows, solutions)
+        return cls(rows, committee, settings, gamma)
+
+    def pieces(self) -> Pieces:
+        """What a file needs to make this model again."""
+        if self.only_to_read:
+            raise TypeError("A model made by without() cannot be saved: save a copy that forgets.")
+        rows, classes = self.rows, self.rows.classes
+        facts = {
+            "gamma": self.gamma,
+            "classes": labels(classes.tolist()),
+            "next_id": rows.next_id,
+            "n_breakpoints": self.committee.n_breakpoints,
+        }
+        tensors = {"rows": rows.X, "weights": rows.weight, "ids": rows.ids}
+        tensors["labels"] = np.searchsorted(classes, rows.y).astype(np.int64)
+        if self.settings.precomputed:
+            tensors["gram"] = packed(self._gram()) + 0.0  # there is one zero
+        return facts, tensors | self.committee.solutions()
 
     def find(self, old: Batch) -> Integers:
         """The ids of rows with this content."""

@@ -102,6 +102,8 @@ class HingeProblem:
         self._canonical: Canonical | None = None
         self.watch: Watch | None = None
         self._looks = 0  # updates since g was last computed from scratch
+        self._later: Store | None = None  # of a restored problem: to be filled at the next change
+        self._restored = False  # without a factor of the margin
         self.residual = 0.0
         self.n_breakpoints = 0
         self.n_restarts = 0
@@ -170,12 +172,45 @@ class HingeProblem:
 
     def fit(self, X: ArrayLike, y: ArrayLike, bounds: ArrayLike) -> HingeProblem:
         """Forget everything and learn these points."""
-        fresh = HingeProblem(self.kernel, self._store.rows.shape[0], self._store.memory, self.seed)
+        memory = (self._later or self._store).memory
+        fresh = HingeProblem(self.kernel, self._store.rows.shape[0], memory, self.seed)
         X, y, bounds = _checked(X, y, bounds, self._store.rows.shape[0])
         slots = fresh._store.place(X, y)
         fresh.take(fresh._learned(slots, bounds, np.zeros(0, dtype=np.intp)))
         self.__dict__.update(fresh.__dict__)
         return self
+
+    def restore(
+        self,
+        points: tuple[Floats, Floats, Floats],
+        alpha: Floats,
+        slopes: Floats,
+        intercept: float,
+    ) -> None:
+        """Take a solution over as another process left it: X, y and bounds of all points first.
+
+        What only changes need, the kernel matrix and the factor of the margin, is left to the
+        next change; that starts from any α and b, so it would also mend what is not a solution.
+        """
+        X, y, bounds = points
+        self._later, self._store = self._store, Store(self.kernel, X.shape[1], 0)
+        slots = self._store.place(X, y)
+        self._store.take(slots, slots[:0])
+        road = Walk(self._store, self._road).road
+        road.bound[slots] = road.final[slots] = bounds
+        road.alpha[slots], road.g[slots], road.value[INTERCEPT] = alpha, slopes, intercept
+        road.side[slots] = np.where(alpha <= 0.0, INSIDE, MARGIN)
+        road.side[slots[alpha >= bounds]] = OUTSIDE
+        self._road, self._slots, self._canonical = moved(road, slots), slots, None
+        self._restored = True
+
+    def _wake(self) -> None:
+        """Compute the kernel matrix that `restore` has left out."""
+        if self._later is not None:
+            self._later.kernel = self.kernel
+            slots = self._later.place(self.X, self.y)
+            self._later.take(slots, slots[:0])
+            self._store, self._later = self._later, None
 
     def update(
         self,
@@ -206,6 +241,7 @@ class HingeProblem:
 
         The change is to be taken, looked at with `ahead`, or dropped, before the next one.
         """
+        self._wake()
         width = self._store.rows.shape[0]
         X, y, u = _checked(*add, width) if add is not None else _nothing(width)
         places = _places(remove, len(self))
@@ -216,6 +252,9 @@ class HingeProblem:
         if self._better_refitted(slots, len(new) + len(gone)):
             return self._learned(slots, np.concatenate([final, u]), gone)
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
+        if self._restored:
+            walk.start_anywhere(0.0)
+            walk.settle()
         if self.watch is not None:
             walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
         _dismiss(walk, gone)
@@ -236,7 +275,7 @@ class HingeProblem:
         else:
             store.take(change.new, change.gone)
         self._store, self._road, self._slots, self._canonical = store, road, places, None
-        self.residual = walk.residual
+        self.residual, self._restored = walk.residual, False
         self._looks = 0 if walk.thorough else self._looks + 1
         self.n_breakpoints = int(walk.road.count[STEPS])
         self.n_restarts += walk.restarts
@@ -258,7 +297,8 @@ class HingeProblem:
         y, n = self._store.y, len(self)
         if not (_two_classes(y[self._slots]) and _two_classes(y[slots])):
             return True
-        part = np.clip(_BREAK_EVEN / max(1, len(self._road.members)), 0.1, 1.0)
+        margin = max(1, int((self.sides == MARGIN).sum()))
+        part = np.clip(_BREAK_EVEN / margin, 0.1, 1.0)
         return self.watch is None and n >= _ENOUGH and bool(n_changed > n * part)
 
     def set_bounds(self, bounds: ArrayLike) -> HingeProblem:

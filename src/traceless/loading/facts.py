@@ -1,0 +1,119 @@
+"""Facts and tensors, checked one by one; each function returns what it was given, or raises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.gather import Label, check_one_type
+
+LARGEST = 2**62
+
+
+def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
+    """A mapping with exactly these names."""
+    if not isinstance(facts, Mapping) or not needed <= set(facts) <= needed | optional:
+        found = sorted(facts) if isinstance(facts, Mapping) else type(facts).__name__
+        raise ValueError(f"expected {sorted(needed)}, got {_short(found)}.")
+    return dict(facts)
+
+
+def whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
+    """A whole number."""
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"expected a whole number from {low} to {high}, got {_short(value)}.")
+    return value
+
+
+def number(value: Any, low: float = -math.inf) -> float:
+    """A finite number."""
+    if type(value) not in (int, float) or not low <= float(value) < math.inf:
+        raise ValueError(f"expected a finite number of at least {low}, got {_short(value)}.")
+    return float(value)
+
+
+def several(values: Any) -> list[Any]:
+    """A list."""
+    if not isinstance(values, list):
+        raise ValueError(f"expected a list, got {_short(values)}.")
+    return values
+
+
+def numbers(values: Any, low: float = -math.inf) -> list[float]:
+    """A list of finite numbers."""
+    return [number(value, low) for value in several(values)]
+
+
+def truth(value: Any) -> bool:
+    """Yes or no."""
+    if type(value) is not bool:
+        raise ValueError(f"expected true or false, got {_short(value)}.")
+    return value
+
+
+def text(value: Any) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a string, got {_short(value)}.")
+    return value
+
+
+def label(value: Any) -> Label:
+    """A class label."""
+    if isinstance(value, dict):
+        found = bytes.fromhex(text(named(value, {"bytes"})["bytes"]))
+        if found.hex() == value["bytes"]:
+            return found
+    elif isinstance(value, str | bool) or (type(value) is int and -(2**63) <= value < 2**64):
+        return value
+    raise ValueError(f"expected a label, got {_short(value)}.")
+
+
+def classes(values: Any) -> tuple[Label, ...]:
+    """Labels of one type, in order, each once."""
+    found = tuple(label(value) for value in several(values))
+    check_one_type(found)
+    if any(not a < b for a, b in pairwise(found)):  # type: ignore[operator]
+        raise ValueError(f"the labels are not in order: {_short(found)}.")
+    return found
+
+
+def tensor(
+    tensors: Mapping[str, NDArray[Any]], name: str, kind: str, shape: tuple[int | None, ...]
+) -> NDArray[Any]:
+    """A tensor of a kind ("f" or "i") and shape, in which None stands for any length."""
+    found = tensors.get(name)
+    if (
+        found is None
+        or found.dtype.kind != kind
+        or len(found.shape) != len(shape)
+        or any(want not in (None, n) for n, want in zip(found.shape, shape, strict=True))
+    ):
+        what = "no tensor" if found is None else f"one of {found.dtype} and shape {found.shape}"
+        raise ValueError(f"expected a tensor {name!r} of shape {shape}, got {what}.")
+    if kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"the tensor {name!r} has NaN or infinity.")
+    return found
+
+
+def within(name: str, values: NDArray[Any], low: Any, high: Any) -> NDArray[Any]:
+    """Values that are all from low to high."""
+    if not ((values >= low) & (values <= high)).all():
+        raise ValueError(f"the tensor {name!r} has values that are not from {low} to {high}.")
+    return values
+
+
+def only(tensors: Mapping[str, Any], *used: str) -> None:
+    """No tensor but these."""
+    if set(tensors) != set(used):
+        raise ValueError(f"expected the tensors {sorted(used)}, got {sorted(tensors)}.")
+
+
+def _short(value: Any) -> str:
+    said = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 2 else "a huge one"
+    return said if len(said) <= 80 else f"{said[:77]}..."

@@ -1,0 +1,129 @@
+"""Knowledge from a file: integers that could have been added up, in the form they are kept in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless import exact
+from traceless.features.grid import grid_steps
+from traceless.gather import WEIGHT_BITS, Label, Task
+from traceless.knowledge import Knowledge
+from traceless.loading import facts
+
+Tensors = Mapping[str, NDArray[Any]]
+_PARTS = {"specification", "task", "responses", "counts", "weight_bits"}
+
+
+def knowledge(said: Any, tensors: Tensors) -> Knowledge:
+    """Knowledge; of an estimator it may still be such that no data could have it."""
+    said = facts.named(said, _PARTS)
+    task = _task(said["task"])
+    names, counts = responses(said["responses"], said["counts"], task)
+    triangles = _sums(tensors)
+    known = Knowledge(
+        _specification(said["specification"], task),
+        task,
+        names,
+        counts,
+        exact.unpacked(triangles, width_of(triangles.shape[-1])),
+        facts.whole(said["weight_bits"], 0, WEIGHT_BITS),
+    )
+    _check_form(known)
+    return known
+
+
+def check_learned(known: Knowledge) -> None:
+    """Raise unless rows could have been learned that add up to this."""
+    known.check_possible()
+    J = known.n_outputs
+    if known.task == "classification":
+        totals = [int(total * 2**WEIGHT_BITS) for total in known.class_totals]
+    elif known.specification["features"].get("bias") is True:
+        totals = [int(known.sums[J - 1, J - 1]) << (WEIGHT_BITS - known.weight_bits)]
+    else:
+        return  # nothing says what the rows weigh
+    # in units of 2^-16, since fractions may add up to whole numbers: 0.5 twice is 1
+    if any(not n <= total <= n << 48 for n, total in zip(known.counts, totals, strict=True)):
+        raise ValueError("rows cannot weigh so little, or so much.")
+
+
+def responses(names: Any, counts: Any, task: Task) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    """Labels (or numbers of targets), and how many rows there are of each (or at all)."""
+    found = facts.classes(names)
+    rows = [facts.whole(n, -facts.LARGEST) for n in facts.several(counts)]
+    if task == "regression" and found != tuple(range(max(1, len(found)))):
+        raise ValueError("targets are not numbered 0, 1, 2 and so on.")
+    if len(rows) != (len(found) if task == "classification" else 1):
+        raise ValueError(f"{len(rows)} counts for {len(found)} responses.")
+    return found, tuple(rows)
+
+
+def width_of(triangle: int) -> int:
+    """The width of a matrix from the size of its triangle."""
+    width = (math.isqrt(8 * triangle + 1) - 1) // 2
+    if width * (width + 1) // 2 != triangle:
+        raise ValueError(f"{triangle} numbers are no triangle.")
+    return width
+
+
+def _task(said: Any) -> Task:
+    if said not in ("classification", "regression"):
+        raise ValueError("there is no such task.")
+    out: Task = said
+    return out
+
+
+def _specification(said: Any, task: Task) -> dict[str, Any]:
+    targets = {"target_resolution"} if task == "regression" else set()
+    out = facts.named(said, {"features", "n_features"} | targets)
+    features = facts.named(out["features"], {"map", "version"}, set(out["features"]))
+    facts.text(features["map"])
+    facts.whole(features["version"])
+    facts.whole(out["n_features"], 0, 2**48)
+    if targets:
+        grid_steps(facts.number(out["target_resolution"]), 1, "target_resolution")
+    return out
+
+
+def _sums(tensors: Tensors) -> NDArray[Any]:
+    """Triangles, one or one for each class: int64, or Python integers that need more."""
+    found = tensors.get("sums")
+    wide = found is not None and found.dtype == np.uint8
+    if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):
+        raise ValueError("there are no sums that could be read.")
+    if not wide:
+        facts.within("sums", found, 1 - 2**63, 2**63 - 1)
+    return exact.from_tensor(found)
+
+
+def _check_form(known: Knowledge) -> None:
+    """Raise unless it is in the form that knowledge has after every operation."""
+    K, J = len(known.responses), known.n_outputs
+    by_class = known.classwise
+    if by_class and (known.task == "regression" or len(known.sums) != K):
+        raise ValueError(f"{len(known.sums)} matrices cannot be those of {K} classes.")
+    if J < 1 or known.weight_bits not in (0, WEIGHT_BITS):
+        raise ValueError(f"sums for {J} features in units of 2^-{known.weight_bits}.")
+    classes = known.sums[J:, J:] if known.task == "classification" and not by_class else None
+    if classes is not None and (classes != np.diag(classes.diagonal())).any():
+        raise ValueError("a row cannot be of two classes.")
+    if known.specification["features"].get("bias") is True and not _constant(known):
+        raise ValueError("the sums of the constant feature are not those of the rows.")
+    canonical = known._canonical()
+    if canonical.responses != known.responses or canonical.weight_bits != known.weight_bits:
+        raise ValueError("there are classes without rows, or units finer than need be.")
+
+
+def _constant(known: Knowledge) -> bool:
+    """Whether the last feature is 1 for every row: its sums are those of the responses."""
+    J = known.n_outputs
+    if known.classwise:
+        return np.array_equal(known.sums[:, J - 1], known.sums[:, J])
+    if known.task == "regression":
+        return True  # there is nothing beside it that counts
+    return np.array_equal(known.sums[J - 1], known.sums[J:].sum(axis=0))

@@ -1,0 +1,141 @@
+"""Entries of the ledger: what happened, each with the hash of the one before.
+
+The hash of an entry is the SHA-256 of its other fields as canonical JSON (sorted keys, no
+spaces, ASCII), so that anyone can recompute it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from typing import Any, Self
+
+from traceless.container import canonical_json
+from traceless.exceptions import StoreError
+
+KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")
+
+
+def hash_of(value: Any) -> str:
+    """SHA-256 of the canonical JSON, in hexadecimal."""
+    return sha256(canonical_json(value).encode()).hexdigest()
+
+
+def now() -> str:
+    """The time, UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One change of a store.
+
+    Attributes
+    ----------
+    sequence : int
+        0 for the making of the store, then 1, 2, 3, without gaps.
+    kind : str
+        new, learn, forget, relabel, merge, seal or destroy.
+    time : str
+        UTC, to the second.
+    keys : tuple of str
+        Idempotency keys of the requests that this change answers.
+    rows : int
+        How many rows it is about.
+    classes : dict
+        What it added to, or took from, the count of each class; empty for regressions.
+    held, unknown : int
+        Rows the model holds afterwards; and those among them whose digests are not here,
+        because they came by merge or after the secret was destroyed.
+    digest_before, digest_after : str or None
+        Digest of the model; None while it holds no rows.
+    root_before, root_after : str or None
+        Root over the rows alive; None once the secret is destroyed.
+    fingerprint : str or None
+        Root of the rows of the change itself, by which a request is recognised.
+    generation, sha256 : str or None
+        The file of the model, and the SHA-256 of its content.
+    revealing : bool
+        Whether rows were forgotten that were too few to hide among each other.
+    subject : str or None
+        The name of a merged slice; what was destroyed.
+    origin : str
+        Hash of the description of the store: its model and what it is about.
+    previous : str
+        Hash of the entry before; zeros for the first.
+    hash : str
+        Hash of all this.
+    """
+
+    sequence: int
+    kind: str
+    time: str
+    keys: tuple[str, ...]
+    rows: int
+    classes: Mapping[str, int]
+    held: int
+    unknown: int
+    digest_before: str | None
+    digest_after: str | None
+    root_before: str | None
+    root_after: str | None
+    fingerprint: str | None
+    generation: str | None
+    sha256: str | None
+    revealing: bool
+    subject: str | None
+    origin: str
+    previous: str
+    hash: str
+
+    @classmethod
+    def hashed(cls, **facts: Any) -> Self:
+        """An entry of these facts, with its hash."""
+        facts["keys"] = tuple(facts["keys"])
+        return cls(**facts, hash=hash_of(facts))
+
+    @classmethod
+    def from_body(cls, body: str, said: str) -> Self:
+        """The entry of a JSON text and the hash that is said to be its own; neither is trusted."""
+        try:
+            facts = json.loads(body)
+            if type(facts["keys"]) is not list or type(facts["classes"]) is not dict:
+                raise TypeError
+            facts["keys"] = tuple(facts["keys"])
+            entry = cls(**facts, hash=said)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise StoreError(f"Not an entry of a ledger: {body[:80]!r}.") from None
+        entry._check_types()
+        return entry
+
+    def facts(self) -> dict[str, Any]:
+        """All fields but the hash."""
+        return {f.name: getattr(self, f.name) for f in fields(Entry) if f.name != "hash"}
+
+    def is_intact(self) -> bool:
+        """Whether the hash is that of the fields."""
+        return self.hash == hash_of(self.facts())
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, for JSON."""
+        return {**self.facts(), "keys": list(self.keys), "hash": self.hash}
+
+    def _check_types(self) -> None:
+        kinds = {
+            int: (self.sequence, self.rows, self.held, self.unknown, *self.classes.values()),
+            str: (self.kind, self.time, self.origin, self.previous, self.hash, *self.keys),
+            bool: (self.revealing,),
+        }
+        wrong = [v for kind, values in kinds.items() for v in values if type(v) is not kind]
+        texts = (
+            *(self.digest_before, self.digest_after, self.root_before, self.root_after),
+            *(self.fingerprint, self.generation, self.sha256, self.subject),
+        )
+        wrong += [v for v in texts if not isinstance(v, str | None)]
+        if wrong or self.kind not in KINDS:
+            raise StoreError(
+                f"Not an entry of a ledger: {(wrong or [self.kind])[0]!r} does not belong there."
+            )

@@ -1,0 +1,143 @@
+"""The folder of a store: the ledger, the file of the model, the secret and the lock.
+
+    ledger.sqlite                           what happened, and the digests of the rows alive
+    generations/<sequence>-<random>.traceless   the model: one file, never changed in place
+    secret                                  the key of the digests
+    lock                                    held by the one process that is changing the store
+
+Which file is the model is said by the latest entry of the ledger; every other file in
+`generations` is left over, from a change that was not committed or from a model that was
+replaced, and is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from traceless import container, loading
+from traceless.exceptions import FileError, StoreError
+from traceless.store.entries import Entry
+from traceless.store.rows import SECRET_BYTES
+
+_GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
+
+
+class Folder:
+    """Where things are in a store."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = Path(path)
+        self.ledger = self.path / "ledger.sqlite"
+        self.lock = self.path / "lock"
+        self.generations = self.path / "generations"
+        self._secret = self.path / "secret"
+
+    def check(self) -> None:
+        """Raise if there is no store here."""
+        if not self.ledger.is_file():
+            what = "has no ledger.sqlite" if self.path.is_dir() else "there is no such folder"
+            raise StoreError(f"{self.path} is not a store: {what}. Store.new makes one.")
+
+    # --- the model -------------------------------------------------------------------------
+
+    def write(self, estimator: Any, sequence: int) -> tuple[str, str]:
+        """Write a new generation; returns its name and its SHA-256."""
+        name = f"{sequence}-{secrets.token_hex(8)}.traceless"
+        return name, str(estimator.save(self.generations / name))
+
+    def load(self, entry: Entry) -> Any:
+        """The model of an entry, which must be the latest one."""
+        if entry.generation is None:
+            raise StoreError(f"The model of {self.path} was destroyed; only its ledger is left.")
+        try:
+            return self.read(entry.generation, entry.sha256)
+        except FileError as error:
+            raise StoreError(f"The store is damaged: {error}") from error
+
+    def read(self, name: str, sha256: str | None) -> Any:
+        """The model of a generation, which must be the file that was written."""
+        if not _GENERATION.fullmatch(name):
+            raise FileError(f"{name[:80]!r} is no name of a generation.")
+        contents = container.read(self.generations / name)
+        if contents.sha256 != sha256:
+            raise FileError(f"{name} is not the file that the ledger speaks of.")
+        return loading.constructed(contents)
+
+    def discard(self, name: str | None) -> None:
+        """Remove a generation that was never committed."""
+        if name is not None:
+            (self.generations / name).unlink(missing_ok=True)
+
+    # --- what must not be here -------------------------------------------------------------
+
+    def left_over(self, entry: Entry) -> list[Path]:
+        """Files that the latest entry says should be gone."""
+        found = [p for p in self.generations.iterdir() if p.name != entry.generation]
+        destroyed = entry.root_after is None and self._secret.exists()
+        return [*found, self._secret] if destroyed else found
+
+    def sweep(self, entry: Entry) -> None:
+        """Remove them. What cannot be removed now is removed by the next process that can."""
+        for path in self.left_over(entry):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    # --- the secret ------------------------------------------------------------------------
+
+    def secret(self, entry: Entry) -> bytes | None:
+        """The key of the digests; None if it was destroyed."""
+        if entry.root_after is None:
+            return None
+        try:
+            found = self._secret.read_bytes()
+        except FileNotFoundError:
+            found = b""
+        if len(found) != SECRET_BYTES:
+            raise StoreError(
+                f"The store is damaged: {self._secret} is missing or not {SECRET_BYTES} bytes "
+                "long. Take it from a backup; without it rows cannot be recognised."
+            )
+        return found
+
+    def keep_secret(self, secret: bytes) -> None:
+        """Write the secret of a new store."""
+        handle = os.open(self._secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secret)
+            file.flush()
+            os.fsync(handle)
+
+    def size(self) -> int:
+        """Bytes of all files; those that vanish meanwhile have none."""
+        total = 0
+        for path in self.path.rglob("*"):
+            with suppress(FileNotFoundError):
+                total += path.stat().st_size
+        return total
+
+
+@contextmanager
+def made_aside(path: Path) -> Iterator[Folder]:
+    """A folder to fill, which then becomes `path` in one step; on any error nothing is left."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise StoreError(f"{path} exists already. Open it with Store(path), or choose another.")
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    aside.mkdir(parents=True)
+    try:
+        folder = Folder(aside)
+        folder.generations.mkdir()
+        yield folder
+        for part in (folder.generations, aside):
+            container.sync_folder(part)
+        os.rename(aside, path)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    container.sync_folder(path.parent)

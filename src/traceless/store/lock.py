@@ -1,0 +1,69 @@
+"""One writer at a time: an advisory lock that a dead process cannot keep.
+
+The kernel lets go of a `flock` when its process ends, however that happens. Where there is
+none (Windows), the lock of SQLite, which every writer takes too, is the only one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from traceless.exceptions import StoreBusyError
+from traceless.store.entries import now
+
+if sys.platform != "win32":
+    import fcntl
+
+_PAUSE = 0.02  # seconds between two attempts
+_WIDTH = 80  # bytes: whoever holds the lock overwrites what the last one wrote
+
+
+@contextmanager
+def writing(path: Path, wait: float) -> Iterator[None]:
+    """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s."""
+    if sys.platform == "win32":
+        yield
+        return
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        _acquire(lock, wait)
+        holder = json.dumps({"pid": os.getpid(), "since": now()})
+        os.pwrite(lock, holder.ljust(_WIDTH).encode(), 0)
+        yield
+    finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # also for processes that were forked meanwhile
+        os.close(lock)
+
+
+def _acquire(lock: int, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise busy(_holder(lock), wait) from None
+            time.sleep(_PAUSE)
+
+
+def busy(who: str, wait: float) -> StoreBusyError:
+    """What the second writer is told."""
+    return StoreBusyError(
+        f"Another process is changing the store ({who}) and was still at it after {wait:g} s. Try "
+        "again, or open the store with a longer wait. Nothing was changed."
+    )
+
+
+def _holder(lock: int) -> str:
+    try:
+        said = json.loads(os.pread(lock, _WIDTH, 0))
+        return f"pid {int(said['pid'])}, since {said['since']}"
+    except (ValueError, TypeError, KeyError):  # it has only just taken the lock
+        return "it has just begun"

@@ -1,0 +1,23 @@
+"""Tables of people for tests of the command line."""
+
+import numpy as np
+
+
+def people(path, n=120, seed=0):
+    """A CSV of people, of whom the older and richer buy."""
+    rng = np.random.default_rng(seed)
+    age, income = rng.integers(18, 80, n), rng.normal(40, 12, n).round(2)
+    color = rng.choice(["red", "green"], n)
+    bought = np.where(age + income + rng.normal(0, 5, n) > 90, "yes", "no")
+    lines = [
+        f"{k},{a},{i},{c},{b}"
+        for k, (a, i, c, b) in enumerate(zip(age, income, color, bought, strict=True))
+    ]
+    text = "\n".join(["id,age,income,color,bought", *lines]) + "\n"
+    path.write_text(text)
+    return lines
+
+
+def table(path, lines, header="id,age,income,color,bought"):
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path

@@ -1,0 +1,146 @@
+import csv
+import datetime
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from people import people, table
+
+from traceless import LSSVC, Store
+from traceless.features import Linear
+from traceless.model_selection import cross_val_score
+from traceless.tables import Schema, Table
+
+
+def rows_of(path):
+    schema = Schema.from_facts(Store("shop").about["table"])
+    return Table([str(path)], schema).arrays()
+
+
+def test_predictions_are_those_of_the_model(call, shop, tmp_path):
+    X, y, _ = rows_of("people.csv")
+    model = LSSVC(Linear()).fit(X, y)
+    said = call("predict", "shop", "people.csv", "--keep", "id,color", "--scores").out
+    rows = list(csv.DictReader(io.StringIO(said)))
+    assert list(rows[0]) == ["id", "color", "prediction", "score_yes"]
+    assert [row["prediction"] for row in rows] == model.predict(X).tolist()
+    assert [float(row["score_yes"]) for row in rows] == model.decision_function(X).tolist()
+    assert [row["id"] for row in rows] == [str(k) for k in range(len(X))]
+
+
+def test_predictions_need_no_target_and_come_as_json_or_a_file(call, shop, tmp_path):
+    table(tmp_path / "new.csv", ["red,41,50", "green,20,10"], "color,income,age")
+    told = call("predict", "shop", "new.csv", "--json").json
+    call("predict", "shop", "new.csv", "--out", "answers.csv")
+    with open("answers.csv") as file:
+        assert list(csv.DictReader(file)) == told["predictions"]
+    text = (tmp_path / "new.csv").read_text()
+    assert call("predict", "shop", "-", stdin=text).out.count("\n") == 3
+    assert call("predict", "shop", "new.csv", "--json", "--out", "a.csv").json["rows"] == 2
+
+
+def test_answers_can_go_to_a_device_and_keep_dates(call, shop, tmp_path):
+    day = datetime.date(2026, 1, 2)
+    rows = {"day": [day], "age": [50], "income": [40.0], "color": ["red"]}
+    pq.write_table(pa.table(rows), "t.parquet")
+    told = call("predict", "shop", "t.parquet", "--keep", "day", "--json").json
+    assert told["predictions"][0]["day"] == "2026-01-02"
+    call("predict", "shop", "t.parquet", "--out", "/dev/null")
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_bad_row_leaves_no_half_file(call, shop, tmp_path):
+    table(tmp_path / "bad.csv", ["red,41,50", "blue,20,10"], "color,income,age")
+    (tmp_path / "answers.csv").write_text("old")
+    before = sorted(os.listdir())
+    call("predict", "shop", "bad.csv", "--out", "answers.csv", code=2)
+    assert call("predict", "shop", "bad.csv", code=2).out == ""
+    assert (tmp_path / "answers.csv").read_text() == "old"
+    assert sorted(os.listdir()) == before
+
+
+def test_more_than_two_classes_have_a_score_each(call, tmp_path):
+    call("new", "s", "--target", "y", "--columns", "a", "--labels", "int")
+    table(tmp_path / "t.csv", ["1,7", "2,8", "3,9"], "a,y")
+    call("learn", "s", "t.csv")
+    head = call("predict", "s", "t.csv", "--scores").out.splitlines()[0]
+    assert head == "prediction,score_7,score_8,score_9"
+    told = call("predict", "s", "t.csv", "--json").json["predictions"]
+    assert {type(answer["prediction"]) for answer in told} == {int}
+
+
+def test_scores_of_classes(call, shop, tmp_path):
+    people(tmp_path / "test.csv", seed=9)
+    X, y, _ = rows_of("test.csv")
+    told = call("score", "shop", "test.csv", "--json").json
+    assert told["accuracy"] == Store("shop").model().score(X, y)
+    assert [(c["class"], c["rows"]) for c in told["classes"]] == [
+        (label, int((y == label).sum())) for label in ("no", "yes")
+    ]
+    assert "recall" in call("score", "shop", "test.csv").out
+
+
+def test_a_label_never_learned_is_a_wrong_answer(call, shop, tmp_path):
+    table(tmp_path / "t.csv", ["1,30,40,red,maybe", "2,30,40,red,no"])
+    told = call("score", "shop", "t.csv", "--json").json
+    assert [c["class"] for c in told["classes"]] == ["maybe", "no"]
+    assert told["classes"][0]["recall"] == 0.0
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_scores_of_a_regression(call, tmp_path, weighted):
+    weight = ["--weight", "w"] if weighted else []
+    call("new", "s", "--target", "y", "--columns", "a", "--regression", *weight)
+    table(tmp_path / "t.csv", [f"{a},{3 * a + a % 2},{1 + a % 3}" for a in range(20)], "a,y,w")
+    call("learn", "s", "t.csv")
+    told = call("score", "s", "t.csv", "--json").json
+    a = np.arange(20.0)
+    sample_weight = 1 + a % 3 if weighted else None
+    expected = Store("s").model().score(a[:, None], 3 * a + a % 2, sample_weight)
+    assert told["r2"] == pytest.approx(expected, rel=1e-12)
+    assert {"rmse", "mae"} < set(told)
+    assert "--scores is for classes" in call("predict", "s", "t.csv", "--scores", code=2).err
+
+
+def test_cross_validation_is_that_of_the_library(call, shop):
+    X, y, _ = rows_of("people.csv")
+    told = call("cv", "shop", "people.csv", "--folds", "4", "--json").json
+    assert told["scores"] == cross_val_score(LSSVC(Linear()), X, y, cv=4).tolist()
+    shuffled = call("cv", "shop", "people.csv", "--shuffle", "1", "--scoring", "balanced_accuracy")
+    assert shuffled.out.count("\n") == 7
+    assert "balanced_accuracy: 0." in shuffled.out
+    assert "no such" in call("cv", "shop", "people.csv", "--scoring", "no such", code=2).err
+    assert call("cv", "shop", "people.csv", "--folds", "1000", code=2).err.startswith("error: ")
+
+
+def test_cross_validation_of_a_regression_with_weights(call, tmp_path):
+    call("new", "s", "--target", "y", "--columns", "a", "--regression", "--weight", "w")
+    table(tmp_path / "t.csv", [f"{a},{3 * a + a % 2},{1 + a % 3}" for a in range(20)], "a,y,w")
+    assert len(call("cv", "s", "t.csv", "--json").json["scores"]) == 5
+
+
+def test_an_empty_store_has_no_answers(call, tmp_path):
+    call("new", "s", "--target", "y", "--columns", "a")
+    table(tmp_path / "t.csv", ["1,u"], "a,y")
+    assert call("predict", "s", "t.csv", code=2).err.startswith("error: ")
+
+
+def test_export_to_files(call, shop):
+    import onnxruntime
+
+    import traceless
+
+    digest = call("status", "shop", "--json").json["digest"]
+    assert call("export", "shop", "m.traceless", "--json").json["digest"] == digest
+    assert traceless.load("m.traceless").digest() == digest
+    assert digest in call("export", "shop", "m.onnx").out
+    X, _, _ = rows_of("people.csv")
+    session = onnxruntime.InferenceSession("m.onnx")
+    labels = session.run(["label"], {"X": X})[0]
+    assert labels.tolist() == Store("shop").model().predict(X).tolist()
+    assert "must end in .traceless or .onnx" in call("export", "shop", "m.pkl", code=2).err
+    assert call("export", "shop", "no/m.traceless", code=2).err.startswith("error: no/")

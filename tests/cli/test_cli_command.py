@@ -1,0 +1,152 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from traceless.cli.answer import Answer
+from traceless.cli.command import command
+from traceless.exceptions import ConditionError, StoreBusyError, TableError
+from traceless.store.lock import writing
+
+
+def outcome(act, *arguments):
+    @command("traceless one")
+    def one():
+        """One."""
+        return act()
+
+    return CliRunner().invoke(one, list(arguments))
+
+
+def failing(error):
+    def act():
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ValueError("A is needed."), 2, "error: A is needed.\n"),
+        (TableError("two\nlines"), 2, "error: two lines\n"),
+        (StoreBusyError("Process 7 writes."), 3, "error: Process 7 writes.\n"),
+        (ConditionError("too ill"), 2, "error: too ill\n"),
+        (FileNotFoundError(2, "No such file", "x.csv"), 2, "error: x.csv: No such file.\n"),
+        (OSError(28, "No space left on device"), 2, "error: No space left on device.\n"),
+        (MemoryError(), 2, "error: There is not enough memory.\n"),
+        (ImportError("pip install 'traceless[onnx]'"), 2, "error: pip install 'traceless[onnx]'\n"),
+        (ValueError(), 2, "error: ValueError\n"),
+        (ValueError("\x1b[31mred"), 2, "error: \\x1b[31mred\n"),
+        (click.Abort(), 2, "error: Nothing was changed.\n"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "error: Interrupted. A change is made whole or not at all; see traceless status.\n",
+        ),
+    ],
+)
+def test_errors_are_one_line_and_a_code(error, code, said):
+    result = outcome(failing(error))
+    assert (result.exit_code, result.stderr, result.stdout) == (code, said, "")
+
+
+def test_defects_ask_for_a_report():
+    result = outcome(failing(KeyError("x")))
+    assert result.exit_code == 70
+    assert result.stderr.startswith("error: KeyError: 'x' This is a defect of traceless")
+    assert "Traceback" not in result.output
+
+
+def test_debug_shows_the_traceback():
+    result = outcome(failing(ValueError("why")), "--debug")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert result.stderr.endswith("error: why\n")
+
+
+def test_errors_are_json_too():
+    import json
+
+    result = outcome(failing(TableError("why")), "--json")
+    assert json.loads(result.stdout) == {"ok": False, "error": "why", "kind": "TableError"}
+    assert result.stderr == "error: why\n"
+
+
+def test_a_failed_check_is_code_1():
+    result = outcome(lambda: Answer({"a": 1}, ["said"], ok=False), "--json")
+    assert result.exit_code == 1
+    assert '"ok": false' in result.stdout
+
+
+def test_warnings_are_lines_of_their_own_and_data():
+    def act():
+        for _ in range(2):
+            warnings.warn("Few\nrows.", UserWarning, stacklevel=1)
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+        return Answer({}, ["done"])
+
+    assert outcome(act).stderr == "warning: Few rows.\n"
+    assert '"warnings": [\n    "Few rows."\n  ]' in outcome(act, "--json").stdout
+
+
+def test_a_closed_pipe_is_no_error_and_a_full_disk_is_said(tmp_path):
+    program = (
+        "import sys\n"
+        "from traceless.cli.answer import Answer\n"
+        "from traceless.cli.command import command\n"
+        "@command('traceless x')\n"
+        "def x():\n"
+        "    return Answer({}, ['line ' * 10] * 100_000)\n"
+        "x()\n"
+    )
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "$0" | head -1; echo ${{PIPESTATUS[0]}}', program],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[1] == "141"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 74
+    said = "error: It is done, but what it said could not be written: No space left on device.\n"
+    assert done.stderr.decode() == said
+
+
+def test_an_interrupt_leaves_quietly_and_changes_nothing(call, tmp_path):
+    call("new", "s", "--target", "y", "--columns", "a")
+    before = call("history", "s", "--json").out
+    process = subprocess.Popen(
+        [sys.executable, "-m", "traceless", "learn", "s", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(b"a,y\n" + b"1,u\n2,v\n" * 1000)
+    process.stdin.flush()
+    while not _is_locked(tmp_path / "s" / "lock"):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.2)  # it waits for more rows by now
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == b""
+    assert err.startswith(b"error: Interrupted.")
+    assert b"Traceback" not in err
+    assert call("history", "s", "--json").out == before
+
+
+def _is_locked(path):
+    try:
+        with writing(path, 0.0):
+            return False
+    except StoreBusyError:
+        return True

@@ -1,0 +1,120 @@
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import traceless
+from traceless.cli.frame import COMMANDS, root, run
+
+DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
+HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "rich", "sqlite3", "numba", "onnx")
+
+
+def command(name):
+    return root.get_command(click.Context(root), name)
+
+
+def test_there_is_help_and_the_version(call):
+    said = call("--help").out
+    assert all(f"  {name} " in said for name in COMMANDS)
+    assert traceless.__version__ in call("--version").out
+    assert "Exit codes" in call("-h").out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_with_examples(call, name):
+    said = call(name, "--help").out
+    assert "Examples:" in said
+    assert "--json" in said
+    assert "--debug" in said
+    assert len(command(name).get_short_help_str(100)) > 10
+    options = [p for p in command(name).params if isinstance(p, click.Option)]
+    assert all(option.help for option in options)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_parse(name):
+    examples = command(name).examples
+    assert examples
+    for example in examples:
+        inner = example.removeprefix('eval "$(').removesuffix(')"')
+        words = shlex.split(inner.rpartition("|")[2])
+        assert words[:2] == ["traceless", name]
+        arguments = words[2:]
+        for sign in "<>":
+            if sign in arguments:
+                arguments = arguments[: arguments.index(sign)]
+        command(name).make_context(name, arguments)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_and_option_is_documented(name):
+    text = DOCS.read_text()
+    assert f"`traceless {name}" in text
+    for parameter in command(name).params:
+        for option in parameter.opts if isinstance(parameter, click.Option) else ():
+            assert f"`{option}" in text, option
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; from traceless.cli.frame import COMMANDS, run\n"
+        "for name in ('', *COMMANDS): run([name, '--help'] if name else ['--help'])\n"
+        f"print('HEAVY', sorted(set(sys.modules) & {set(HEAVY)!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []", done.stderr
+
+
+def test_usage_errors_are_code_2(call, capsys):
+    assert "No such command" in call("lern", code=2).err
+    assert "No such option" in call("status", "shop", "--jsn", code=2).err
+    assert "Missing argument" in call("learn", "shop", code=2).err
+    assert run(["status", "--json"]) == 2
+    said = capsys.readouterr()
+    assert json.loads(said.out)["ok"] is False
+    assert "STORE" in said.err
+
+
+def test_main_without_click_says_what_to_install():
+    program = "import sys; sys.modules['click'] = None\nfrom traceless.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "The command line needs click: pip install 'traceless[cli]'\n"
+
+
+def test_python_m_and_the_entry_point_are_the_same(shell):
+    assert (
+        shell("--help").out
+        == subprocess.run(
+            [Path(sys.executable).parent / "traceless", "--help"], capture_output=True, text=True
+        ).stdout
+    )
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_back(call, name):
+    script = call("completion", name).out
+    assert "_TRACELESS_COMPLETE" in script
+    if name == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "found"),
+    [
+        ("traceless le", 1, "learn"),
+        ("traceless verify --re", 2, "--receipt"),
+        ("traceless new s --map f", 4, "fourier"),
+        ("traceless reproduce l", 2, "lee2019"),
+    ],
+)
+def test_words_are_completed(shell, words, place, found):
+    env = {"_TRACELESS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(place)}
+    program = Path(sys.executable).parent / "traceless"
+    done = subprocess.run([program], capture_output=True, text=True, env=env)
+    assert f"plain,{found}" in done.stdout.splitlines()

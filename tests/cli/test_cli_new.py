@@ -1,0 +1,159 @@
+import shlex
+
+import numpy as np
+import pytest
+
+from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathSVC, Store, wESVM
+from traceless.cli.models import MAPS, MODELS, built
+from traceless.cli.new import MAPS as MAP_CHOICES
+from traceless.cli.new import MODELS as MODEL_CHOICES
+from traceless.cli.new import new
+from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+
+NEW = ("new", "s", "--target", "y")
+
+
+def test_choices_are_those_that_can_be_built():
+    assert tuple(MODELS) == MODEL_CHOICES
+    assert tuple(MAPS) == MAP_CHOICES
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [
+        ("", LSSVC(Linear())),
+        ("--rho 0.5 --class-weight balanced", LSSVC(Linear(), rho=0.5, class_weight="balanced")),
+        ("--class-weight u=2,v=1", LSSVC(Linear(), class_weight={"u": 2.0, "v": 1.0})),
+        ("--no-bias --resolution 0.25", LSSVC(Linear(bias=False, resolution=0.25))),
+        ("--solver woodbury", LSSVC(Linear(), solver="woodbury")),
+        ("--map polynomial --degree 3 --coef0 2", LSSVC(Polynomial(3, coef0=2.0))),
+        (
+            "--map fourier --components 30 --gamma 0.5 --seed 7",
+            LSSVC(RandomFourier(30, gamma=0.5, random_state=7)),
+        ),
+        (
+            "--map layer --components 9 --activation tanh --spread 2",
+            LSSVC(RandomLayer(9, activation="tanh", scale=2.0)),
+        ),
+        ("--map landmarks --components 9", LSSVC(Landmarks(9))),
+        ("--regression --target-resolution 0.5", LSSVR(Linear(), target_resolution=0.5)),
+        ("--model lpsvm --C 4", LPSVM(4.0)),
+        ("--model esvm --C 4 --components 8", ESVM(8, 4.0)),
+        ("--model wesvm --class-weight golden", wESVM(class_weight="golden")),
+        ("--model pathsvc --C 4 --gamma 0.5", PathSVC(C=4.0, gamma=0.5)),
+        ("--model pathsvc --kernel linear", PathSVC(kernel="linear")),
+    ],
+)
+def test_options_become_the_model(call, options, model):
+    call(*NEW, "--columns", "a,b", *options.split())
+    assert repr(Store("s").model()) == repr(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--columns a --gamma 1", "--gamma does nothing with --map linear"),
+        ("--columns a --map fourier --degree 2", "--degree does nothing with --map fourier"),
+        ("--columns a --C 1", "--C does nothing with --map linear"),
+        ("--columns a --model esvm --rho 1", "--rho does nothing with --model esvm"),
+        ("--columns a --model esvm --map linear", "leave out --map linear"),
+        ("--columns a --model pathsvc", "needs --gamma NUMBER"),
+        ("--columns a --model pathsvc --regression", "--regression is --model lssvr"),
+        ("--columns a --regression --labels int", "this is a regression"),
+        ("--columns a --rho -1", "rho"),
+        ("--columns a --map fourier --gamma -3", "gamma"),
+        ("--columns a --resolution 0.3", "power of two"),
+        ("", "Say which columns to learn from"),
+        ("--columns a --like x.csv", "--columns, or --like FILE"),
+        ("--columns a --drop b", "--columns, or --like FILE"),
+        ("--columns a,y", "'y' is there twice"),
+        ("--columns a,a", "'a' is there twice"),
+        ("--category b=x --hash b=3", "declared twice"),
+        ("--category b", "NAME=... is needed"),
+        ("--hash b=many", "'many' is not a number"),
+        ("--hash b=2.5", "'2.5' is not a whole number"),
+        ("--hash b=0", "between 1 and 65536"),
+        ("--scale b=1", "'' is not a number"),
+        ("--scale b=1:0", "above 0"),
+        ("--columns a --class-weight u=x", "'x' is not a number"),
+        ("--columns a --labels int --classes a,b", "'a' is not a number"),
+        ("--like none.csv", "There is no file none.csv"),
+        ("--columns a --secret none", "none: No such file"),
+    ],
+)
+def test_bad_declarations_are_refused_and_make_nothing(call, tmp_path, options, said):
+    assert said in call(*NEW, *options.split(), code=2).err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_like_reads_names_and_nothing_else(call, tmp_path):
+    (tmp_path / "t.csv").write_text("id,a,y,w,b\nnot,even,rows\n")
+    call(*NEW, "--like", "t.csv", "--drop", "id", "--weight", "w")
+    facts = Store("s").about["table"]
+    assert [c["name"] for c in facts["columns"]] == ["a", "b"]
+    assert facts["weight"] == "w"
+    assert "has no column 'q'" in call("new", "z", "--target", "q", "--like", "t.csv", code=2).err
+
+
+def test_a_column_that_the_file_does_not_name_is_refused(call, tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n")
+    said = call(*NEW, "--like", "t.csv", "--category", "b=x", code=2).err
+    assert "'b' is declared, but is not among the columns of t.csv" in said
+
+
+@pytest.mark.parametrize("example", new.examples)
+def test_the_examples_work(call, tmp_path, example):
+    (tmp_path / "customers.csv").write_text("name,email,age,bought\n")
+    np.savez("digits.npz", pixels=np.zeros((1, 4)), digit=[0])
+    words = shlex.split(example.replace("digits.parquet", "digits.npz"))[1:]
+    assert call(*words, "--json").json["ok"]
+
+
+def test_columns_need_be_named_once_only(call):
+    call(*NEW, "--columns", "a,b", "--category", "c=u,v", "--scale", "a=1:2")
+    facts = Store("s").about["table"]["columns"]
+    assert [(c["name"], c["kind"]) for c in facts] == [
+        ("a", "number"),
+        ("b", "number"),
+        ("c", "category"),
+    ]
+
+
+def test_the_declaration_is_kept(call):
+    call(
+        *("new", "s", "--target", "y", "--labels", "int", "--classes", "1,2"),
+        *("--columns", 'age,"a,b",color', "--scale", "age=40:12", "--category", "color=red,,blue"),
+    )
+    assert Store("s").about["table"] == {
+        "columns": [
+            {"kind": "number", "name": "age", "shift": 40.0, "scale": 12.0},
+            {"kind": "number", "name": "a,b", "shift": 0.0, "scale": 1.0},
+            {"kind": "category", "name": "color", "values": ["red", "", "blue"]},
+        ],
+        "target": ["y"],
+        "labels": "int",
+        "weight": None,
+        "classes": [1, 2],
+    }
+
+
+def test_an_existing_folder_is_not_touched(call, shop):
+    before = call("status", "shop", "--json").out
+    assert call("new", "shop", "--target", "y", "--columns", "a", code=2).err.startswith("error: ")
+    assert call("status", "shop", "--json").out == before
+
+
+def test_several_targets(call, tmp_path):
+    call("new", "s", "--target", "p,q", "--columns", "a", "--regression")
+    (tmp_path / "t.csv").write_text("a,p,q\n1,2,3\n2,4,6\n3,6,9\n")
+    call("learn", "s", "t.csv")
+    answers = call("predict", "s", "t.csv").out.splitlines()
+    assert answers[0] == "prediction_p,prediction_q"
+    assert len(answers) == 4
+
+
+def test_built_says_what_it_takes():
+    with pytest.raises(
+        ValueError, match="--spread does nothing with --model lpsvm, which takes --C"
+    ):
+        built("lpsvm", None, {"spread": 1.0})

@@ -1,0 +1,81 @@
+import json
+
+import pytest
+from people import people, table
+
+from traceless.store import Receipt
+
+
+@pytest.fixture
+def forgot(call, shop, tmp_path):
+    """A store that has forgotten half of its rows; rest.csv has the others."""
+    table(tmp_path / "gone.csv", shop[:60])
+    table(tmp_path / "rest.csv", shop[60:])
+    call("forget", "shop", "gone.csv", "--key", "ticket 7")
+    return shop
+
+
+def test_status_and_history(call, forgot):
+    now = call("status", "shop", "--json").json
+    assert (now["rows"], now["sequence"], sum(now["classes"].values())) == (60, 2, 60)
+    assert now["digest"] in call("status", "shop").out
+    entries = call("history", "shop", "--json").json["entries"]
+    assert [e["kind"] for e in entries] == ["new", "learn", "forget"]
+    assert "ticket 7" in call("history", "shop").out
+    assert len(call("history", "shop", "--last", "1", "--json").json["entries"]) == 1
+    assert len(call("history", "shop", "--last", "9", "--json").json["entries"]) == 3
+
+
+def test_receipts_come_as_json_and_as_a_page(call, forgot, tmp_path):
+    receipt = Receipt.from_json(call("receipt", "shop").out)
+    assert (receipt.kind, receipt.rows, receipt.check()) == ("forget", 60, True)
+    assert call("receipt", "shop", "1", "--json").json["receipt"]["entry"]["kind"] == "learn"
+    said = call("receipt", "shop", "--html", "r.html", "--out", "r.json").out
+    assert said == "Written: r.html, r.json\n"
+    assert receipt.hash in (tmp_path / "r.html").read_text()
+    assert Receipt.from_json((tmp_path / "r.json").read_text()) == receipt
+    assert call("receipt", "shop", "99", code=2).err.startswith("error: ")
+
+
+def test_a_store_is_verified_with_and_without_rows(call, forgot):
+    assert "All is as it should be" in call("verify", "shop").out
+    told = call("verify", "shop", "rest.csv", "--json").json
+    assert told["ok"]
+    assert all(check["ok"] for check in told["checks"])
+    told = call("verify", "shop", "people.csv", "--json", code=1).json
+    assert not told["ok"]
+    assert "FAILED" in call("verify", "shop", "people.csv", code=1).out
+    assert "Name a store" in call("verify", code=2).err
+
+
+def test_a_receipt_is_verified_without_the_store(call, forgot, tmp_path):
+    call("receipt", "shop", "--out", "r.json")
+    (tmp_path / "shop").rename(tmp_path / "elsewhere")
+    assert call("verify", "--receipt", "r.json", "rest.csv").code == 0
+    assert call("verify", "--receipt", "r.json", "people.csv", code=1).code == 1
+    text = (tmp_path / "r.json").read_text()
+    assert call("verify", "--receipt", "-", "rest.csv", stdin=text).code == 0
+    assert "Name the files" in call("verify", "--receipt", "r.json", code=2).err
+    facts = json.loads(text)
+    facts["entry"]["rows"] = 59
+    (tmp_path / "forged.json").write_text(json.dumps(facts))
+    told = call("verify", "--receipt", "forged.json", "rest.csv", "--json", code=1).json
+    assert not told["checks"][0]["ok"]
+    assert "none.json: No such file" in call("verify", "--receipt", "none.json", "x", code=2).err
+
+
+def test_tampering_is_a_failed_check(call, forgot, tmp_path):
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "shop" / "ledger.sqlite") as ledger:
+        found = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        for (name,) in ledger.execute(found).fetchall():
+            ledger.execute(f"DROP TRIGGER {name}")
+        ledger.execute("UPDATE entries SET body = replace(body, 'ticket 7', 'ticket 8')")
+    ledger.close()
+    assert "FAILED" in call("verify", "shop", code=1).out
+
+
+def test_other_rows_in_the_same_number_fail(call, forgot, tmp_path):
+    people(tmp_path / "others.csv", n=60, seed=4)
+    assert call("verify", "shop", "others.csv", code=1).code == 1

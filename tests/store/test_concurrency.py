@@ -1,0 +1,102 @@
+"""Several processes: readers never wait, one writer at a time, and the second is told."""
+
+import os
+import re
+import signal
+import sys
+import time
+
+import pytest
+
+from traceless import LSSVC
+from traceless.exceptions import StoreBusyError
+from traceless.store import Store
+
+
+def test_the_second_writer_is_told_who_the_first_is(store, rows):
+    X, y = rows
+    other = Store(store.path)
+
+    def slow():
+        yield X[200:250], y[200:250]
+        with pytest.raises(StoreBusyError, match=rf"pid {os.getpid()}, since 20.*Z.*after 0 s"):
+            other.learn(X[250:], y[250:])
+        assert other.status().rows == 200
+        assert other.model().n_samples_ == 200
+        assert other.verify(X[:200], y[:200]).ok
+        assert Store(store.path).history() == other.history()
+        yield X[250:], y[250:]
+
+    assert store.learn(slow()).held == 300
+    assert other.learn(X[250:], y[250:]).held == 350
+
+
+def test_a_writer_waits_if_asked_to(store, rows):
+    X, y = rows
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+
+        def slow():
+            yield X[200:250], y[200:250]
+            os.write(write, b"x")  # the lock is held
+            time.sleep(0.3)
+
+        try:
+            store.learn(slow())
+        finally:
+            os._exit(0)
+    assert os.read(read, 1) == b"x"
+    with pytest.raises(StoreBusyError, match=f"pid {pid}, "):
+        store.learn(X[250:], y[250:])
+    assert Store(store.path, wait=60.0).learn(X[250:], y[250:]).held == 300
+    os.waitpid(pid, 0)
+    os.close(read)
+    os.close(write)
+
+
+def test_readers_see_whole_states_while_others_write(store, rows):
+    """A child learns and forgets in a loop; every model read is that of some entry, at once."""
+    X, y = rows
+    digests = {200: LSSVC().fit(X[:200], y[:200]).digest(), 300: LSSVC().fit(X, y).digest()}
+    pid = os.fork()
+    if not pid:
+        try:
+            while True:
+                store.learn(X[200:], y[200:])
+                store.forget(X[200:], y[200:])
+        finally:
+            os._exit(7)
+    try:
+        reader, start = Store(store.path), store.status().sequence
+        seen, deadline = set(), time.monotonic() + 30
+        while time.monotonic() < deadline and (
+            reader.status().sequence < start + 12 or len(seen) < 2
+        ):
+            model = reader.model()
+            assert model.digest() == digests[model.n_samples_]
+            status = reader.status()
+            assert status.digest == digests[status.rows]
+            seen.add(model.n_samples_)
+            verified = reader.verify()
+            assert verified.ok, verified
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert seen == {200, 300}
+    assert Store(store.path).verify().ok
+
+
+def test_sqlite_keeps_writers_apart_where_there_is_no_flock(store, rows, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    X, y = rows
+    other = Store(store.path)
+
+    def slow():
+        yield X[200:], y[200:]
+        with pytest.raises(StoreBusyError, match=re.escape("it holds the ledger")):
+            other.learn(X, y)
+
+    assert store.learn(slow()).held == 300
+    assert other.learn(X, y).held == 600
+    assert other.verify().ok

@@ -1,0 +1,162 @@
+"""Full disks, failing writes and interruptions: the state is what it was, or the next one."""
+
+import errno
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from traceless import LSSVC, Knowledge, container
+from traceless.exceptions import StoreError
+from traceless.features import Linear
+from traceless.store import Store
+from traceless.store.alive import Alive
+from traceless.store.folder import Folder
+from traceless.store.ledger import Ledger
+
+
+def state(store):
+    return store.history(), store.pending(), store.status().digest
+
+
+def changes(store, rows):
+    """One change of each kind, by name; all of them can be made to the same state."""
+    X, y = rows
+    return {
+        "learn": lambda: store.learn(X, y),
+        "forget": lambda: store.forget(X[:100], y[:100]),
+        "relabel": lambda: store.relabel(X[:100], y[:100], y[100:200]),
+        "merge": lambda: store.merge(Knowledge.of(Linear(), X, y)),
+        "queue": lambda: store.forget(X[:5], y[:5], batch=True),
+        "seal": store.seal,
+        "destroy": lambda: store.destroy("model"),
+    }
+
+
+def disk_full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def interrupted(*args, **kwargs):
+    raise KeyboardInterrupt
+
+
+POINTS = {
+    "write": (container, "write"),
+    "fsync": (os, "fsync"),
+    "rename": (os, "replace"),
+    "folder": (container, "sync_folder"),
+    "generation": (Folder, "write"),
+    "digests": (Alive, "learn"),
+    "entry": (Ledger, "append"),
+    "commit": (Ledger, "commit"),
+}
+
+
+@pytest.mark.parametrize("error", [disk_full, interrupted])
+@pytest.mark.parametrize("point", POINTS)
+def test_an_error_at_any_point_leaves_everything_as_it_was(store, rows, monkeypatch, point, error):
+    before = state(store)
+    for kind, change in changes(store, rows).items():
+        with monkeypatch.context() as patch:
+            patch.setattr(*POINTS[point], error)
+            try:
+                change()
+                reached = False
+            except (OSError, KeyboardInterrupt):
+                reached = True
+        assert reached == (state(store) == before)
+        assert store.verify().ok
+        if kind in ("learn", "forget", "merge", "relabel"):
+            assert reached or point == "digests"
+        if not reached:
+            return
+    assert Store(store.path).learn(*rows).held == 500
+
+
+def test_a_disk_that_is_full_at_any_size(tmp_path, rows):
+    """The largest file allowed grows until a change fits: each time all or nothing."""
+    store = Store.new(tmp_path / "store", LSSVC())
+    store.learn(rows[0][:20], rows[1][:20])
+    before, refused = state(store), 0
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in range(1024, 400_000, 3 * 1024):
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+            store.learn(*rows)
+            break
+        except OSError:
+            refused += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert state(store) == before
+    assert refused > 10
+    assert store.status().rows == 320
+    assert store.verify().ok
+
+
+def test_a_store_that_cannot_be_made_is_not_there(tmp_path, monkeypatch):
+    for target in ((os, "fsync"), (os, "rename"), (Ledger, "append")):
+        with monkeypatch.context() as patch:
+            patch.setattr(*target, disk_full)
+            with pytest.raises(OSError, match="No space left"):
+                Store.new(tmp_path / "store", LSSVC())
+        assert not list(tmp_path.iterdir())
+
+
+def test_files_that_cannot_be_removed_are_removed_later(store, rows, monkeypatch):
+    X, y = rows
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", disk_full)
+        assert store.forget(X[:100], y[:100]).held == 100
+        store.destroy("secret")
+        assert not store.verify().ok
+    assert len(list((store.path / "generations").iterdir())) == 3
+    again = Store(store.path)
+    assert len(list((store.path / "generations").iterdir())) == 1
+    assert not (store.path / "secret").exists()
+    assert again.verify().ok
+
+
+def test_left_overs_of_a_killed_process_are_swept(store, rows):
+    for name in ("2-0123456789abcdef.traceless", ".2-0123456789abcdef.traceless.00.part"):
+        (store.path / "generations" / name).write_bytes(b"half of a mod")
+    Store(store.path)
+    assert len(list((store.path / "generations").iterdir())) == 1
+    assert store.verify().ok
+
+
+def test_a_ledger_that_may_not_be_written(store, rows, monkeypatch):
+    import sqlite3
+
+    real = sqlite3.connect
+
+    def read_only(address, *args, **kwargs):
+        return real(str(address).replace("mode=rw", "mode=ro"), *args, **kwargs)
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    with pytest.raises((OSError, StoreError)):
+        store.learn(*rows)
+    monkeypatch.undo()
+    assert store.verify().ok
+
+
+def test_a_model_that_cannot_be_read_back_is_not_committed(store, rows, monkeypatch):
+    before = state(store)
+
+    def scribbled(self, path):
+        return container.write(path, "LSSVC", {}, {})
+
+    def another(self, path):
+        return LSSVC.fit(LSSVC(), *rows)._save(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LSSVC, "_save", LSSVC.save, raising=False)
+        for save, said in ((scribbled, "cannot be read back"), (another, "holds another one")):
+            patch.setattr(LSSVC, "save", save)
+            with pytest.raises(StoreError, match=said):
+                store.learn(*rows)
+            assert len(list((store.path / "generations").iterdir())) == 1
+    assert state(store) == before
+    assert store.verify().ok

@@ -1,0 +1,516 @@
+"""The store: changes, answers to requests, the queue, and what it refuses."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+
+from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError, PathSVC, SlidingWindow
+from traceless.exceptions import (
+    AlreadyLearnedError,
+    AlreadyMergedError,
+    RevealingWarning,
+    StoreError,
+)
+from traceless.features import Linear, RandomFourier
+from traceless.store import SAFE_ROWS, Queued, Receipt, Store, verify_receipt
+
+
+def fitted(X, y):
+    return LSSVC().fit(X, y).digest()
+
+
+def state(store):
+    """Everything that a change that is refused must leave as it was."""
+    folder = store.path / "generations"
+    return store.history(), store.pending(), sorted(p.name for p in folder.iterdir())
+
+
+class TestNew:
+    def test_a_new_store_is_empty_and_sound(self, tmp_path):
+        store = Store.new(tmp_path / "a" / "b", LSSVC(rho=0.5), about={"columns": ["x", "y"]})
+        status = store.status()
+        assert (status.rows, status.sequence, status.digest, status.model) == (0, 0, None, "LSSVC")
+        assert store.about == {"columns": ["x", "y"]}
+        assert store.model().rho == 0.5
+        assert store.verify().ok
+        assert [entry.kind for entry in Store(store.path).history()] == ["new"]
+
+    def test_the_secret_is_for_the_owner_only(self, store):
+        mode = (store.path / "secret").stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600
+        assert (store.path / "secret").stat().st_size == 32
+
+    @pytest.mark.parametrize(
+        ("estimator", "said"),
+        [
+            (LSSVC().fit([[0.0], [1.0]], [0, 1]), "has learned something already"),
+            (SlidingWindow(LSSVC()), "can forget"),
+            (PathSVC(), "gamma='scale'"),
+            (PathSVC(kernel="precomputed"), "precomputed"),
+            (LSSVC(class_weight=lambda n: 1 / n), "function"),
+        ],
+        ids=["fitted", "window", "scale", "precomputed", "function"],
+    )
+    def test_an_estimator_that_cannot_live_in_a_store_is_refused(self, tmp_path, estimator, said):
+        with pytest.raises((TypeError, ValueError), match=said):
+            Store.new(tmp_path / "store", estimator)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_folder_with_something_in_it_is_left_alone(self, tmp_path, store):
+        with pytest.raises(StoreError, match="exists already"):
+            Store.new(store.path, LSSVC())
+        (tmp_path / "file").write_text("mine")
+        with pytest.raises(StoreError, match="exists already"):
+            Store.new(tmp_path / "file", LSSVC())
+        assert store.verify().ok
+
+    def test_a_secret_must_be_one(self, tmp_path):
+        for secret in ("x" * 32, b"short"):
+            with pytest.raises(ValueError, match="32 random bytes"):
+                Store.new(tmp_path / "store", LSSVC(), secret=secret)
+
+    def test_what_it_is_about_must_be_json(self, tmp_path):
+        with pytest.raises(TypeError, match="JSON"):
+            Store.new(tmp_path / "store", LSSVC(), about={"a": object()})
+        assert not list(tmp_path.iterdir())
+
+
+class TestOpen:
+    def test_what_is_no_store_is_refused(self, tmp_path):
+        for path in (tmp_path, tmp_path / "nothing"):
+            with pytest.raises(StoreError, match="is not a store"):
+                Store(path)
+        (tmp_path / "ledger.sqlite").write_bytes(b"something else, and long enough" * 100)
+        with pytest.raises(StoreError, match="damaged"):
+            Store(tmp_path)
+        (tmp_path / "ledger.sqlite").write_bytes(b"")
+        with pytest.raises(StoreError, match="is not a store"):
+            Store(tmp_path)
+
+    def test_a_newer_version_is_named(self, store):
+        import sqlite3
+
+        connection = sqlite3.connect(store.path / "ledger.sqlite")
+        connection.execute("PRAGMA user_version = 2")
+        connection.close()
+        with pytest.raises(StoreError, match="newer version of traceless"):
+            Store(store.path)
+
+    def test_a_missing_generation_and_a_missing_secret_are_named(self, store, rows):
+        (store.path / "secret").rename(store.path / "elsewhere")
+        with pytest.raises(StoreError, match="secret is missing"):
+            Store(store.path).learn(*rows)
+        (store.path / "elsewhere").rename(store.path / "secret")
+        for path in (store.path / "generations").iterdir():
+            path.unlink()
+        with pytest.raises(StoreError, match="is missing"):
+            Store(store.path).model()
+        assert not store.verify().ok
+
+
+class TestLearnAndForget:
+    def test_the_model_is_that_of_the_rows_held(self, store, rows):
+        X, y = rows
+        assert store.learn(X[200:], y[200:]).digest_after == fitted(X, y)
+        receipt = store.forget(X[:120], y[:120])
+        assert receipt.digest_after == store.model().digest() == fitted(X[120:], y[120:])
+        assert receipt.digest_before == fitted(X, y)
+        assert (receipt.rows, receipt.held, receipt.revealing) == (120, 180, False)
+        assert sum(receipt.classes.values()) == -120
+        assert store.verify(X[120:], y[120:]).ok
+        assert not store.verify(X[119:], y[119:]).ok
+
+    def test_batches_are_one_change_all_or_nothing(self, store, rows):
+        X, y = rows
+        batches = [(X[i : i + 30], y[i : i + 30]) for i in range(200, 290, 30)]
+        assert store.learn(iter(batches)).rows == 90
+        before = state(store)
+
+        def broken():
+            yield X[290:], y[290:]
+            raise OSError("the line was cut")
+
+        with pytest.raises(OSError, match="the line was cut"):
+            store.learn(broken())
+        with pytest.raises(ValueError, match="A batch must be"):
+            store.learn([X[290:]])
+        with pytest.raises(NotLearnedError, match=r"3 of 13 rows.*number 10, 11, 12 "):
+            store.forget([(X[:10], y[:10]), (X[297:], y[297:])])
+        assert state(store) == before
+        assert store.forget(batches).digest_after == fitted(X[:200], y[:200])
+
+    def test_rows_are_known_whatever_form_they_come_in(self, tmp_path, rows):
+        X, _ = rows
+        y = np.arange(300) % 3
+        X = np.where(np.arange(300)[:, None] % 2, X, -0.0)
+        store = Store.new(tmp_path / "store", LSSVC())
+        store.learn(X, y)
+        forms = [
+            (X[:60] + 0.0, y[:60].astype(float)),
+            (X[60:120].tolist(), y[60:120].tolist()),
+            (sparse.csr_matrix(X[120:180]), y[120:180].astype(np.int8)),
+            (np.asfortranarray(X[180:240]), pd.Series(y[180:240]), np.ones(60)),
+            (X[240:], y[240:].astype(object), 1.0),
+        ]
+        for form in forms:
+            store.forget(*form)
+        assert store.status().rows == 0
+        assert store.status().root == "0" * 32
+
+    def test_columns_with_names_are_kept_apart(self, tmp_path, rows):
+        X, y = pd.DataFrame(rows[0], columns=["a", "b", "c"]), rows[1]
+        store = Store.new(tmp_path / "store", LSSVC())
+        store.learn(X, y)
+        assert store.model().feature_names_in_.tolist() == ["a", "b", "c"]
+        with pytest.raises(ValueError, match="feature names"):
+            store.learn(X[["b", "a", "c"]], y)
+        store.forget(X[:60], y[:60], batch=True)
+        assert store.status().rows == 240
+
+    @pytest.mark.parametrize(("label", "second"), [(1, 2), ("1", "2"), (True, False), (b"1", b"2")])
+    def test_labels_carry_their_type(self, tmp_path, label, second):
+        store = Store.new(tmp_path / "store", LSSVC())
+        store.learn([[0.0], [1.0]], [label, second])
+        for other in (1, "1", True, b"1"):
+            if type(other) is not type(label):
+                with pytest.raises(NotLearnedError):
+                    store.forget([[0.0]], [other])
+        with pytest.warns(RevealingWarning):
+            assert store.forget([[0.0]], [label]).held == 1
+
+    def test_rows_of_weight_zero_are_no_rows(self, store, rows):
+        X, y = rows
+        before = state(store)
+        for change in (store.learn, store.forget):
+            with pytest.raises(ValueError, match="no rows"):
+                change(X[:5], y[:5], np.zeros(5))
+        with pytest.raises(ValueError, match="no rows"):
+            store.learn([])
+        assert state(store) == before
+        weight = np.r_[np.zeros(10), np.full(90, 2.5)]
+        assert store.learn(X[200:], y[200:], weight).rows == 90
+        with pytest.raises(NotLearnedError, match="100 of 100"):
+            store.forget(X[200:], y[200:])
+        assert store.forget(X[200:], y[200:], weight).digest_after == fitted(X[:200], y[:200])
+
+    def test_equal_rows_are_counted(self, store, rows):
+        X, y = rows
+        store.learn(X[:60], y[:60])
+        store.forget(X[:100], y[:100])
+        with pytest.raises(NotLearnedError, match=r"40 of 100 rows.*60, 61, 62, 63, 64, …"):
+            store.forget(X[:100], y[:100])
+        with pytest.raises(NotLearnedError, match=r"60 of 120 rows.*60, 61, 62, 63, 64, …"):
+            store.forget(np.r_[X[:60], X[:60]], np.r_[y[:60], y[:60]])
+        assert store.forget(X[:60], y[:60]).digest_after == fitted(X[100:200], y[100:200])
+
+    def test_bad_rows_change_nothing(self, store, rows):
+        X, y = rows
+        before = state(store)
+        bad = X[:5].copy()
+        bad[3, 1] = np.nan
+        for change in (
+            lambda: store.learn(bad, y[:5]),
+            lambda: store.learn(X[:5, :2], y[:5]),
+            lambda: store.forget(X[:5, :2], y[:5]),
+            lambda: store.learn(X[:5], y[:4]),
+            lambda: store.learn(X[:5], y[:5], -np.ones(5)),
+            lambda: store.learn(X[:5], np.arange(5)),
+            lambda: store.learn(X[:5]),
+            lambda: store.learn(3, None),
+            lambda: store.learn(X[0], y[:1]),
+            lambda: store.forget(bad, y[:5]),
+            lambda: store.learn([["a"]], ["yes"]),
+            lambda: store.learn(X[:5], y[:5], key=""),
+            lambda: store.destroy("ledger"),
+        ):
+            with pytest.raises(ValueError, match=r"\w"):
+                change()
+        assert state(store) == before
+        assert store.verify().ok
+
+    def test_a_model_holds_its_rows_again_after_all_were_forgotten(self, store, rows):
+        X, y = rows
+        receipt = store.forget(X[:200], y[:200])
+        assert (receipt.held, receipt.digest_after, receipt.root_after) == (0, None, "0" * 32)
+        assert store.verify([]).ok
+        assert verify_receipt(receipt, []).ok
+        assert store.learn(X, y).digest_after == fitted(X, y)
+
+
+class TestRequests:
+    def test_a_request_that_comes_again_gets_its_first_answer(self, store, rows):
+        X, y = rows
+        first = store.learn(X[200:], y[200:], key="a")
+        again = Store(store.path).learn(iter([(X[200:], y[200:])]), key="a")
+        assert again == first
+        assert (first.replayed, again.replayed) == (False, True)
+        gone = store.forget(X[200:], y[200:], key="b")
+        assert store.forget(X[200:], y[200:], key="b") == gone
+        assert store.learn(X[200:], y[200:], key="a") == first
+        assert store.status().rows == 200
+        assert store.history()[-1].keys == ("b",)
+
+    def test_a_key_belongs_to_one_request(self, store, rows):
+        X, y = rows
+        store.learn(X[200:], y[200:], key="a")
+        before = state(store)
+        for change in (
+            lambda: store.forget(X[200:], y[200:], key="a"),
+            lambda: store.learn(X[200:299], y[200:299], key="a"),
+            lambda: store.learn(X[:100], y[:100], key="a"),
+            lambda: store.seal(key="a"),
+            lambda: store.forget(X[:30], y[:30], key="a", batch=True),
+        ):
+            with pytest.raises(StoreError, match="'a' is that of another request"):
+                change()
+        assert state(store) == before
+
+    def test_every_kind_of_change_is_recognised(self, store, rows):
+        X, y = rows
+        part = Knowledge.of(Linear(), X[200:], y[200:])
+        for change in (
+            lambda: store.relabel(X[:100], y[:100], y[1:101], key="relabel"),
+            lambda: store.merge(part, key="merge"),
+            lambda: store.seal(key="seal"),
+            lambda: store.forget(part, key="take out"),
+            lambda: store.destroy("secret", key="secret"),
+            lambda: store.destroy("model", key="model"),
+        ):
+            first, again = change(), change()
+            assert first == again
+            assert again.replayed
+
+    def test_once_refuses_the_rows_of_the_last_change(self, store, rows):
+        X, y = rows
+        with pytest.raises(AlreadyLearnedError, match="exactly these 200 rows"):
+            store.learn(X[:200], y[:200], once=True)
+        store.learn(X[200:], y[200:], once=True)
+        store.learn(X[:200], y[:200], once=True)
+        assert store.status().rows == 500
+
+
+class TestRevealing:
+    def test_few_rows_are_warned_of_and_marked(self, store, rows):
+        X, y = rows
+        yes, no = np.flatnonzero(y[:200] == "yes"), np.flatnonzero(y[:200] == "no")
+        few = np.r_[yes[:SAFE_ROWS], no[: SAFE_ROWS - 1]]
+        with pytest.warns(RevealingWarning, match="reconstruct"):
+            receipt = store.forget(X[few], y[few])
+        assert receipt.revealing
+        assert "would reveal them" in receipt.to_html()
+        enough = yes[SAFE_ROWS : 2 * SAFE_ROWS]
+        assert not store.forget(X[enough], y[enough]).revealing
+
+    def test_requests_wait_until_it_is_safe(self, store, rows):
+        X, y = rows
+        answers = [
+            store.forget(X[i : i + 1], y[i : i + 1], batch=True, key=str(i)) for i in range(10)
+        ]
+        assert all(isinstance(answer, Queued) for answer in answers)
+        assert store.status().waiting == 10
+        assert [queued.key for queued in store.pending()] == [str(i) for i in range(10)]
+        assert store.forget(X[:1], y[:1], batch=True, key="0").replayed
+        assert store.flush() == []
+        assert store.status().rows == 200
+        assert store.verify().ok
+        for i in range(10, 100):
+            answer = store.forget(X[i : i + 1], y[i : i + 1], batch=True, key=str(i))
+            if isinstance(answer, Receipt):
+                break
+        assert answer.rows == i + 1
+        assert min(-n for n in answer.classes.values()) == SAFE_ROWS
+        assert answer.keys == tuple(map(str, range(i + 1)))
+        assert answer.digest_after == fitted(X[i + 1 : 200], y[i + 1 : 200])
+        assert store.pending() == []
+        assert store.forget(X[3:4], y[3:4], key="3", batch=True) == answer
+        assert store.verify(X[i + 1 : 200], y[i + 1 : 200]).ok
+
+    def test_rows_that_wait_cannot_be_forgotten_twice(self, store, rows):
+        X, y = rows
+        store.learn(X[:1], y[:1])  # twice now
+        store.forget(X[:3], y[:3], batch=True)
+        before = state(store)
+        for change in (
+            lambda: store.forget(X[1:40], y[1:40]),
+            lambda: store.forget(X[2:3], y[2:3], batch=True),
+            lambda: store.relabel(X[1:2], y[1:2], ["no"]),
+        ):
+            with pytest.raises(NotLearnedError, match="wait in the queue already"):
+                change()
+        with pytest.raises(StoreError, match="flush them first"):
+            store.destroy("secret")
+        assert state(store) == before
+        with pytest.warns(RevealingWarning):
+            store.forget(X[:1], y[:1])  # the other one
+        with pytest.warns(RevealingWarning):
+            (receipt,) = store.flush(force=True)
+        assert receipt.digest_after == fitted(X[3:200], y[3:200])
+        assert store.flush(force=True) == []
+
+    def test_the_rows_of_the_queue_are_erased(self, tmp_path):
+        store = Store.new(tmp_path / "store", LSSVR())
+        X = np.full((30, 4), 1234.5678)
+        store.learn(X, np.arange(30.0))
+        store.forget(X[:1], [0.0], batch=True)
+        files = [store.path / "ledger.sqlite", store.path / "ledger.sqlite-wal"]
+        there = [X[:1].tobytes() in path.read_bytes() for path in files if path.exists()]
+        assert any(there)
+        store.forget(X[1:], np.arange(1.0, 30.0), batch=True)
+        assert store.status().rows == 0
+        for path in store.path.rglob("*"):
+            assert path.is_dir() or X[:1].tobytes() not in path.read_bytes()
+
+
+class TestMerge:
+    def test_rows_of_another_secret_are_counted_only(self, tmp_path, store, rows):
+        X, y = rows
+        other = Store.new(tmp_path / "other", LSSVC())
+        other.learn(X[200:], y[200:])
+        receipt = store.merge(other, name="north")
+        assert (receipt.held, receipt.unknown, receipt.subject) == (300, 100, "north")
+        assert receipt.digest_after == fitted(X, y)
+        assert store.verify(X, y).ok
+        with pytest.raises(NotLearnedError, match="100 rows came by merge"):
+            store.forget(X[200:], y[200:])
+        with pytest.raises(AlreadyMergedError):
+            store.merge(other.path, name="north")
+        receipt = store.forget(other, name="north")
+        assert (receipt.kind, receipt.unknown) == ("forget", 0)
+        assert receipt.digest_after == fitted(X[:200], y[:200])
+        with pytest.raises(NotLearnedError, match="only 0 of the rows here"):
+            store.forget(other)
+
+    def test_rows_of_the_same_secret_come_along(self, tmp_path, rows):
+        X, y = rows
+        secret = os.urandom(32)
+        a, b = (Store.new(tmp_path / name, LSSVC(), secret=secret) for name in "ab")
+        a.learn(X[:200], y[:200])
+        b.learn(X[150:], y[150:])
+        a.merge(b.path)
+        assert a.status().unknown == 0
+        assert a.verify(np.r_[X, X[150:200]], np.r_[y, y[150:200]]).ok
+        a.forget(X[250:], y[250:])
+        with pytest.raises(NotLearnedError, match="50 of the 150 rows of the slice"):
+            a.forget(b)
+        a.learn(X[250:], y[250:])
+        assert a.forget(b).digest_after == fitted(X[:200], y[:200])
+        assert a.verify(X[:200], y[:200]).ok
+
+    def test_files_estimators_and_knowledge(self, tmp_path, store, rows):
+        X, y = rows
+        parts = [slice(200, 240), slice(240, 270), slice(270, 300)]
+        models = [LSSVC().fit(X[part], y[part]) for part in parts]
+        models[0].save(tmp_path / "model.traceless")
+        for other in (tmp_path / "model.traceless", models[1], models[2].knowledge_):
+            store.merge(other)
+        assert store.status().digest == fitted(X, y)
+        with pytest.warns(RevealingWarning):
+            assert store.merge(-models[2].knowledge_).kind == "forget"
+        with pytest.warns(RevealingWarning):
+            store.forget(models[1])
+        with pytest.warns(RevealingWarning):
+            store.forget(str(tmp_path / "model.traceless"))
+        assert store.verify(X[:200], y[:200]).ok
+        with pytest.raises(TypeError, match="has no knowledge"):
+            store.merge(PathSVC(gamma=1.0).fit(X, y))
+        with pytest.raises(FileNotFoundError):
+            store.merge(tmp_path / "nothing")
+
+    def test_a_store_can_be_merged_into_itself(self, store, rows):
+        X, y = rows[0][:200], rows[1][:200]
+        store.merge(store)
+        assert store.verify(np.r_[X, X], np.r_[y, y]).ok
+
+
+class TestRelabel:
+    def test_rows_get_other_labels(self, store, rows):
+        X, y = rows[0][:200], rows[1][:200]
+        new = np.r_[np.repeat("perhaps", 60), y[60:]]
+        receipt = store.relabel(X[:60], y[:60], new[:60])
+        assert receipt.digest_after == fitted(X, new)
+        assert receipt.classes["perhaps"] == 60
+        assert store.verify(X, new).ok
+        with pytest.raises(NotLearnedError):
+            store.relabel(X[:60], y[:60], new[:60])
+
+
+class TestDestroy:
+    def test_without_the_secret_rows_are_not_known(self, store, rows):
+        X, y = rows
+        store.learn(X[:50], y[:50], key="a")
+        receipt = store.destroy("secret")
+        assert (receipt.root_after, receipt.unknown, receipt.held) == (None, 250, 250)
+        assert not (store.path / "secret").exists()
+        assert store.verify(np.r_[X[:200], X[:50]], np.r_[y[:200], y[:50]]).ok
+        for change in (store.forget, lambda X, y: store.relabel(X, y, y)):
+            with pytest.raises(StoreError, match="secret of this store was destroyed"):
+                change(X[:50], y[:50])
+        with pytest.raises(StoreError, match="destroyed before"):
+            store.destroy("secret")
+        assert store.learn(X[:50], y[:50], key="a").replayed
+        store.learn(X[200:], y[200:])
+        assert store.status().unknown == 350
+        store.forget(Knowledge.of(Linear(), X[:50], y[:50]))
+        assert store.verify(X, y).ok
+
+    def test_without_the_model_the_ledger_is_left(self, store, rows):
+        receipt = store.destroy("model")
+        assert (receipt.held, receipt.generation, sum(receipt.classes.values())) == (0, None, -200)
+        assert not list((store.path / "generations").iterdir())
+        assert store.status().classes == {}
+        for change in (store.model, lambda: store.learn(*rows), store.seal):
+            with pytest.raises(StoreError, match="was destroyed"):
+                change()
+        assert store.destroy("secret").check()
+        assert store.verify().ok
+        assert [entry.kind for entry in store.history()] == ["new", "learn", "destroy", "destroy"]
+
+
+class TestOtherModels:
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            LSSVC(RandomFourier(40, gamma=0.3), solver="woodbury"),
+            LSSVC(class_weight="balanced"),
+            PathSVC(C=2.0, gamma=0.5),
+            LSSVR(rho=0.1),
+        ],
+        ids=["woodbury", "class-wise", "path", "regression"],
+    )
+    def test_every_estimator_can_live_in_a_store(self, tmp_path, rows, estimator):
+        X, y = rows
+        if isinstance(estimator, LSSVR):
+            y = X @ [[1.0, 0.5], [0.0, 1.0], [2.0, 0.0]]
+        store = Store.new(tmp_path / "store", estimator)
+        store.learn(X[:150], y[:150])
+        Store(store.path).learn(X[150:], y[150:])
+        store.forget(X[:100], y[:100])
+        store.seal()
+        receipt = store.relabel(X[100:150], y[100:150], y[150:200])
+        rest = X[100:], np.concatenate([y[150:200], y[150:]])
+        assert store.verify(*rest).ok
+        assert verify_receipt(Receipt.from_json(receipt.to_json()), *rest).ok
+        assert np.array_equal(store.model().predict(X), Store(store.path).model().predict(X))
+
+
+def test_a_model_that_keeps_its_rows_cannot_merge(tmp_path, store):
+    path = Store.new(tmp_path / "path", PathSVC(gamma=0.5))
+    with pytest.raises(TypeError, match="PathSVC has no merge"):
+        path.merge(store)
+    with pytest.raises(NotFittedError):
+        store.merge(LSSVC())
+
+
+def test_status_and_receipts_name_no_rows(store, rows):
+    text = json.dumps([entry.as_dict() for entry in store.history()])
+    assert not any(repr(float(v)) in text for v in rows[0][:50].ravel())
+    with pytest.raises(LookupError, match="they are 0 to 1"):
+        store.receipt(9)
+    assert store.receipt().sequence == 1
+    assert repr(store) == f"Store({str(store.path)!r})"

@@ -1,0 +1,109 @@
+"""Receipts: whoever has one can check it without the store."""
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from traceless import LSSVC
+from traceless.exceptions import FileError, StoreError
+from traceless.store import Receipt, Store, verify_receipt
+
+
+@pytest.fixture
+def receipt(store, rows):
+    return store.forget(rows[0][:100], rows[1][:100], key="request 7")
+
+
+def test_a_receipt_survives_its_journey(receipt):
+    again = Receipt.from_json(receipt.to_json())
+    assert again == receipt
+    assert again.check()
+    assert again.store["model"]["kind"] == "LSSVC"
+
+
+def test_a_third_party_needs_only_the_rows(receipt, rows):
+    X, y = rows[0][100:200], rows[1][100:200]
+    assert verify_receipt(receipt, X[::-1], y[::-1]).ok
+    assert verify_receipt(receipt, iter([(X[:50], y[:50]), (X[50:], y[50:], 1.0)])).ok
+    result = verify_receipt(receipt, X[1:], y[1:])
+    assert [check.ok for check in result.checks] == [True, False]
+    assert "held 100 rows" in str(result)
+
+
+def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
+    said = json.loads(receipt.to_json())
+    for part in ("entry", "store"):
+        for name, value in said[part].items():
+            if isinstance(value, str | None | int) and name != "kind":
+                other = (not value) if isinstance(value, bool) else f"{value}0"
+                other = value + 1 if type(value) is int else other
+                changed = {**said, part: {**said[part], name: other}}
+                assert not Receipt.from_json(json.dumps(changed)).check(), name
+    forged = replace(receipt, rows=5)
+    assert not forged.check()
+    assert "hashes of this receipt are wrong" in forged.to_html()
+    assert not verify_receipt(forged, rows[0][100:200], rows[1][100:200]).ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "3",
+        "{}",
+        '{"format": "traceless receipt 2", "entry": {}, "hash": "", "store": {}}',
+        '{"format": "traceless receipt 1", "entry": {}, "hash": "", "store": {}}',
+        '{"format": "traceless receipt 1", "entry": [], "hash": "", "store": {}}',
+        '{"format": "traceless receipt 1", "entry": {}, "hash": "", "store": 3}',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_receipt_is_refused(text):
+    with pytest.raises(StoreError, match=r"[Nn]ot an? "):
+        Receipt.from_json(text)
+
+
+def test_fields_of_other_types_are_refused(receipt):
+    said = json.loads(receipt.to_json())
+    for name, value in said["entry"].items():
+        for other in (1.5, ["x"], {"x": []}, -1 if isinstance(value, str | None) else "x"):
+            changed = {**said, "entry": {**said["entry"], name: other}}
+            if name == "keys" and other == ["x"]:
+                continue
+            with pytest.raises(StoreError):
+                Receipt.from_json(json.dumps(changed))
+    said["entry"]["more"] = 1
+    with pytest.raises(StoreError):
+        Receipt.from_json(json.dumps(said))
+
+
+def test_a_receipt_of_a_model_that_there_is_not(receipt, rows):
+    for model in (None, {}, {"kind": "os.system", "parameters": {}}):
+        forged = replace(receipt, store={**receipt.store, "model": model})
+        with pytest.raises((FileError, ValueError)):
+            verify_receipt(forged, *rows)
+
+
+def test_the_page_is_complete_and_loads_nothing(tmp_path, rows):
+    store = Store.new(tmp_path / "s", LSSVC(), about={"<script>": "</script>"})
+    store.learn(rows[0], [f"<b>{label}</b>" for label in rows[1]], key='"><img src=x>')
+    page = store.receipt().to_html()
+
+    class Tags(HTMLParser):
+        found: set = set()  # noqa: RUF012
+
+        def handle_starttag(self, tag, attrs):
+            self.found.add(tag)
+            assert not {"src", "href", "onerror"} & {name for name, _ in attrs}
+
+    parser = Tags()
+    parser.feed(page)
+    assert parser.found <= {
+        *("html", "head", "meta", "title", "style", "body"),
+        *("h1", "table", "tr", "th", "td", "code", "p", "br"),
+    }
+    assert store.receipt().hash in page
+    assert store.receipt().digest_after in page

@@ -1,0 +1,634 @@
+"""Saved and loaded: the same digest, the same bits, and life goes on; nothing else gets in."""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+import tracemalloc
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import traceless
+from cases import MAPS, Cubes, name
+from fixtures.make import said
+from forge import Forged
+from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
+from traceless.exceptions import FileError, UnsealableError
+from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.loading import from_description
+from traceless.saving import described
+
+V1 = Path(__file__).parent / "fixtures" / "v1"
+OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
+    None,
+    Linear(resolution=[2**-4, 2**-14, 2**-20]),
+    Linear(resolution=np.full(3, 2**-6)),
+    Landmarks(np.arange(12.0).reshape(4, 3)),
+    Landmarks([[0.5, 1, 2], [3, 4.0, 5]]),
+]
+NAMES = [["a", "bb", "c"], [3, -5, 2**40], [False, True], [b"x", b"\xff"], ["ä", "\ud800"]]
+
+
+def rows(rng, n=60):
+    return rng.normal(size=(n, 3))
+
+
+def labels(X, names):
+    return np.array(names)[(np.abs(X).sum(axis=1) * 2).astype(int) % len(names)]
+
+
+def answers(model, X):
+    ask = model.predict if isinstance(model, LSSVR) else model.decision_function
+    return ask(X).tobytes()
+
+
+@pytest.fixture
+def there_and_back(tmp_path):
+    """Save, load, check that the file of what was loaded is the same; returns it."""
+
+    def check(model):
+        sha256 = model.save(tmp_path / "a")
+        again = traceless.load(tmp_path / "a")
+        assert again.save(tmp_path / "b") == sha256
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+        assert type(again) is type(model)
+        return again
+
+    return check
+
+
+@contextmanager
+def little_memory():
+    """Less than a megabyte."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def forged(path, change):
+    """Load a file whose facts were changed, with a right hash."""
+    file = Forged(path)
+    facts = file.facts
+    change(facts, file)
+    file.facts = facts
+    file.write(path)
+    return traceless.load(path)
+
+
+# --- least squares ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+@pytest.mark.parametrize("phi", OURS, ids=name)
+@pytest.mark.parametrize("names", NAMES, ids=repr)
+def test_classifiers(rng, there_and_back, phi, names, solver):
+    X = rows(rng)
+    y = labels(X, names)
+    clf = LSSVC(phi, rho=0.1, solver=solver).fit(X[:40], y[:40])
+    clf.partial_fit(X[40:50], y[40:50]).forget(X[:3], y[:3])
+    before = answers(clf, X)
+    again = there_and_back(clf)
+    assert answers(again, X) == answers(clf, X) == before
+    assert again.digest() == clf.digest()
+    assert described(again) == described(clf)
+    assert (again.classes_ == clf.classes_).all()
+    for model in (clf, again):
+        model.update(add=(X[50:], y[50:]), forget=(X[5:8], y[5:8]))
+    assert answers(again, X) == answers(clf, X)
+    assert again.digest() == clf.digest()
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_any_history(tmp_path_factory, data):
+    """Whatever has been learned and forgotten, with whatever weights, comes back and goes on."""
+    draw = data.draw
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    folder = tmp_path_factory.mktemp("files")
+    X = rows(rng)
+    y = labels(X, draw(st.sampled_from(NAMES)))
+    kind = draw(st.sampled_from(["none", "whole", "fractions"]))
+    weight = {"none": None, "whole": rng.integers(0, 4, 60), "fractions": rng.random(60) + 0.1}[
+        kind
+    ]
+    parameters = {"rho": draw(st.sampled_from([1, 0.1])), "classwise": draw(st.booleans())}
+    if parameters["classwise"]:
+        parameters["class_weight"] = draw(st.sampled_from([None, "golden", {y[0]: 3.0}]))
+        parameters["weighting"] = draw(st.sampled_from(["shared", "one_vs_rest"]))
+    else:
+        parameters["solver"] = draw(st.sampled_from(["cholesky", "woodbury"]))
+    if parameters.get("solver") != "woodbury":
+        X = X * draw(st.sampled_from([1.0, 2.0**20]))  # sums beyond int64
+    model = LSSVC(Linear(), **parameters)
+    held = []
+    for _ in range(draw(st.integers(1, 5))):
+        at = rng.choice(60, size=draw(st.integers(1, 20)), replace=False)
+        if draw(st.booleans()) and len(held) > 1:
+            at = held.pop(draw(st.integers(0, len(held) - 1)))
+            model.forget(X[at], y[at], None if weight is None else weight[at])
+        elif weight is None or weight[at].any() or held:
+            model.partial_fit(X[at], y[at], sample_weight=None if weight is None else weight[at])
+            held.append(at)
+        if draw(st.booleans()):
+            model.save(folder / "x")
+            again = traceless.load(folder / "x")
+            if held:
+                assert model.digest() == again.digest()
+            if held and model.n_samples_:
+                assert answers(model, X) == answers(again, X)
+            model = again
+    if held:
+        at = np.concatenate(held)
+        part = (X[at], y[at], None if weight is None else weight[at])
+        assert model.digest() == LSSVC(Linear(), **parameters).fit(*part).digest()
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+@pytest.mark.parametrize("phi", [None, RandomLayer(7), Linear(resolution=2**-40)], ids=name)
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_regressors(rng, there_and_back, phi, n_targets, solver):
+    X = rows(rng) * 100
+    y = np.sin(X[:, :n_targets]).squeeze()
+    reg = LSSVR(phi, solver=solver).fit(X[:40], y[:40]).forget(X[:3], y[:3])
+    again = there_and_back(reg)
+    assert answers(again, X) == answers(reg, X)
+    for model in (reg, again):
+        model.partial_fit(X[40:], y[40:])
+    assert answers(again, X) == answers(reg, X)
+    assert again.digest() == reg.digest()
+
+
+def test_slices_names_and_counts_come_along(rng, there_and_back):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(rows(rng), columns=["a", "b", "c"])
+    y = labels(X.to_numpy(), ["x", "y"])
+    clf = LSSVC().fit(X[:30], y[:30]).merge(LSSVC().fit(X[30:], y[30:]), name="north")
+    again = there_and_back(clf)
+    assert again.merged_ == {"north": 1}
+    assert list(again.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(traceless.AlreadyMergedError):
+        again.merge(LSSVC().fit(X[30:], y[30:]), name="north")
+    assert again.forget(X[30:], y[30:]).digest() == LSSVC().fit(X[:30], y[:30]).digest()
+
+
+def test_live_states_are_saved_as_they_stand(rng, there_and_back):
+    """Rounding errors of the history, how long it is trusted, and the seal."""
+    X = rows(rng, 300)
+    y = labels(X, ["a", "b", "c"])
+    clf = LSSVC(RandomFourier(20), rho=1e-4, solver="woodbury").fit(X[:50], y[:50])
+    for i in range(50, 250):
+        clf.update(
+            add=(X[i : i + 1], y[i : i + 1]), forget=(X[i - 50 : i - 49], y[i - 50 : i - 49])
+        )
+    again = there_and_back(clf)
+    for i in range(250, 300):
+        for model in (clf, again):
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert answers(again, X) == answers(clf, X)
+    sealed = there_and_back(clf.seal())
+    assert answers(sealed, X) == answers(clf, X)
+    assert answers(sealed, X) == answers(LSSVC(RandomFourier(20), rho=1e-4).merge(clf), X)
+    assert answers(there_and_back(clf.set_params(rho=0.5)), X) == answers(clf, X)
+
+
+def test_states_without_knowledge(rng, there_and_back):
+    X = rows(rng)
+    y = labels(X, ["a", "b", "c"])
+    state = LSSVC(solver="woodbury").fit(X, y).export_state()
+    clf = LSSVC(solver="woodbury").import_state(state)
+    again = there_and_back(clf)
+    assert answers(again, X) == answers(clf, X)
+    for model in (clf, again):
+        model.forget(X[:5], y[:5])
+    assert answers(again, X) == answers(clf, X)
+    with pytest.raises(UnsealableError):
+        again.digest()
+
+
+def test_all_forgotten(rng, there_and_back):
+    X = rows(rng)
+    y = labels(X, ["a", "b"])
+    for model in (LSSVC(), LSSVC(class_weight="balanced"), LSSVC(solver="woodbury"), PathSVC()):
+        again = there_and_back(model.fit(X, y).forget(X, y))
+        assert again.n_samples_ == 0
+        assert again.partial_fit(X, y).n_samples_ == 60
+
+
+def test_a_file_is_as_small_as_what_is_known(rng, tmp_path):
+    X = rng.normal(size=(500, 100))
+    LSSVC().fit(X, X[:, 0] > 0).save(tmp_path / "x")
+    assert (tmp_path / "x").stat().st_size < 8 * 103 * 104 / 2 + 1500
+
+
+# --- knowledge ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classwise", [False, True])
+@pytest.mark.parametrize("size", [1.0, 2.0**35])
+def test_knowledge(rng, there_and_back, classwise, size):
+    X = rows(rng) * size
+    y = labels(X / size, ["a", "b", "c"])
+    one = Knowledge.of(
+        Cubes() if size == 1 else Linear(), X, y, rng.random(60), classwise=classwise
+    )
+    for known in (one, -one, one - one, one + one):
+        again = there_and_back(known)
+        assert again == known
+        assert again.digest() == known.digest()
+        assert again + known == known + known
+        assert not again.sums.flags.writeable
+    assert (one.sums.dtype == object) == (size > 1)
+
+
+def test_knowledge_of_targets(rng, there_and_back):
+    X = rows(rng)
+    known = Knowledge.of(Linear(), X, X[:, :2], task="regression", target_resolution=2**-8)
+    assert there_and_back(known) == known
+
+
+# --- PathSVC -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("strategy", ["ovo", "ovr"])
+@pytest.mark.parametrize("names", NAMES, ids=repr)
+def test_path_svc(rng, there_and_back, kernel, strategy, names):
+    X = rows(rng, 90)
+    y = labels(X, names)
+    svc = PathSVC(kernel=kernel, gamma=0.3, strategy=strategy, class_weight="balanced", C=2.0)
+    svc.fit(X[:60], y[:60], rng.integers(0, 3, 60)).forget(ids=[svc.ids_[3]])
+    svc.partial_fit(X[60:70], y[60:70])
+    again = there_and_back(svc)
+    for attribute in ("ids_", "last_ids_", "classes_", "support_", "dual_coef_", "intercept_"):
+        assert np.array_equal(getattr(again, attribute), getattr(svc, attribute)), attribute
+    for attribute in ("gamma_", "n_breakpoints_", "ambiguous_", "n_samples_"):
+        assert getattr(again, attribute) == getattr(svc, attribute), attribute
+    assert answers(again, X) == answers(svc, X)
+    assert again.digest() == svc.digest()
+    for model in (svc, again):
+        model.update(add=(X[70:], y[70:]), forget=(X[61:65], y[61:65]))
+        assert model.kkt_residual_ < 1e-9
+    assert (again.ids_ == svc.ids_).all()
+    if not svc.ambiguous_:
+        assert answers(again, X) == answers(svc, X)
+        assert again.digest() == svc.digest()
+
+
+def test_a_loaded_path_svc_goes_everywhere(rng, there_and_back):
+    X = rows(rng, 300)
+    y = labels(X, ["a", "b"])
+
+    def new():
+        return PathSVC(gamma=0.5).fit(X, y)
+
+    assert there_and_back(new()).set_params(C=3.0).digest() == new().set_params(C=3.0).digest()
+    changed = there_and_back(new()).set_params(kernel="linear").refresh()
+    assert changed.digest() == PathSVC(gamma=0.5, kernel="linear").fit(X, y).digest()
+    less = there_and_back(new()).without([1, 2]).decision_function(X)
+    assert np.abs(less - new().without([1, 2]).decision_function(X)).max() < 1e-8
+    assert there_and_back(new()).fit(X[:50], y[:50]).n_samples_ == 50
+    most = there_and_back(new()).forget(X[:290], y[:290])
+    assert most.digest() == PathSVC(gamma=0.5).fit(X[290:], y[290:]).digest()
+    assert there_and_back(copy.copy(there_and_back(new()))).digest() == new().digest()
+    small = there_and_back(PathSVC(gamma=0.5, cache_size=0.1).fit(X, y))
+    assert small.forget(X[:9], y[:9]).digest() == new().forget(X[:9], y[:9]).digest()
+
+
+def test_a_failed_change_leaves_a_loaded_model_as_it_was(rng, there_and_back):
+    X = rows(rng)
+    svc = there_and_back(PathSVC().fit(X, labels(X, ["a", "b"])))
+    before = answers(svc, X)
+    with pytest.raises(traceless.NotLearnedError):
+        svc.forget(X + 1, labels(X, ["a", "b"]))
+    assert answers(svc, X) == before
+
+
+def test_a_solution_that_is_none_is_mended_by_the_next_change(rng, tmp_path):
+    """A forger can write any α between the bounds; `kkt_residual_` shows it."""
+    X = rows(rng)
+    y = labels(X, ["a", "b"])
+    PathSVC(gamma=0.5).fit(X, y).save(tmp_path / "x")
+    file = Forged(tmp_path / "x")
+    begin, end = file.tensors["alpha"]["data_offsets"]
+    file.data[begin:end] = (rng.random((end - begin) // 8)).tobytes()
+    file.write(tmp_path / "x")
+    svc = traceless.load(tmp_path / "x")
+    assert svc.kkt_residual_ > 0.1
+    svc.forget(X[:1], y[:1])
+    assert svc.kkt_residual_ < 1e-9
+    assert svc.digest() == PathSVC(gamma=0.5).fit(X[1:], y[1:]).digest()
+
+
+def test_given_kernels(rng, there_and_back):
+    X = rows(rng, 50)
+    y = labels(X, ["a", "b", "c"])
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    svc = PathSVC(kernel="precomputed").fit(K[:40, :40], y[:40]).forget(ids=[0, 7])
+    again = there_and_back(svc)
+    held = np.setdiff1d(np.arange(40), [0, 7])
+    assert answers(again, K[:, held]) == answers(svc, K[:, held])
+    new = np.r_[held, 40:50]
+    for model in (svc, again):
+        model.partial_fit(K[np.ix_(np.arange(40, 50), new)], y[40:])
+    assert answers(again, K[:, new]) == answers(svc, K[:, new])
+    assert (again.ids_ == svc.ids_).all()
+
+
+# --- windows -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator", [LSSVC(), LSSVC(solver="woodbury"), LSSVR(), PathSVC(gamma=0.3)], ids=repr
+)
+@pytest.mark.parametrize("form", ["dense", "sparse", "float32"])
+def test_windows(rng, there_and_back, estimator, form):
+    X = rows(rng, 90)
+    y = X[:, :2] if isinstance(estimator, LSSVR) else labels(X, ["a", "b"])
+    if form == "sparse":
+        if isinstance(estimator, PathSVC):
+            return
+        X = sparse.csr_matrix(np.where(X > 0, X, 0.0))
+    elif form == "float32":
+        X = X.astype(np.float32)
+    window = SlidingWindow(estimator, size=40)
+    assert there_and_back(window).n_samples_ == 0
+    for start in range(0, 60, 20):
+        window.partial_fit(X[start : start + 20], y[start : start + 20], np.arange(1.0, 21.0))
+    again = there_and_back(window)
+    for _ in range(2):
+        assert again.predict(X).tolist() == window.predict(X).tolist()
+        assert again.digest() == window.digest()
+        for model in (window, again):
+            model.partial_fit(X[60:], y[60:])
+
+
+# --- descriptions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LSSVC(),
+        LSSVC(np.array, rho=np.float32(0.5), class_weight={np.int64(3): 2, 1.0: np.float64(0.5)}),
+        LSSVC(class_weight={b"x": 1.0, b"y": 2.0}, classwise=np.True_, n_jobs=-1),
+        LSSVR(RandomFourier(np.int64(5), gamma=1), target_resolution=2**-3),
+        PathSVC(kernel="poly", gamma="auto", class_weight={True: 3.0}, tol=1e-6),
+        SlidingWindow(LSSVC(Polynomial(3)), size=7),
+        *(LSSVC(phi) for phi in OURS),
+    ],
+    ids=name,
+)
+def test_descriptions_are_plain_json_and_come_back(estimator, there_and_back):
+    if getattr(estimator, "feature_map", None) is np.array:
+        estimator.set_params(feature_map=None)
+    description = described(estimator)
+    again = from_description(json.loads(json.dumps(description)))
+    assert type(again) is type(estimator)
+    assert described(again) == description
+    assert described(there_and_back(estimator)) == description
+    theirs, ours = again.get_params(), estimator.get_params()
+    assert theirs.keys() == ours.keys()
+    if getattr(estimator, "feature_map", None) is not None:
+        assert again.feature_map.digest() == estimator.feature_map.digest()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        {},
+        {"kind": "LSSVC"},
+        {"kind": "os.system", "parameters": {"command": "true"}},
+        {"kind": ["LSSVC"], "parameters": {}},
+        {"kind": "Linear", "parameters": {"bias": True, "resolution": 1}},
+        described(LSSVC()) | {"more": 1},
+        described(SlidingWindow(SlidingWindow(LSSVC()))),
+    ],
+    ids=repr,
+)
+def test_descriptions_that_are_none(wrong):
+    with pytest.raises(ValueError, match=r"expected|is none of"):
+        from_description(wrong)
+
+
+# --- what is refused ---------------------------------------------------------------------------
+
+
+class Mine(LSSVC):
+    pass
+
+
+def test_what_needs_code_is_not_saved(rng, tmp_path):
+    X = rows(rng)
+    y = labels(X, ["a", "b"])
+    for model, why in [
+        (LSSVC(class_weight=lambda n: 1 / n), r"class_weight of LSSVC: a function .* no code"),
+        (PathSVC(kernel=lambda a, b: a @ b.T), "kernel of PathSVC: a function"),
+        (LSSVC(Cubes()), "feature_map of LSSVC: Cubes cannot be written"),
+        (SlidingWindow(LSSVC(Cubes())), "Cubes cannot be written"),
+        (Mine(), "Mine cannot be written"),
+        (LSSVC(rho=complex(1)), "a complex cannot"),
+    ]:
+        with pytest.raises(TypeError, match=why):
+            model.save(tmp_path / "x")
+    with pytest.raises(ValueError, match="a finite number is needed"):
+        LSSVC(rho=np.inf).save(tmp_path / "x")
+    with pytest.raises(TypeError, match=r"without\(\) cannot be saved"):
+        PathSVC().fit(X, y).without([0]).save(tmp_path / "x")
+    with pytest.raises(traceless.MismatchError, match="feature maps differ"):
+        LSSVC().fit(X, y).set_params(feature_map=RandomLayer(3)).save(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_knowledge_of_a_users_map_has_a_file(rng, there_and_back):
+    X = rows(rng)
+    clf = LSSVC(Cubes()).fit(X, labels(X, ["a", "b"]))
+    again = LSSVC(Cubes()).merge(there_and_back(clf.knowledge_))
+    assert again.digest() == clf.digest()
+
+
+def parameter(**changes):
+    return lambda facts, file: facts["parameters"].update(changes)
+
+
+def in_map(**changes):
+    return lambda facts, file: facts["parameters"]["feature_map"]["parameters"].update(changes)
+
+
+def known(**changes):
+    return lambda facts, file: facts["state"]["knowledge"].update(changes)
+
+
+def numbers(tensor, dtype, change):
+    def forge(facts, file):
+        begin, end = file.tensors[tensor]["data_offsets"]
+        a = np.frombuffer(bytes(file.data[begin:end]), dtype).copy()
+        change(a)
+        file.data[begin:end] = a.tobytes()
+
+    return forge
+
+
+FORGERIES = {
+    "absurd components": in_map(n_components=10**12),
+    "more components": in_map(n_components=9),
+    "another map": lambda facts, file: facts["parameters"].update(feature_map=None),
+    "another seed": in_map(random_state=1),
+    "a text for a number": parameter(rho="1"),
+    "a huge number": parameter(rho=10**400),
+    "a number for a text": parameter(solver=1),
+    "another solver": parameter(solver="magic"),
+    "a solver without its state": parameter(solver="woodbury"),
+    "an unknown parameter": parameter(code="import os"),
+    "absurd columns": lambda facts, file: facts["columns"].update(n=10**12),
+    "negative columns": lambda facts, file: facts["columns"].update(n=-1),
+    "names for other columns": lambda facts, file: facts["columns"].update(names=["a"]),
+    "no names": lambda facts, file: facts["columns"].update(names=[1, 2, 3]),
+    "counts that do not fit": known(counts=[1, 2]),
+    "counts below zero": known(counts=[-1, 20, 20]),
+    "huge counts": known(counts=[2**70, 20, 20]),
+    "more rows than weight": known(counts=[10**8, 20, 20]),
+    "labels of two types": known(responses=["a", 1, "c"]),
+    "labels out of order": known(responses=["b", "a", "c"]),
+    "labels twice": known(responses=["a", "a", "c"]),
+    "odd labels": known(responses=["a", None, "c"]),
+    "fewer labels": known(responses=["a", "b"], counts=[20, 20]),
+    "more labels": known(responses=["a", "b", "c", "d"], counts=[20, 20, 20, 20]),
+    "odd weights": known(weight_bits=3),
+    "another task": known(task="regression"),
+    "merged less than once": lambda facts, file: facts.update(merged={"x": 0}),
+    "sums of no triangle": lambda facts, file: file.tensors["sums"].update(shape=[39, 2]),
+    "a row of two classes": numbers("sums", "<i8", lambda a: a.__setitem__(-2, 1)),
+    "a negative diagonal": numbers("sums", "<i8", lambda a: a.__setitem__(0, -1)),
+    "not what data could be": numbers("sums", "<i8", lambda a: a.__setitem__(1, 2**60)),
+    "a sum that wraps": numbers("sums", "<i8", lambda a: a.__setitem__(4, -(2**63))),
+    "another constant": numbers("sums", "<i8", lambda a: a.__setitem__(44, a[44] + 1)),
+}
+
+
+@pytest.fixture
+def fourier(rng, tmp_path):
+    X = rows(rng)
+    LSSVC(RandomFourier(8)).fit(X, labels(X, ["a", "b", "c"])).save(tmp_path / "x")
+    return tmp_path / "x"
+
+
+@pytest.mark.parametrize("how", FORGERIES)
+def test_forged_least_squares(fourier, how):
+    traceless.load(fourier)  # so that everything is imported
+    with little_memory(), pytest.raises(FileError, match="what the file says cannot be"):
+        forged(fourier, FORGERIES[how])
+
+
+HINGE = {
+    "ids twice": numbers("ids", "<i8", lambda a: a.__setitem__(1, a[0])),
+    "ids out of order": numbers("ids", "<i8", lambda a: a.__setitem__(0, a[5])),
+    "ids to come": numbers("ids", "<i8", lambda a: a.__setitem__(-1, 10**9)),
+    "NaN in rows": numbers("rows", "<f8", lambda a: a.__setitem__(3, np.nan)),
+    "infinity in rows": numbers("rows", "<f8", lambda a: a.__setitem__(3, np.inf)),
+    "a zero with a sign": numbers("rows", "<f8", lambda a: a.__setitem__(3, -0.0)),
+    "no weight": numbers("weights", "<f8", lambda a: a.__setitem__(3, 0.0)),
+    "a class that is not": numbers("labels", "<i8", lambda a: a.__setitem__(3, 3)),
+    "a class below zero": numbers("labels", "<i8", lambda a: a.__setitem__(3, -1)),
+    "a class without rows": numbers("labels", "<i8", lambda a: a.__setitem__(slice(None), 0)),
+    "alpha below zero": numbers("alpha", "<f8", lambda a: a.__setitem__(0, -1.0)),
+    "alpha above its bound": numbers("alpha", "<f8", lambda a: a.__setitem__(0, 1.5)),
+    "NaN in alpha": numbers("alpha", "<f8", lambda a: a.__setitem__(0, np.nan)),
+    "NaN in slopes": numbers("slopes", "<f8", lambda a: a.__setitem__(0, np.nan)),
+    "NaN in intercepts": numbers("intercepts", "<f8", lambda a: a.__setitem__(0, np.nan)),
+    "an id that was never given": numbers("last_ids", "<i8", lambda a: a.__setitem__(0, 10**9)),
+    "absurd next id": lambda facts, file: facts["state"].update(next_id=2**63),
+    "an absurd degree": parameter(kernel="poly", degree=10**12),
+    "another kernel": parameter(kernel="precomputed"),
+    "no kernel": parameter(kernel="os.system"),
+    "another strategy": parameter(strategy="ovr"),
+    "no C": parameter(C=0),
+    "an endless C": parameter(C=1e308, class_weight={"kind": "by label", "pairs": [["a", 1e9]]}),
+    "a negative gamma": lambda facts, file: facts["state"].update(gamma=-1.0),
+    "other columns": lambda facts, file: facts["columns"].update(n=2),
+}
+
+
+@pytest.mark.parametrize("how", HINGE)
+def test_forged_path_svc(rng, tmp_path, how):
+    X = rows(rng)
+    PathSVC(gamma=0.5).fit(X, labels(X, ["a", "b", "c"])).save(tmp_path / "x")
+    with pytest.raises(FileError, match="what the file says cannot be"):
+        forged(tmp_path / "x", HINGE[how])
+
+
+def test_another_kind(fourier):
+    for kind in ("LSSVR", "PathSVC", "SlidingWindow", "Knowledge", "builtins.eval", ""):
+        with pytest.raises(FileError):
+            forged(fourier, lambda facts, file, kind=kind: file.metadata.update(kind=kind))
+
+
+def test_a_map_whose_codes_have_changed_is_not_taken_for_the_old_one(fourier, monkeypatch):
+    monkeypatch.setattr(RandomFourier, "version", 2)
+    with pytest.raises(FileError, match="version is 2 here and 1 there"):
+        traceless.load(fourier)
+
+
+def test_tables_of_a_map_are_made_for_who_has_such_rows(rng, tmp_path):
+    """A small file may speak of very wide rows; it costs nothing until they come."""
+    X = sparse.random(20, 10**5, density=1e-4, random_state=0, format="csr")
+    LSSVC(RandomFourier(4)).fit(X, np.arange(20) % 2).save(tmp_path / "x")
+    with little_memory():
+        clf = traceless.load(tmp_path / "x")
+    assert clf.n_features_in_ == 10**5
+
+
+def test_loading_least_squares_needs_no_extra(fourier):
+    code = """
+import sys
+for name in ("numba", "safetensors", "onnx", "pandas", "click"):
+    sys.modules[name] = None
+import traceless
+print(traceless.load(sys.argv[1]).n_samples_)
+"""
+    command = [sys.executable, "-c", code, str(fourier)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "60"
+
+
+# --- for ever ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(V1.glob("*.traceless")), ids=lambda path: path.stem)
+def test_old_files_stay_readable(path):
+    recorded = json.loads((V1 / "said.json").read_text())[path.stem]
+    assert said(traceless.load(path)) == recorded
+
+
+def test_there_is_an_old_file_of_every_kind():
+    kinds = {Forged(path).metadata["kind"] for path in V1.glob("*.traceless")}
+    assert kinds == {"LSSVC", "LSSVR", "PathSVC", "SlidingWindow", "Knowledge"}
+    assert sum(path.stat().st_size for path in V1.iterdir()) < 100_000
+
+
+def test_the_page_runs_by_copy_and_paste(tmp_path, monkeypatch):
+    page = (Path(__file__).parent.parent / "docs" / "files.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), "files.md", "exec"), {})
+    assert {path.name for path in tmp_path.iterdir()} == {"model.traceless", "model.onnx"}
+
+
+def test_mutated_files():
+    """In a process of its own, whose memory is limited."""
+    script = Path(__file__).parent / "fuzz_files.py"
+    command = [sys.executable, str(script), "--count", "1500", "--seed", "6"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    assert sum(json.loads(shown.stdout.splitlines()[-1]).values()) == 1500

@@ -1,0 +1,158 @@
+"""ONNX models answer as the estimators they are made of, in onnxruntime."""
+
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from cases import MAPS, Cubes, name
+from traceless import LSSVC, LSSVR, PathSVC
+from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.serving import to_onnx
+
+OURS = [
+    *(phi for phi in MAPS if not isinstance(phi, Cubes)),
+    Linear(resolution=[2**-4, 2**-14, 2**-20]),
+    Polynomial(degree=3, gamma=0.5, coef0=0.0, bias=False),
+    RandomFourier(51, gamma=2.0),
+    Landmarks(np.arange(12.0).reshape(4, 3) / 6, gamma=50.0),
+]
+
+
+def answers(model, X):
+    session = onnxruntime.InferenceSession(
+        model if isinstance(model, str) else model.SerializeToString(),
+        providers=["CPUExecutionProvider"],
+    )
+    found = session.run(None, {"X": X})
+    return dict(zip([o.name for o in session.get_outputs()], found, strict=True))
+
+
+def rows(rng, n=200, spread=1.0):
+    return spread * rng.normal(size=(n, 3))
+
+
+def labels(X, names):
+    return np.array(names)[(np.abs(X).sum(axis=1) * 2).astype(int) % len(names)]
+
+
+def close(found, expected):
+    """Within a few units in the last place of the largest."""
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= 1e-13 * max(1.0, np.abs(expected).max())
+
+
+@pytest.mark.parametrize("phi", OURS, ids=name)
+@pytest.mark.parametrize("names", [["a", "bb"], [3, -5, 2**40], [False, True]], ids=str)
+def test_classifiers(rng, phi, names):
+    X = rows(rng)
+    clf = LSSVC(phi, rho=0.1).fit(X, labels(X, names))
+    T = rows(rng, 500, 2.0)
+    found = answers(to_onnx(clf), T)
+    assert found["label"].tolist() == clf.predict(T).tolist()
+    close(found["scores"], clf.decision_function(T))
+
+
+@pytest.mark.parametrize("phi", OURS, ids=name)
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_regressors(rng, phi, n_targets):
+    X = rows(rng)
+    reg = LSSVR(phi, rho=0.1).fit(X, np.sin(X[:, :n_targets]).squeeze())
+    T = rows(rng, 500, 2.0)
+    close(answers(to_onnx(reg), T)["prediction"], reg.predict(T))
+
+
+@pytest.mark.parametrize("phi", OURS, ids=name)
+def test_features_are_those_of_the_model_to_the_bit(rng, phi):
+    """Weights that pick one feature show its codes."""
+    X = rows(rng)
+    reg = LSSVR(phi, rho=0.1).fit(X, X[:, 0])
+    Z, bound = reg._weights()
+    J = len(bound.steps) - bound.has_bias
+    only = np.zeros_like(Z)
+    T = np.concatenate([rows(rng, 50, size) for size in (1e-3, 1.0, 30.0, 500.0)])
+    codes = bound.codes(T)
+    for j in range(0, J, max(1, J // 5)):
+        only[:], only[j] = 0.0, 1.0
+        reg._weights = lambda: (only, bound)
+        found = answers(to_onnx(reg), T)["prediction"]
+        assert (found == codes[:, j] * reg.target_resolution).all()
+
+
+def test_the_batch_may_have_any_size(rng):
+    X = rows(rng)
+    clf = LSSVC(RandomLayer(20)).fit(X, labels(X, ["a", "b", "c"]))
+    model = to_onnx(clf)
+    expected = clf.predict(X).tolist()
+    for n in (0, 1, 7, 200):
+        found = answers(model, X[:n])
+        assert found["label"].tolist() == expected[:n]
+        assert found["scores"].shape == (n, 3)
+
+
+def test_weights_and_live_models(rng):
+    X = rows(rng)
+    y = labels(X, ["a", "b", "c"])
+    for clf in (LSSVC(class_weight="balanced"), LSSVC(solver="woodbury")):
+        clf.fit(X, y).forget(X[:5], y[:5])
+        close(answers(to_onnx(clf), X)["scores"], clf.decision_function(X))
+
+
+def test_one_class(rng):
+    X = rows(rng)
+    found = answers(to_onnx(LSSVC().fit(X, np.full(len(X), "a"))), X)
+    assert set(found["label"]) == {"a"}
+    assert found["scores"].shape == (len(X), 1)
+
+
+def test_the_file_says_which_model_it_is(rng, tmp_path):
+    X = rows(rng)
+    clf = LSSVC().fit(X, labels(X, ["a", "b"]))
+    path = str(tmp_path / "model.onnx")
+    to_onnx(clf, path)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert {p.key: p.value for p in model.metadata_props} == {"digest": clf.digest()}
+    assert answers(path, X)["label"].tolist() == clf.predict(X).tolist()
+    assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_a_state_without_knowledge_has_no_digest(rng):
+    X = rows(rng)
+    y = labels(X, ["a", "b"])
+    state = LSSVC(solver="woodbury").fit(X, y).export_state()
+    clf = LSSVC(solver="woodbury").import_state(state)
+    model = to_onnx(clf)
+    assert not model.metadata_props
+    close(answers(model, X)["scores"], clf.decision_function(X))
+
+
+def test_what_has_no_form_is_refused(rng):
+    X = rows(rng)
+    y = labels(X, ["a", "b"])
+    with pytest.raises(TypeError, match="takes a fitted LSSVC or LSSVR, got PathSVC"):
+        to_onnx(PathSVC().fit(X, y))
+    with pytest.raises(TypeError, match="Cubes has no ONNX form"):
+        to_onnx(LSSVC(Cubes()).fit(X, y))
+    with pytest.raises(TypeError, match="no labels of"):
+        to_onnx(LSSVC().fit(X, y.astype("S")))
+    with pytest.raises(ValueError, match="not fitted"):
+        to_onnx(LSSVC())
+
+
+def test_without_onnx_it_says_what_to_install():
+    code = """
+import sys
+sys.modules["onnx"] = None
+from traceless import LSSVC
+from traceless.serving import to_onnx
+try:
+    to_onnx(LSSVC().fit([[0.0], [1.0]], ["a", "b"]))
+except ImportError as error:
+    print(error)
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'traceless[onnx]'" in shown.stdout
