@@ -605,10 +605,20 @@ print(traceless.load(sys.argv[1]).n_samples_)
 # --- for ever ------------------------------------------------------------------------------------
 
 
+# answers that a BLAS has a part in, so that they are not the same bits on every machine: live
+# coefficients, and a kernel matrix that the test makes
+FLOATS = ("lssvc-woodbury", "pathsvc-precomputed")
+
+
 @pytest.mark.parametrize("path", sorted(V1.glob("*.traceless")), ids=lambda path: path.stem)
 def test_old_files_stay_readable(path):
     recorded = json.loads((V1 / "said.json").read_text())[path.stem]
-    assert said(traceless.load(path)) == recorded
+    found = said(traceless.load(path))
+    if path.stem in FLOATS:
+        then, now = recorded.pop("answers"), found.pop("answers")
+        close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
+        assert [float.fromhex(v) for v in now] == close
+    assert found == recorded
 
 
 def test_there_is_an_old_file_of_every_kind():
