@@ -107,7 +107,10 @@ class TestOpen:
         (store.path / "secret").rename(store.path / "elsewhere")
         with pytest.raises(StoreError, match="secret is missing"):
             Store(store.path).learn(*rows)
-        (store.path / "elsewhere").rename(store.path / "secret")
+        (store.path / "secret").write_bytes(bytes(32))
+        with pytest.raises(StoreError, match="not the one it was made with"):
+            Store(store.path).learn(*rows)
+        (store.path / "elsewhere").replace(store.path / "secret")
         shutil.rmtree(store.path / "generations")
         with pytest.raises(StoreError, match="is missing"):
             Store(store.path).model()

@@ -58,6 +58,7 @@ class Change:
         self._before, self._origin = ledger.last(), ledger.origin()
         self.secret = folder.secret(self._before)
         self.printer = Printer(self.secret, self._origin["task"] == "classification")
+        self.printer.check_secret(self._origin["secret"])
         self._alive, self.queue = Alive(ledger.sql), Queue(ledger.sql)
         self._gone, self._come = Tally(), Tally()
         self._unknown = self._before.unknown

@@ -120,7 +120,7 @@ class Folder:
         total = 0
         for path in self.path.rglob("*"):
             with suppress(FileNotFoundError):
-                total += path.stat().st_size
+                total += path.stat().st_size if path.is_file() else 0
         return total
 
 
