@@ -158,5 +158,5 @@ def test_any_history(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RevealingWarning)
         machine = Histories.TestCase
-        machine.settings = settings(max_examples=12, stateful_step_count=12)
+        machine.settings = settings(max_examples=25, stateful_step_count=15)
         machine("runTest").runTest()

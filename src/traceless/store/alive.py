@@ -14,11 +14,11 @@ _MANY = 2**14  # digests in one statement
 _MORE = "ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"
 _LEARN = f"INSERT INTO alive VALUES (?, ?, 0) {_MORE}"
 _EACH = f"""WITH RECURSIVE places(i) AS
-    (SELECT 1 UNION ALL SELECT i + {SIZE} FROM places WHERE i + {SIZE} < length(?1)),
-    each(digest) AS (SELECT substr(?1, i, {SIZE}) FROM places)"""
-_LEARN_MANY = f"{_EACH} INSERT INTO alive SELECT digest, 1, 0 FROM each WHERE true {_MORE}"
-_LAST_OF_MANY = f"""{_EACH} DELETE FROM alive
-    WHERE digest IN (SELECT digest FROM each) AND count = 1 AND queued = 0"""
+    (SELECT 1 UNION ALL SELECT i + {SIZE} FROM places WHERE i + {SIZE} < length(?1))
+    SELECT substr(?1, i, {SIZE})"""
+_LEARN_MANY = f"INSERT INTO alive {_EACH}, 1, 0 FROM places WHERE true {_MORE}"
+_LAST_OF_MANY = f"""DELETE FROM alive
+    WHERE digest IN ({_EACH} FROM places) AND count = 1 AND queued = 0"""
 _LAST = "DELETE FROM alive WHERE digest = ? AND count = 1 AND queued = 0"
 _LESS = "UPDATE alive SET count = count - 1 WHERE digest = ? AND count > max(queued, 1)"
 _RESERVE = "UPDATE alive SET queued = queued + 1 WHERE digest = ? AND count > queued"

@@ -58,6 +58,7 @@ class Change:
         self._before, self._origin = ledger.last(), ledger.origin()
         self.secret = folder.secret(self._before)
         self.printer = Printer(self.secret, self._origin["task"] == "classification")
+        self.printer.check_secret(self._origin["secret"])
         self._alive, self.queue = Alive(ledger.sql), Queue(ledger.sql)
         self._gone, self._come = Tally(), Tally()
         self._unknown = self._before.unknown
@@ -182,12 +183,7 @@ class Change:
 
     def take_out(self, key: str | None, part: Slice, name: str | None) -> Receipt:
         """A whole slice that goes again."""
-        if part.unknown > self._unknown:
-            raise NotLearnedError(
-                f"The slice has {part.unknown} rows whose digests are not at hand, but only "
-                f"{self._unknown} of the rows here came without theirs. Forget the rows, or give "
-                "the store they are in, if it has the same secret. Nothing was changed."
-            )
+        self._check_merged(part)
         self._merge(-part.knowledge, name, again=False)
         counted = _rooted(part, self._gone)
         missing = self._alive.forget(digest for digest, n in counted for _ in range(n))
@@ -372,6 +368,16 @@ class Change:
                 "the rows themselves. Nothing was changed."
             )
         self.model.merge(other, name=name, again=again)
+
+    def _check_merged(self, part: Slice) -> None:
+        """Raise if rows without digests would go that did not come so."""
+        came = self.secret is None or self._ledger.times_merged(part.fingerprint(self.printer))
+        if part.unknown and (part.unknown > self._unknown or not came):
+            raise NotLearnedError(
+                f"This slice of {part.rows} rows was not merged here as it is now, or is taken out "
+                "already. Slices go as they came; forget other rows themselves, or give a store "
+                "with the same secret that holds them. Nothing was changed."
+            )
 
     def _note_slice(self, part: Slice, name: str | None, tally: Tally) -> None:
         tally.rows = part.rows

@@ -55,7 +55,7 @@ class Entry:
     root_before, root_after : str or None
         Root over the rows alive; None once the secret is destroyed.
     fingerprint : str or None
-        Root of the rows of the change itself, by which a request is recognised.
+        Keyed hash of what was asked for, by which a request is recognised.
     generation, sha256 : str or None
         The file of the model, and the SHA-256 of its content.
     revealing : bool

@@ -79,7 +79,8 @@ class Folder:
 
     def left_over(self, entry: Entry) -> list[Path]:
         """Files that the latest entry says should be gone."""
-        found = [p for p in self.generations.iterdir() if p.name != entry.generation]
+        folder = self.generations.iterdir() if self.generations.is_dir() else ()
+        found = [path for path in folder if path.name != entry.generation]
         destroyed = entry.root_after is None and self._secret.exists()
         return [*found, self._secret] if destroyed else found
 
@@ -119,7 +120,7 @@ class Folder:
         total = 0
         for path in self.path.rglob("*"):
             with suppress(FileNotFoundError):
-                total += path.stat().st_size
+                total += path.stat().st_size if path.is_file() else 0
         return total
 
 

@@ -120,6 +120,11 @@ class Ledger:
         """Rows of each class held now."""
         return dict(self.sql.execute("SELECT label, rows FROM classes ORDER BY label"))
 
+    def times_merged(self, fingerprint: str | None) -> int:
+        """How often a slice was merged and not taken out again."""
+        sign = {"merge": 1, "forget": -1}
+        return sum(sign.get(e.kind, 0) for e in self.entries() if e.fingerprint == fingerprint)
+
     # --- requests that came with a key -----------------------------------------------------
 
     def request(self, key: str | None) -> Request | None:

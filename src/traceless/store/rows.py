@@ -24,6 +24,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
 from traceless.exact import Floats
+from traceless.exceptions import StoreError
 from traceless.gather import Classes, dense_rows, whole_weights
 
 SECRET_BYTES = 32
@@ -90,9 +91,18 @@ class Printer:
 
     def fingerprint(self, *what: Any) -> str | None:
         """What a request is recognised by; None without a secret."""
+        if self._secret is None:
+            return None
         text = " ".join(map(str, what))
-        found = None if self._secret is None else self._hash(b"traceless asks 1", text.encode())
-        return None if found is None else str(found.hexdigest())
+        return str(self._hash(b"traceless asks 1", text.encode()).hexdigest())
+
+    def check_secret(self, said: str) -> None:
+        """Raise if the secret is not the one that the origin of a store speaks of."""
+        if self._secret is not None and self.fingerprint("secret") != said:
+            raise StoreError(
+                "The store is damaged: its secret is not the one it was made with. Take that from "
+                "a backup."
+            )
 
     def _of_classes(
         self, X: Any, y: NDArray[Any], weights: Floats, places: NDArray[np.intp]
@@ -154,14 +164,13 @@ def new_secret() -> bytes:
 
 def checked_secret(secret: Any) -> bytes:
     """A secret that was given; raises if it is none."""
-    if not isinstance(secret, bytes | bytearray) or len(secret) != SECRET_BYTES:
+    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+        got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
         raise ValueError(
-            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}); got "
-            f"{len(secret)} bytes."
-            if isinstance(secret, bytes | bytearray)
-            else f"secret must be {SECRET_BYTES} random bytes, got {type(secret).__name__}."
+            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
+            f"{got}."
         )
-    return bytes(secret)
+    return secret
 
 
 def batches_of(X: Any, y: Any, sample_weight: Any) -> Iterator[Batch]:

@@ -117,8 +117,7 @@ class Auditor:
     def _secret(self) -> str:
         if self.ledger.last().root_after is None:
             return "it was destroyed"
-        said = self.ledger.origin().get("secret")
-        _need(self._printer().fingerprint("secret") == said, "the secret is not that of this store")
+        self._printer().check_secret(self.ledger.origin()["secret"])
         return "it is that of this store"
 
     def _files(self) -> str:
