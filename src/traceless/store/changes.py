@@ -36,8 +36,8 @@ Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 _SHOWN = 5  # places of rows that an error names
 _REVEALING = (
     f"Fewer than {SAFE_ROWS} rows of a class change at once: whoever holds the models before and "
-    "after can reconstruct them. Collect requests to forget with batch=True, and see that no copy "
-    "of the model before is left."
+    "after can reconstruct them. Collect requests to forget with batch=True (--batch), and see "
+    "that no copy of the model before is left."
 )
 
 
@@ -147,7 +147,7 @@ class Change:
         if str(Tally().take_all(self.printer, kept)) != str(self._gone):
             raise ValueError(
                 "These labels cannot be kept in the queue as they are. Forget the rows without "
-                "batch=True. Nothing was changed."
+                "batch=True (--batch). Nothing was changed."
             )
         self._check_rows()
         self._recognise()

@@ -43,7 +43,9 @@ class Folder:
         """Raise if there is no store here."""
         if not self.ledger.is_file():
             what = "has no ledger.sqlite" if self.path.is_dir() else "there is no such folder"
-            raise StoreError(f"{self.path} is not a store: {what}. Store.new makes one.")
+            raise StoreError(
+                f"{self.path} is not a store: {what}. Store.new (or traceless new) makes one."
+            )
 
     # --- the model -------------------------------------------------------------------------
 
@@ -128,7 +130,9 @@ class Folder:
 def made_aside(path: Path) -> Iterator[Folder]:
     """A folder to fill, which then becomes `path` in one step; on any error nothing is left."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise StoreError(f"{path} exists already. Open it with Store(path), or choose another.")
+        raise StoreError(
+            f"{path} exists already. Open it with Store(path), or choose another path."
+        )
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     aside.mkdir(parents=True)
     try:
