@@ -62,7 +62,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers: the labels in the window.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
 
     Examples
