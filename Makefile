@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path reproduce clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path reproduce docs docs-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "             make bench-updates, bench-cv, bench-engines, bench-out-of-core, bench-path for"
 	@echo "             small changes, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
+	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
 	@echo "make clean   remove the environment and caches"
 
@@ -66,5 +67,13 @@ reproduce: $(VENV)/with-experiments
 	$(BIN)/python -m traceless.experiments zhu2018
 	$(BIN)/python -m traceless.experiments karasuyama2009
 
+docs: $(VENV)/with-docs
+	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html
+	@echo "the site is docs/_build/html/index.html"
+
+docs-check: $(VENV)/with-docs $(VENV)/with-test
+	$(BIN)/sphinx-build -W --keep-going -n -q -D plot_gallery=0 docs docs/_build/check
+	$(BIN)/python -m pytest -q tests/test_documents.py
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache docs/_build docs/gallery docs/generated
