@@ -28,13 +28,14 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "generated/backreferences"]
 nitpicky = True
 default_role = "code"
+smartquotes = False  # they would change code in parameter lists
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"  # what is copied runs as it stands
 
 autodoc_typehints = "none"  # numpydoc's parameter lists have them
-autodoc_member_order = "bysource"
+autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False  # templates/autosummary/class.rst lists them
 numpydoc_class_members_toctree = False
 
