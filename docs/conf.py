@@ -57,12 +57,12 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {
-    page: [] for page in ("index", "get-started", "papers", "benchmarks", "limits", "glossary")
-}
+_ALONE = "index get-started how-it-works papers benchmarks limits glossary changes"
+html_sidebars = {page: [] for page in _ALONE.split()}
 html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_nav_level": 1,
     "show_prev_next": False,
     "footer_start": ["copyright"],
