@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from traceless.displays.canvas import new_axes
+from traceless.displays.canvas import BLUE, ORANGE, new_axes
 from traceless.exact import Floats
 from traceless.path_svc import PathSVC
 
-_COLOURS = {"stays": "0.6", "comes": "tab:blue", "goes": "tab:orange"}
+_COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
 
 
 @dataclass
