@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
+    "thumbnail_size": (440, 320),
     "write_computation_times": False,
 }
 
