@@ -38,14 +38,14 @@ for size, colour in ((1, "#fdbe85"), (100, "#fd8d3c"), (10_000, "#d94701")):
         traces.append(np.abs(solve(S, q) - start).max())
         model.partial_fit(guests, targets).forget(guests, targets)
     assert np.array_equal(model.coef_, LSSVR().fit(X, y).coef_)  # to the last bit
-    ax.plot(range(1, 201), traces, color=colour, label=f"float sums, guests × {size:,}")
+    ax.plot(range(1, 201), traces, color=colour, label=f"float sums, guests of size {size:,}")
 
 # %%
 # The coefficients of traceless did not change by a bit, whatever the size of the guests.
 
-ax.plot([1, 200], [0, 0], color="#1b6ca8", lw=2.5, label="traceless: 0", clip_on=False)
+ax.plot([1, 200], [0, 0], color="#1b6ca8", lw=2.5, label="traceless: 0", clip_on=False, zorder=5)
 ax.set_yscale("symlog", linthresh=1e-17)
 ax.set_yticks([0, 1e-16, 1e-13, 1e-10, 1e-7], ["0", "1e-16", "1e-13", "1e-10", "1e-7"])
-ax.set(ylim=(0, 1e-5), xlabel="batches that came and went", ylabel="change of the coefficients")
+ax.set(ylim=(0, 1e-6), xlabel="batches that came and went", ylabel="change of the coefficients")
 ax.legend(frameon=False, ncols=2, loc="upper center")
 ax.spines[["top", "right"]].set_visible(False)

@@ -47,12 +47,12 @@ print("no trace of the west:", without.digest() == new_model().fit(X[stays], y[s
 # Who sees small tumours only, or large ones only, learns little about the others' patients.
 
 models = {**sites, "pool": pool, "pool without west": without}
-accuracy = [model.score(X_test, y_test) for model in models.values()]
+accuracy = [100 * model.score(X_test, y_test) for model in models.values()]
 labels = [f"{name}, {model.n_samples_} rows" for name, model in models.items()]
 colours = ["#b5cfe3"] * 4 + ["#1b6ca8"] * 2
 figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 bars = ax.barh(labels, accuracy, color=colours)
-ax.bar_label(bars, [f"{a:.1%}" for a in accuracy], padding=4)
-ax.set(xlim=(0, 1.1), xlabel="accuracy on patients of all four")
+ax.bar_label(bars, [f"{a:.1f} %" for a in accuracy], padding=4)
+ax.set(xlim=(0, 110), xlabel="accuracy on patients of all four (%)")
 ax.invert_yaxis()
 ax.spines[["top", "right"]].set_visible(False)

@@ -3,7 +3,7 @@ Few rows of one class: weights that follow the counts
 =====================================================
 
 With few rows of one class and many of another, least squares listens to the many.
-`class_weight` is taken from the counts when the model is solved (Zhu et al. 2018). So it can be
+``class_weight`` is taken from the counts when the model is solved (Zhu et al. 2018). So it can be
 set after training, without the data, and balance follows the rows as they come and go.
 """
 
@@ -28,7 +28,7 @@ common, rare = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
 
 COLOURS = {None: "#d95f0e", "balanced": "#1b6ca8"}
 counts = [20, 40, 80, 160, 320, 500]
-model = LSSVC(RandomFourier(100, gamma=0.3, random_state=0), rho=0.1, classwise=True)
+model = LSSVC(RandomFourier(100, gamma=0.1, random_state=0), rho=1.0, classwise=True)
 model.fit(X[common], y[common])
 recalls: dict[str | None, list[float]] = {weight: [] for weight in COLOURS}
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")

@@ -2,7 +2,7 @@
 Finding wrong labels, and forgetting them
 =========================================
 
-One label in five is wrong, and nobody knows which. `influence` asks all other rows about each
+One label in five is wrong, and nobody knows which. ``influence`` asks all other rows about each
 row, in closed form: leave-one-out at about the cost of two fits. The rows that the others
 contradict most are forgotten.
 """

@@ -2,7 +2,7 @@
 A digest that proves a deletion
 ===============================
 
-Forty rows are to be forgotten. Whoever holds the others can check that it was done, without
+Some rows are to be forgotten. Whoever holds the others can check that it was done, without
 trusting the one who did it: fit them from scratch, and compare two digests.
 """
 
@@ -24,7 +24,7 @@ model = new_model().fit(X, y)
 goes = (y == "virginica") & (X["petal length (cm)"] < 5.65)
 
 # %%
-# The display forgets them in a copy, and shows what becomes of the boundaries.
+# The display forgets them in a copy of the model, and shows what becomes of the boundaries.
 
 display = ForgetDisplay.from_estimator(model, X, y, goes)
 

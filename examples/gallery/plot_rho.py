@@ -2,7 +2,7 @@
 Choosing ρ by exact cross-validation
 ====================================
 
-ρ is chosen when knowledge is solved, not when it is gathered. So `select_rho` gathers the folds
+ρ is chosen when knowledge is solved, not when it is gathered. So ``select_rho`` gathers the folds
 once and scores every ρ on them, with the numbers that scikit-learn's cross-validation would
 give.
 """
@@ -28,7 +28,7 @@ RhoDisplay.from_selection(selection, score_name="accuracy")
 # which learns the rows of each fold again:
 
 theirs = cross_val_score(model.set_params(rho=selection.best), X, y, cv=5).mean()
-print(f"select_rho {selection.mean.max()!r}, cross_val_score {theirs!r}")
+print(f"select_rho {selection.mean.max():.16f}, cross_val_score {theirs:.16f}")
 
 # %%
 # A fitted model takes another ρ at once, without the data.

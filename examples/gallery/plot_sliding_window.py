@@ -29,7 +29,7 @@ X, y = days[:-7] / 10, days[7:, 1]  # precipitation, highest, lowest, wind; the 
 # Each model is asked about the coming week before it learns it. A window longer than the series
 # forgets nothing.
 
-sizes = {"a month": 30, "two months": 60, "a year": 365, "everything": len(X)}
+sizes = {"a month": 30, "a year": 365, "everything": len(X)}
 windows = {name: SlidingWindow(LSSVR(), size).fit(X[:7], y[:7]) for name, size in sizes.items()}
 forecasts: dict[str, list[float]] = {name: [] for name in sizes}
 for start in range(7, len(X), 7):
@@ -49,7 +49,11 @@ figure, (above, below) = plt.subplots(
 )
 last = np.arange(len(X) - 365, len(X))
 above.plot(y[last], color="0.75", label=f"{place}, the last year")
-above.plot(np.array(forecasts["a month"])[last - 7], color="#1b6ca8", label="a week before")
+above.plot(
+    np.array(forecasts["a month"])[last - 7],
+    color="#1b6ca8",
+    label="forecast a week before, from a month",
+)
 above.set(xlabel="day", ylabel="highest temperature (°C)")
 above.legend(frameon=False, loc="lower center")
 errors = [np.abs(np.array(f) - y[7:])[365:].mean() for f in forecasts.values()]
