@@ -21,6 +21,7 @@ from interleave import machine
 RESULTS = Path(__file__).parent / "results"
 FLOOR = "floor"
 Unit = Literal["s", "B", "share"]
+HEADS = {"s": "time", "B": "size", "share": "share"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ def spoken(value: float, unit: Unit) -> str:
     names = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] if unit == "B" else [("s", 1.0), ("ms", 1e-3)]
     name, one = next((n for n in names if value >= n[1]), ("B", 1) if unit == "B" else ("µs", 1e-6))
     return f"{value / one:.3g} {name}" if value < 1000 * one else f"{value / one:.0f} {name}"
+
+
+def times(ratio: float, figures: int = 2) -> str:
+    """A ratio without an exponent: 0.031 ×, 1.2 ×, 4000 ×."""
+    return f"{float(f'{ratio:.{figures}g}'):g} ×"
 
 
 def records_of(job: str, seconds: dict[str, float], case: str = "") -> list[Record]:
@@ -146,8 +152,10 @@ def columns_of(records: Iterable[Record]) -> tuple[list[str], list[list[str]]]:
         ours, it = by.get((ways[0], case)), by.get((way, case))
         if it is None or ours is None or it.unit != "s" or it is ours:
             return "–" if it is None else str(it)
-        return f"{it.value / ours.value:.3g} ×"
+        return times(it.value / ours.value)
 
+    if cases == [""]:
+        return ["", HEADS[next(iter(by.values())).unit]], [[way, cell(way, "")] for way in ways]
     if len(cases) > len(ways):
         return ["", *ways], [[case, *(cell(way, case) for way in ways)] for case in cases]
     return ["", *cases], [[way, *(cell(way, case) for case in cases)] for way in ways]
@@ -159,7 +167,7 @@ def show(findings: Findings) -> None:
         head, rows = columns_of(records)
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         print(f"\n{job}")
-        for row in [head, *rows] if any(head) else rows:
+        for row in [head, *rows]:
             first, *rest = (f"{text:>{w}}" for text, w in zip(row, widths, strict=True))
             print(f"  {first.strip():<{widths[0]}}  {'  '.join(rest)}".rstrip())
     for note in findings.notes:

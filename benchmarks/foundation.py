@@ -1,4 +1,4 @@
-"""Learning in one go: speed and memory against NumPy, scikit-learn and scikit-learn-intelex.
+"""Speed and memory of learning in one go, against NumPy, scikit-learn and scikit-learn-intelex.
 
     make bench                                      everything, a few minutes
     python benchmarks/foundation.py --quick         fewer rounds and smaller growth curves
@@ -26,9 +26,9 @@ from mnist_rows import mnist
 from traceless import LSSVC, Knowledge
 from traceless.features import Linear, RandomFourier
 
-SUMS = "Sums of products, MNIST 60 000 × 784"
-FIT = "A fit, MNIST 60 000 × 784, ten classes"
-MAP = "1000 random Fourier features of 10 000 rows"
+SUMS = "Sums of products, MNIST 60000 × 784"
+FIT = "A fit, MNIST 60000 × 784, ten classes"
+MAP = "1000 random Fourier features of 10000 rows"
 MEMORY = "Peak memory of a fit over the input"
 ROWS = "A fit of n rows, 256 features"
 WIDTH = "A fit of J features, 2000 rows"

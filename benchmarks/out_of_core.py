@@ -10,10 +10,9 @@ Writes out_of_core.json to benchmarks/results.
 
 from __future__ import annotations
 
-import multiprocessing
+import subprocess
+import sys
 import time
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
@@ -21,41 +20,40 @@ import psutil
 from findings import FLOOR, RESULTS, Findings, Record, main
 from floor import Rates, gram_flops
 from parquet_rows import make_rows
-from traceless import LSSVC, scan
 
 N_FEATURES = 200
-
-
-def fit(folder: Path, n_jobs: int, answer: Connection) -> None:
-    """In a process of its own: sends seconds and digest."""
-    start = time.perf_counter()
-    model = LSSVC(n_jobs=n_jobs, verbose=True).fit(scan(folder, "y"))
-    answer.send((time.perf_counter() - start, model.digest()))
+FIT = """
+import sys, time
+from traceless import LSSVC, scan
+start = time.perf_counter()
+model = LSSVC(n_jobs=int(sys.argv[2])).fit(scan(sys.argv[1], "y"))
+print(time.perf_counter() - start, model.digest())
+"""
 
 
 def measured(folder: Path, n_jobs: int) -> tuple[float, str, int]:
     """Seconds, digest, and the largest memory of the process and its workers together."""
-    fresh = multiprocessing.get_context("spawn")
-    here, there = fresh.Pipe()
-    process = fresh.Process(target=fit, args=(folder, n_jobs, there))
-    process.start()
-    peak = watched(process)
-    if process.exitcode:
-        raise RuntimeError(f"the fit failed with exit code {process.exitcode}")
-    return *here.recv(), peak
+    command = [sys.executable, "-c", FIT, str(folder), str(n_jobs)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        peak = watched(process)
+        out, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"the fit failed with exit code {process.returncode}")
+    seconds, digest = out.split()
+    return float(seconds), digest, peak
 
 
-def watched(process: BaseProcess) -> int:
+def watched(process: subprocess.Popen[str]) -> int:
     """The largest sum of memory that is not shared, of all processes, seen ten times a second."""
     peak = 0
-    while process.is_alive():
+    while process.poll() is None:
         try:
             root = psutil.Process(process.pid)
             family = [root, *root.children(recursive=True)]
             peak = max(peak, sum(p.memory_full_info().uss for p in family))
         except psutil.Error:  # one has just ended
             pass
-        process.join(0.1)
+        time.sleep(0.1)
     return peak
 
 
