@@ -18,7 +18,8 @@ def _python(name):
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if _python(name)])
-def test_examples_run_by_copy_and_paste(name):
+def test_examples_run_by_copy_and_paste(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for those that write files
     exec(compile("\n".join(_python(name)), name, "exec"), {})
 
 
