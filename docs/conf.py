@@ -74,7 +74,7 @@ html_theme_options = {
 
 
 def _skip_what_is_inherited(
-    _app: Any, _what: str, _name: str, member: Any, skip: bool, _options: Any
+    _app: Any, _what: str, _name: str, member: Any, _skip: bool, _options: Any
 ) -> bool | None:
     """Leave out what estimators inherit from scikit-learn, which documents it."""
     function = getattr(member, "fget", member)
