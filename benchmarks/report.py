@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ INTRODUCTION = (
     "alike. In each table our own numbers are given in units; all others are **multiples of "
     "them** (3 × takes three times as long, 0.5 × half). The **floor** is what a job cannot "
     "avoid on this machine: its flops at the rate of a matrix product, or its bytes at the rate "
-    "of memory, whichever takes longer. Goals were set before anything was measured; those that "
+    "of memory, whichever takes longer. Goals are those the project set itself; those that "
     "were missed are shown too. `make bench-report` runs it all on your machine."
 )
 MARKS = "<!-- benchmarks: written by make bench-report -->\n", "<!-- end of benchmarks -->"
@@ -105,6 +106,16 @@ def section(found: Findings, path: Path) -> list[Block]:
     if found.claims:
         out += [Heading(f"{title}: goals", 3), goals(found.claims)]
     return out
+
+
+def draw_growth(all_found: Sequence[Findings], path: Path) -> None:
+    """The README's picture, of a full run only."""
+    from figures import picture
+
+    for found in all_found:
+        if found.name == "foundation" and not found.quick:
+            sizes = [r for r in found.records if r.unit == "s" and r.size is not None]
+            picture(replace(found, records=sizes), path)
 
 
 def goals(claims: Sequence[Claim]) -> Table:
@@ -232,6 +243,7 @@ def main() -> None:
     numbers = [f.to_json() for f in found]
     NUMBERS.write_text(json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
     put_into_readme(readme_table(found))
+    draw_growth(found, DOCS / "images" / "growth.png")
     print(f"\nWritten: {DOCS / 'benchmarks.md'} and {RESULTS / 'report.html'}")
     if failed:
         sys.exit(f"Failed, so as last kept or left out: {', '.join(failed)}")
