@@ -14,8 +14,8 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples" / "gallery").glob("
 @pytest.fixture(autouse=True)
 def _quiet_plots():
     plt.switch_backend("agg")
-    plt.close("all")
-    yield
+    with plt.rc_context():
+        yield
     plt.close("all")
 
 

@@ -2,9 +2,10 @@
 Why floats leave a trace
 ========================
 
-To forget a row one takes it out of the sums that it was added to. In floats (a + b) - b is not
-a: what was rounded away when the row came does not come back when it goes. So every guest
-leaves something behind, and the larger the guest, the more.
+To forget a row one takes it out of the sums that it was added to. In floats
+(a + b) - b is not a: what was rounded away when the row came does not come
+back when it goes. So every guest leaves something behind, and the larger
+the guest, the more.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +16,9 @@ from traceless import LSSVR
 print(f"(0.1 + 0.7) - 0.7 = {(0.1 + 0.7) - 0.7!r}")
 
 # %%
-# A hundred rows stay. Batches of ten guests come and go again, once in float sums and once in a
-# model of traceless. Afterwards both should have the coefficients that they began with.
+# A hundred rows stay. Batches of ten guests come and go again, once in
+# float sums and once in a model of traceless. Afterwards both should have
+# the coefficients that they began with.
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(100, 10)), rng.normal(size=100)
@@ -32,20 +34,20 @@ for size, colour in ((1, "#fdbe85"), (100, "#fd8d3c"), (10_000, "#d94701")):
     S, q, traces = X.T @ X, X.T @ y, []
     model = LSSVR().fit(X, y)
     for _ in range(200):
-        guests, targets = size * rng.normal(size=(10, 10)), rng.normal(size=10)
+        guests, targets = size * rng.normal(size=(10, 10)), np.ones(10)
         S, q = S + guests.T @ guests, q + guests.T @ targets
         S, q = S - guests.T @ guests, q - guests.T @ targets
         traces.append(np.abs(solve(S, q) - start).max())
         model.partial_fit(guests, targets).forget(guests, targets)
-    assert np.array_equal(model.coef_, LSSVR().fit(X, y).coef_)  # to the last bit
-    ax.plot(range(1, 201), traces, color=colour, label=f"float sums, guests of size {size:,}")
+    label = f"float sums, guests of size {size:,}"
+    ax.plot(traces, color=colour, label=label)
+    same = model.digest() == LSSVR().fit(X, y).digest()
+    print(f"guests of size {size}: traceless has its digest back: {same}")
 
-# %%
-# The coefficients of traceless did not change by a bit, whatever the size of the guests.
-
-ax.plot([1, 200], [0, 0], color="#1b6ca8", lw=2.5, label="traceless: 0", clip_on=False, zorder=5)
+ax.axhline(0, color="#1b6ca8", lw=5, label="traceless: 0")
 ax.set_yscale("symlog", linthresh=1e-17)
-ax.set_yticks([0, 1e-16, 1e-13, 1e-10, 1e-7], ["0", "1e-16", "1e-13", "1e-10", "1e-7"])
-ax.set(ylim=(0, 1e-6), xlabel="batches that came and went", ylabel="change of the coefficients")
+ax.set_yticks([0, 1e-16, 1e-13, 1e-10], ["0", "1e-16", "1e-13", "1e-10"])
+ax.set(ylim=(0, 1e-6), xlabel="batches that came and went")
+ax.set_ylabel("largest change of a coefficient")
 ax.legend(frameon=False, ncols=2, loc="upper center")
 ax.spines[["top", "right"]].set_visible(False)

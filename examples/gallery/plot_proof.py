@@ -2,8 +2,9 @@
 A digest that proves a deletion
 ===============================
 
-Some rows are to be forgotten. Whoever holds the others can check that it was done, without
-trusting the one who did it: fit them from scratch, and compare two digests.
+Some rows are to be forgotten. Whoever holds the others can check that it
+was done, without trusting the one who did it: fit them from scratch, and
+compare two digests.
 """
 
 from sklearn.datasets import load_iris
@@ -13,31 +14,34 @@ from traceless.displays import ForgetDisplay
 from traceless.features import RandomFourier
 
 X, y = load_iris(as_frame=True, return_X_y=True)
-X, y = X.iloc[:, 2:], y.map(dict(enumerate(load_iris().target_names)))
+X, y = X.iloc[:, 2:], y.map({0: "setosa", 1: "versicolor", 2: "virginica"})
 
 
 def new_model() -> LSSVC:
-    return LSSVC(RandomFourier(100, gamma=0.3, random_state=0), rho=0.01)
+    phi = RandomFourier(100, gamma=0.3, random_state=0)
+    return LSSVC(phi, rho=0.01)
 
 
 model = new_model().fit(X, y)
 goes = (y == "virginica") & (X["petal length (cm)"] < 5.65)
 
 # %%
-# The display forgets them in a copy of the model, and shows what becomes of the boundaries.
+# The display forgets them in a copy of the model, and shows what becomes of
+# the boundaries.
 
 display = ForgetDisplay.from_estimator(model, X, y, goes)
 
 # %%
-# Now the model itself. The auditor's fit has never seen these rows, and has the same digest.
+# Now the model itself. The auditor's fit has never seen these rows, and has
+# the same digest.
 
 model.forget(X[goes], y[goes])
 auditor = new_model().fit(X[~goes], y[~goes])
-print(model.digest(), "the model that forgot")
-print(auditor.digest(), "the auditor's")
+print("forgot ", model.digest())
+print("auditor", auditor.digest())
 
 # %%
 # A single row that was kept back would show.
 
-kept = new_model().fit(X[~goes], y[~goes]).partial_fit(X[goes][:1], y[goes][:1])
-print(kept.digest(), "one row was kept")
+auditor.partial_fit(X[goes][:1], y[goes][:1])
+print("kept 1 ", auditor.digest())

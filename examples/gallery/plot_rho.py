@@ -2,9 +2,9 @@
 Choosing ρ by exact cross-validation
 ====================================
 
-ρ is chosen when knowledge is solved, not when it is gathered. So ``select_rho`` gathers the folds
-once and scores every ρ on them, with the numbers that scikit-learn's cross-validation would
-give.
+ρ is chosen when knowledge is solved, not when it is gathered. So
+``select_rho`` gathers the folds once and scores every ρ on them, with the
+numbers that scikit-learn's cross-validation would give.
 """
 
 import numpy as np
@@ -24,13 +24,19 @@ selection = select_rho(model, X, y, np.logspace(-5, 3, 25), cv=5)
 RhoDisplay.from_selection(selection, score_name="accuracy")
 
 # %%
-# The band is one standard deviation over the five folds. The same number from scikit-learn,
-# which learns the rows of each fold again:
+# The band is one standard deviation over the five folds. The same number
+# from scikit-learn, which learns the rows of each fold again:
 
-theirs = cross_val_score(model.set_params(rho=selection.best), X, y, cv=5).mean()
-print(f"select_rho {selection.mean.max():.16f}, cross_val_score {theirs:.16f}")
+theirs = cross_val_score(
+    model.set_params(rho=selection.best), X, y, cv=5
+).mean()
+print(
+    f"select_rho {selection.mean.max():.16f}, cross_val_score {theirs:.16f}"
+)
 
 # %%
 # A fitted model takes another ρ at once, without the data.
 
-model.set_params(rho=1.0).fit(X, y).set_params(rho=selection.best).predict(X[:5])
+model.set_params(rho=1.0).fit(X, y).set_params(rho=selection.best).predict(
+    X[:5]
+)
