@@ -21,6 +21,11 @@ from interleave import machine
 RESULTS = Path(__file__).parent / "results"
 FLOOR = "floor"
 Unit = Literal["s", "B", "share"]
+SCALES: dict[Unit, list[tuple[str, float]]] = {
+    "s": [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)],
+    "B": [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)],
+    "share": [("%", 1e-2)],
+}
 HEADS = {"s": "time", "B": "size", "share": "share"}
 
 
@@ -49,11 +54,8 @@ class Record:
 
 
 def spoken(value: float, unit: Unit) -> str:
-    """A number with its unit, to about three figures: 1.23 ms, 27 MB, 91 %."""
-    if unit == "share":
-        return f"{100 * value:.3g} %"
-    names = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] if unit == "B" else [("s", 1.0), ("ms", 1e-3)]
-    name, one = next((n for n in names if value >= n[1]), ("B", 1) if unit == "B" else ("µs", 1e-6))
+    """A number with its unit, to three figures: 1.23 ms, 27 MB, 91 %."""
+    name, one = next((s for s in SCALES[unit] if value >= s[1]), SCALES[unit][-1])
     return f"{value / one:.3g} {name}" if value < 1000 * one else f"{value / one:.0f} {name}"
 
 

@@ -18,8 +18,10 @@ import sys
 import tarfile
 import tempfile
 import venv
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import PathDistribution
 from pathlib import Path
 
 from extras import FOR_DEVELOPERS, USES
@@ -31,17 +33,15 @@ CORE = (
     "twofold update weighting"
 )
 LOOK = """
-from importlib.metadata import metadata
-from pathlib import Path
 import sys
+from importlib.metadata import version
+from pathlib import Path
 import traceless
 folder = Path(traceless.__file__).parent
-assert folder.is_relative_to(sys.prefix), folder
+assert folder.is_relative_to(sys.prefix), f"{folder} is not the installed package"
 assert (folder / "py.typed").exists(), "types are not shipped"
-about = metadata("traceless")
-print(about["Version"])
-for line in about.get_all("Provides-Extra"):
-    print(line, *(r for r in about.get_all("Requires-Dist") if f"extra == '{line}'" in r), sep="|")
+traceless.LSSVC().fit([[0.0], [1.0]], ["a", "b"])
+print(version("traceless"))
 """
 
 
@@ -81,7 +81,7 @@ def bring_tests(archive: Path, work: Path) -> None:
         (source,) = work.iterdir()
     else:
         source = ROOT
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "ARCHITECTURE.md"):
         shutil.copy(source / name, work)
     shutil.copytree(source / "tests", work / "tests")
 
@@ -90,9 +90,8 @@ def try_core(archive: Path) -> None:
     """Install without extras, and run the tests that need none."""
     with environment() as env:
         env.install(str(archive))
-        version = env.run("-c", LOOK).split()[0]
+        version = env.run("-c", LOOK).strip()
         assert f"traceless-{version}" in archive.name, (version, archive)
-        env.run("-c", "from traceless import LSSVC; LSSVC().fit([[0.0], [1.0]], [0, 1])")
         env.install(*TOOLS)
         bring_tests(archive, env.work)
         files = [f"tests/test_{name}.py" for name in CORE.split()]
@@ -100,17 +99,26 @@ def try_core(archive: Path) -> None:
         sys.stdout.write(f"{archive.name}, installed as version {version}: {said}\n")
 
 
+def libraries(wheel: Path) -> dict[str, set[str]]:
+    """What each extra for users asks for, from the wheel's metadata."""
+    (info,) = (p for p in zipfile.Path(wheel).iterdir() if p.name.endswith(".dist-info"))
+    about = PathDistribution(info).metadata
+    extras = sorted(set(about.get_all("Provides-Extra")) - FOR_DEVELOPERS)
+    lines = about.get_all("Requires-Dist")
+    return {
+        extra: {re.split(r"[^\w-]", line)[0] for line in lines if f"'{extra}'" in line}
+        for extra in extras
+    }
+
+
 def combinations(wheel: Path) -> Iterable[tuple[str, ...]]:
     """Each extra alone, pairs that share a library, and all together."""
-    with environment() as env:
-        env.install(str(wheel))
-        _, *lines = env.run("-c", LOOK).splitlines()
-    needs = {
-        name: {re.split(r"[^\w-]", r)[0] for r in requires} - {"traceless"}
-        for name, *requires in (line.split("|") for line in lines)
-        if name not in FOR_DEVELOPERS
-    }
-    pairs = (pair for pair in itertools.combinations(needs, 2) if needs[pair[0]] & needs[pair[1]])
+    needs = libraries(wheel)
+    pairs = [
+        (a, b)
+        for a, b in itertools.combinations(needs, 2)
+        if needs[a] & needs[b] and not (needs[a] <= needs[b] or needs[b] <= needs[a])
+    ]
     return [*((name,) for name in needs), *pairs, tuple(needs)]
 
 

@@ -1,14 +1,19 @@
 """What is installed: version, types, and extras that say what they are for."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import requires, version
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 import traceless
 from extras import USES, extras
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_the_version_is_that_of_the_installed_package():
@@ -37,3 +42,10 @@ def test_what_is_missing_says_which_extra_has_it(extra):
     shown = subprocess.run(command, capture_output=True, text=True)
     assert shown.returncode
     assert f"pip install 'traceless[{extra}]'" in shown.stderr
+
+
+def test_the_architecture_names_every_module():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    modules = re.findall(r"[a-z]\w*", " ".join(contracts["contracts"][0]["layers"]))
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert [name for name in modules if not re.search(rf"\b{name}\b", text)] == []
