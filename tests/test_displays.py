@@ -142,7 +142,7 @@ def test_costs_are_measured_for_every_size(data, axes, estimator):
     X, y = data
     target = X[:, 0] if isinstance(estimator, LSSVR) else y
     display = UpdateCostDisplay.from_estimator(
-        estimator, X, target, sizes=(1, 40), rounds=1, ax=axes
+        estimator, X, target, sizes=(40, 1), rounds=1, ax=axes
     )
     assert not hasattr(estimator, "n_samples_")  # a clone has learned
     assert (display.update > 0).all()
@@ -156,6 +156,11 @@ def test_costs_are_measured_for_every_size(data, axes, estimator):
 def test_sizes_leave_rows_to_fit(data, sizes):
     with pytest.raises(ValueError, match="between 1 and 89"):
         UpdateCostDisplay.from_estimator(LSSVC(), *data, sizes=sizes)
+
+
+def test_costs_are_measured_at_least_once(data):
+    with pytest.raises(ValueError, match="rounds must be 1 or more, got 0"):
+        UpdateCostDisplay.from_estimator(LSSVC(), *data, sizes=[1], rounds=0)
 
 
 # --- ForgetDisplay -----------------------------------------------------------------------------
@@ -179,9 +184,10 @@ def test_boundaries_are_those_of_the_models_before_and_after(data, axes, new_mod
     assert (display.ax_, display.figure_) == (axes, axes.figure)
 
 
-def test_columns_have_names_and_the_others_their_median():
+@pytest.mark.parametrize("estimator", [LSSVC(), PathSVC(gamma=0.5)])
+def test_columns_have_names_and_the_others_their_median(estimator):
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = LSSVC().fit(X, y)
+    model = estimator.fit(X, y)
     display = ForgetDisplay.from_estimator(model, X, y, range(50, 80), columns=(3, 1))
     assert display.ax_.get_xlabel() == "petal width (cm)"
     grid = np.tile(X.median(), (display.xx0.size, 1))

@@ -131,8 +131,7 @@ class HistoryDisplay:
         above, below = ax
         place = np.arange(1, len(self.names) + 1)
         (self.line_,) = above.plot(place, self.scores, color=GREY, lw=1.2, zorder=1)
-        below.bar(place, self.n_samples, width=0.6, color="0.75")
-        below.set_ylim(bottom=0)
+        below.stairs(self.n_samples, np.arange(len(place) + 1) + 0.5, fill=True, color="0.8")
         if len(place) <= _MANY:
             self._mark(above, place)
             below.set_xticks(place, self.names, rotation=30, ha="right", rotation_mode="anchor")

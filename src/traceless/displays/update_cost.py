@@ -82,26 +82,22 @@ class UpdateCostDisplay:
         >>> display.sizes.tolist(), display.ratio.shape
         ([1, 30], (2,))
         """
-        n_samples = len(X)
-        if not len(sizes) or not all(0 < size < n_samples for size in sizes):
+        n_samples, sizes = len(X), sorted(set(sizes))
+        if not sizes or not 0 < sizes[0] <= sizes[-1] < n_samples:
             raise ValueError(
-                f"sizes must be numbers of rows between 1 and {n_samples - 1}, got {sizes!r}."
+                f"sizes must be numbers of rows between 1 and {n_samples - 1}, got {sizes}."
             )
+        if rounds < 1:
+            raise ValueError(f"rounds must be 1 or more, got {rounds}.")
         model = clone(estimator).fit(X, y)
         model.predict(X[:1])
-
-        def forgetting(size: int) -> Job:
-            return partial(_forget, copy.deepcopy(model), X, y, size)
-
-        def fitting(size: int) -> Job:
-            return partial(_fit, clone(estimator), X, y, size)
-
-        jobs = {
-            (make, size): partial(make, size) for size in sizes for make in (forgetting, fitting)
-        }
-        seconds = interleaved_medians(jobs, range(rounds + 1))
+        prepare = {}
+        for size in sizes:
+            prepare["update", size] = partial(_forgetting, model, X, y, size)
+            prepare["refit", size] = partial(_fitting, estimator, X, y, size)
+        seconds = interleaved_medians(prepare, range(rounds + 1))
         update, refit = (
-            np.array([seconds[make, size] for size in sizes]) for make in (forgetting, fitting)
+            np.array([seconds[how, size] for size in sizes]) for how in ("update", "refit")
         )
         return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
@@ -144,9 +140,10 @@ class UpdateCostDisplay:
         return self
 
 
-def _forget(model: Any, X: Any, y: Any, size: int) -> None:
-    model.forget(X[:size], y[:size]).predict(X[:1])
+def _forgetting(model: Any, X: Any, y: Any, size: int) -> Job:
+    model = copy.deepcopy(model)
+    return lambda: model.forget(X[:size], y[:size]).predict(X[:1])
 
 
-def _fit(model: Any, X: Any, y: Any, size: int) -> None:
-    model.fit(X[size:], y[size:]).predict(X[:1])
+def _fitting(estimator: Any, X: Any, y: Any, size: int) -> Job:
+    return lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1])
