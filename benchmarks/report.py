@@ -6,8 +6,9 @@
     python benchmarks/report.py --only              run none, write the page again
 
 Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
-them are written docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures,
-benchmarks/results/report.html (one file, to send), and the table in README.md.
+them is written benchmarks/results/report.html (one file, to send) and, where none is of the
+short form, docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures, and the
+table and picture in README.md.
 """
 
 from __future__ import annotations
@@ -141,11 +142,9 @@ class Comparison(NamedTuple):
         """How the times compare, in words; raises KeyError if one was not measured."""
         it = found[self.benchmark]
         ours, theirs = (it.value(self.job, way, self.case) for way in (self.ours, self.theirs))
-        return (
-            f"{times(theirs / ours)} faster"
-            if theirs > 1.1 * ours
-            else f"{times(ours / theirs)} the time"
-        )
+        if theirs > 1.1 * ours:
+            return f"{times(theirs / ours)} faster"
+        return f"{times(ours / theirs, 3)} the time"
 
 
 FIT = "A fit, MNIST 60000 × 784, ten classes"
@@ -230,6 +229,16 @@ def put_into_readme(table: str) -> None:
         path.write_text(before + mark + table + end + after)
 
 
+def publish(found: Sequence[Findings]) -> None:
+    """Write what is part of the repository: numbers, page, pictures, the README's table."""
+    page = blocks(found, DOCS / "images")
+    (DOCS / "benchmarks.md").write_text(markdown(page, DOCS))
+    numbers = [f.to_json() for f in found]
+    NUMBERS.write_text(json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
+    put_into_readme(readme_table(found))
+    draw_growth(found, DOCS / "images" / "growth.png")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the short form of each")
@@ -237,14 +246,14 @@ def main() -> None:
     options = parser.parse_args()
     failed = run(TITLES if options.only is None else options.only, options.quick)
     found = kept()
-    page = blocks(found, DOCS / "images")
-    (DOCS / "benchmarks.md").write_text(markdown(page, DOCS))
-    (RESULTS / "report.html").write_text(html(page, "traceless: benchmarks"))
-    numbers = [f.to_json() for f in found]
-    NUMBERS.write_text(json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
-    put_into_readme(readme_table(found))
-    draw_growth(found, DOCS / "images" / "growth.png")
-    print(f"\nWritten: {DOCS / 'benchmarks.md'} and {RESULTS / 'report.html'}")
+    path = RESULTS / "report.html"
+    path.write_text(html(blocks(found, RESULTS), "traceless: benchmarks"))
+    print(f"\nWritten: {path}")
+    if any(f.quick for f in found):
+        print("Some numbers are of the short form, so the repository's pages are as they were.")
+    else:
+        publish(found)
+        print(f"Written: {DOCS / 'benchmarks.md'}, with its numbers and pictures, and README.md")
     if failed:
         sys.exit(f"Failed, so as last kept or left out: {', '.join(failed)}")
 
