@@ -26,7 +26,7 @@ def test_examples_run_by_copy_and_paste(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", PAGES)
 def test_links_lead_somewhere(name):
     text = (ROOT / name).read_text()
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
         assert ((ROOT / name).parent / target).exists(), target
 
 
