@@ -12,8 +12,9 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples" / "gallery").glob("
 
 
 @pytest.fixture(autouse=True)
-def _quiet_plots():
+def _quiet_plots(monkeypatch):
     plt.switch_backend("agg")
+    monkeypatch.setattr(plt, "show", lambda: None)
     with plt.rc_context():
         yield
     plt.close("all")
@@ -35,6 +36,7 @@ def test_an_example_is_short_and_has_a_title(path):
     assert len(title) == len(line)
     assert len(text.splitlines()) <= 80
     assert "\n# %%\n# " in text
+    assert "\nplt.show()\n" in text
 
 
 def test_the_weather_is_drawn_where_there_is_none(monkeypatch):

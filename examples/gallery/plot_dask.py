@@ -50,6 +50,7 @@ ax.set_xscale("log", base=2)
 ax.set_xticks(numbers, [str(n) for n in numbers])
 ax.set(xlabel="partitions", ylabel="largest difference of a coefficient")
 ax.legend(frameon=False, loc="center right")
+plt.show()
 
 # %%
 # With a ``distributed.Client`` the same lines run on its workers. A worker

@@ -36,6 +36,7 @@ for ax, n_units in zip(axes, (5, 20, 200), strict=True):
     accuracy = esvm.score(X_test, y_test)
     ax.set(title=f"{n_units} units: accuracy {accuracy:.1%}", xlabel="x₀")
 axes[0].set_ylabel("x₁")
+plt.show()
 
 # %%
 # The layer is part of the feature map, hence of the digest. Another seed

@@ -3,9 +3,9 @@ Why floats leave a trace
 ========================
 
 To forget a row one takes it out of the sums that it was added to. In floats
-(a + b) - b is not a: what was rounded away when the row came does not come
-back when it goes. So every guest leaves something behind, and the larger
-the guest, the more.
+``(a + b) - b`` is not ``a``: what was rounded away when the row came does
+not come back when it goes. So every guest leaves something behind, and the
+larger the guest, the more.
 """
 
 import matplotlib.pyplot as plt
@@ -51,3 +51,4 @@ ax.set(ylim=(0, 1e-6), xlabel="batches that came and went")
 ax.set_ylabel("largest change of a coefficient")
 ax.legend(frameon=False, ncols=2, loc="upper center")
 ax.spines[["top", "right"]].set_visible(False)
+plt.show()

@@ -29,16 +29,15 @@ common, rare = np.flatnonzero(y == 0), np.flatnonzero(y == 1)
 # apart, so that one model can be solved without weights and with them.
 
 COLOURS = {None: "#d95f0e", "balanced": "#1b6ca8"}
-few = np.append(common, rare[:20])
+few = rare[:20]
+rows = np.append(common, few)
 model = LSSVC(RandomFourier(100, gamma=0.1, random_state=0), classwise=True)
-model.fit(X[few], y[few])
+model.fit(X[rows], y[rows])
 
 plt.rc("axes.spines", top=False, right=False)
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.scatter(X[common, 0], X[common, 1], s=6, color="0.75", label="common")
-ax.scatter(
-    X[rare[:20], 0], X[rare[:20], 1], s=14, color="black", label="rare"
-)
+ax.scatter(X[few, 0], X[few, 1], s=14, color="black", label="rare")
 for weight, colour in COLOURS.items():
     DecisionBoundaryDisplay.from_estimator(
         model.set_params(class_weight=weight),
@@ -52,6 +51,7 @@ for weight, colour in COLOURS.items():
     ax.plot([], color=colour, label=f"class_weight={weight!r}")
 ax.legend(frameon=False, loc="upper left")
 ax.set(xlabel="x₀", ylabel="x₁")
+plt.show()
 
 # %%
 # More rare rows come in, and the weights follow. What they cost is on the
@@ -77,3 +77,4 @@ for weight, colour in COLOURS.items():
 ax.set(ylim=(0, 1.03), xlabel="rare rows, beside 1000 common ones")
 ax.set_ylabel("share of test rows recognised")
 ax.legend(frameon=False, loc="lower right")
+plt.show()

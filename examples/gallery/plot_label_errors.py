@@ -58,3 +58,4 @@ for k, row in enumerate(suspects[:12]):
     right.text(*corner, str(y[row]), color="#d95f0e")
 right.set_title("The first twelve suspects, and their labels")
 right.set_axis_off()
+plt.show()

@@ -9,6 +9,7 @@ lines, and they bend where a row changes sides: joins the margin, or leaves
 it. Each bend is a breakpoint.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
 from traceless import PathSVC
@@ -20,6 +21,7 @@ svc = PathSVC(C=2.0, gamma=1.0).fit(X[:90], y[:90])
 display = PathDisplay.from_estimator(
     svc, add=(X[90:], y[90:]), forget=(X[:15], y[:15])
 )
+plt.show()
 
 # %%
 # Grey lines are support vectors that stay. The bound of what comes grows

@@ -7,6 +7,7 @@ was done, without trusting the one who did it: fit them from scratch, and
 compare two digests.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_iris
 
 from traceless import LSSVC
@@ -30,6 +31,7 @@ goes = (y == "virginica") & (X["petal length (cm)"] < 5.65)
 # the boundaries.
 
 display = ForgetDisplay.from_estimator(model, X, y, goes)
+plt.show()
 
 # %%
 # Now the model itself. The auditor's fit has never seen these rows, and has

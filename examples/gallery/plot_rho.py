@@ -7,6 +7,7 @@ Choosing ρ by exact cross-validation
 numbers that scikit-learn's cross-validation would give.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score
@@ -21,22 +22,20 @@ X = X / 16
 model = LSSVC(RandomFourier(300, gamma=0.1, random_state=0))
 
 selection = select_rho(model, X, y, np.logspace(-5, 3, 25), cv=5)
-RhoDisplay.from_selection(selection, score_name="accuracy")
+display = RhoDisplay.from_selection(selection, score_name="accuracy")
+plt.show()
 
 # %%
 # The band is one standard deviation over the five folds. The same number
 # from scikit-learn, which learns the rows of each fold again:
 
-theirs = cross_val_score(
-    model.set_params(rho=selection.best), X, y, cv=5
-).mean()
-print(
-    f"select_rho {selection.mean.max():.16f}, cross_val_score {theirs:.16f}"
-)
+model.set_params(rho=selection.best)
+print(f"select_rho      {selection.mean.max():.16f}")
+print(f"cross_val_score {cross_val_score(model, X, y, cv=5).mean():.16f}")
 
 # %%
-# A fitted model takes another ρ at once, without the data.
+# A model that is fitted already takes another ρ at once, without the data.
 
-model.set_params(rho=1.0).fit(X, y).set_params(rho=selection.best).predict(
-    X[:5]
-)
+model.fit(X, y)
+for rho in (1000.0, selection.best):
+    print(f"ρ = {rho:.2g}: {model.set_params(rho=rho).score(X, y):.1%}")

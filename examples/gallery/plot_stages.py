@@ -9,6 +9,7 @@ Here are the same five stages on scikit-learn's digits. Two more follow: a
 batch with wrong labels, and its removal.
 """
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -38,6 +39,7 @@ steps += [
 
 model = LSSVC(RandomFourier(300, gamma=0.1, random_state=0), rho=0.1)
 display = HistoryDisplay.from_estimator(model, steps, X_test, y_test)
+plt.show()
 
 # %%
 # Nothing is lost when a pair is added, and nothing is left of the wrong

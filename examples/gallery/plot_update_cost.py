@@ -25,6 +25,7 @@ for ax, solver in zip(axes, ("cholesky", "woodbury"), strict=True):
     UpdateCostDisplay.from_estimator(model, X, y, sizes=sizes, ax=ax)
     ax.set_title(f'solver="{solver}"')
 axes[1].set_ylabel("")
+plt.show()
 
 # %%
 # The default solver takes the rows out of the sums and factors the matrix
