@@ -8,18 +8,13 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from findings import FLOOR, Findings, Record, times
 
-OURS, REST = (
-    "#1b6ca8",
-    ["#d95f0e", "#31a354", "#756bb1", "#c51b8a", "#8c6d31", "#17a2a2", "#636363"],
-)
+OURS = "#1b6ca8"
+REST = ["#d95f0e", "#31a354", "#756bb1", "#c51b8a", "#8c6d31", "#17a2a2", "#636363"]
 COLUMNS = 3
 
 
@@ -31,7 +26,8 @@ def picture(found: Findings, path: Path) -> bool:
     columns = min(COLUMNS, len(jobs))
     rows = ceil(len(jobs) / columns)
     size = (4.4 * columns, 3.0 * rows) if columns > 1 else (6.6, 4.2)
-    figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    figure = Figure(size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
     colours = _colours(found)
     for ax, (job, records) in zip(grid.flat, jobs.items(), strict=False):
         (_lines if _sizes(records) else _multiples)(ax, records, colours)
@@ -42,7 +38,6 @@ def picture(found: Findings, path: Path) -> bool:
         ax.set_axis_off()
     _legend(figure, grid)
     figure.savefig(path, dpi=100)
-    plt.close(figure)
     return True
 
 

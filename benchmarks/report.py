@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from figures import picture
 from findings import RESULTS, Claim, Findings, columns_of, times
 from page import Block, Heading, Picture, Table, Text, html, markdown
 
@@ -91,8 +92,6 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
 
 def section(found: Findings, path: Path) -> list[Block]:
     """One benchmark: its picture, tables and goals."""
-    from figures import picture
-
     title, command = TITLES[found.name]
     form = f"`{command}`, in its short form" if found.quick else f"`{command}`"
     out: list[Block] = [
@@ -111,8 +110,6 @@ def section(found: Findings, path: Path) -> list[Block]:
 
 def draw_growth(all_found: Sequence[Findings], path: Path) -> None:
     """The README's picture, of a full run only."""
-    from figures import picture
-
     for found in all_found:
         if found.name == "foundation" and not found.quick:
             sizes = [r for r in found.records if r.unit == "s" and r.size is not None]
