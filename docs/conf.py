@@ -28,6 +28,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "generated/backreferences"]
 nitpicky = True
 default_role = "code"
+highlight_language = "none"  # of blocks that do not say it: shell commands
 smartquotes = False  # they would change code in parameter lists
 
 myst_enable_extensions = ["colon_fence", "deflist"]
