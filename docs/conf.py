@@ -28,6 +28,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "generated/backreferences"]
 nitpicky = True
 default_role = "code"
+toc_object_entries_show_parents = "hide"
 highlight_language = "none"  # of blocks that do not say it: shell commands
 smartquotes = False  # they would change code in parameter lists
 
