@@ -30,5 +30,5 @@ plt.show()
 # %%
 # The default solver takes the rows out of the sums and factors the matrix
 # anew. ``solver="woodbury"`` keeps the inverse (Lee et al. 2019), which
-# pays for a few rows. Where half of the rows go, a fit from scratch costs no
-# more.
+# pays for a few rows. Where half of the rows go, a fit from scratch costs
+# no more.
