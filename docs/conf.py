@@ -32,14 +32,13 @@ toc_object_entries_show_parents = "hide"
 highlight_language = "none"  # of blocks that do not say it: shell commands
 smartquotes = False  # they would change code in parameter lists
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"  # what is copied runs as it stands
 
 autodoc_typehints = "none"  # numpydoc's parameter lists have them
 autodoc_member_order = "groupwise"
-numpydoc_show_class_members = False  # templates/autosummary/class.rst lists them
-numpydoc_class_members_toctree = False
+numpydoc_show_class_members = False  # _templates/autosummary/class.rst lists them
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
@@ -66,7 +65,6 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
-    "show_nav_level": 1,
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -80,8 +78,7 @@ def _skip_what_is_inherited(
 ) -> bool | None:
     """Leave out what estimators inherit from scikit-learn, which documents it."""
     function = getattr(member, "fget", member)
-    ours = str(getattr(function, "__module__", "")).startswith("traceless")
-    return None if ours else True
+    return True if str(getattr(function, "__module__", "")).startswith("sklearn") else None
 
 
 def setup(app: Any) -> None:
