@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path reproduce clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path bench-report dist dist-test extras-test reproduce docs docs-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,7 +13,11 @@ help:
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-cv, bench-engines, bench-out-of-core, bench-path for"
 	@echo "             small changes, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC"
+	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
+	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
+	@echo "             the same for extras, alone, in pairs and all together (slow)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
+	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
 	@echo "make clean   remove the environment and caches"
 
@@ -61,10 +65,33 @@ bench-out-of-core: $(VENV)/with-bench
 bench-path: $(VENV)/with-bench
 	$(BIN)/python benchmarks/paths.py
 
+bench-report: $(VENV)/with-bench $(VENV)/with-spark
+	$(BIN)/python benchmarks/report.py
+
+# the wheel is built from the sdist, so both are tried
+dist: $(VENV)/bin/python
+	@$(PIP) install build
+	rm -rf dist
+	$(BIN)/python -m build
+
+dist-test: dist
+	$(BIN)/python tests/installed.py dist/*.whl dist/*.tar.gz
+
+extras-test: dist
+	$(BIN)/python tests/installed.py --extras dist/*.whl
+
 reproduce: $(VENV)/with-experiments
 	$(BIN)/python -m traceless.experiments lee2019
 	$(BIN)/python -m traceless.experiments zhu2018
 	$(BIN)/python -m traceless.experiments karasuyama2009
 
+docs: $(VENV)/with-docs
+	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html
+	@echo "the site is docs/_build/html/index.html"
+
+docs-check: $(VENV)/with-docs $(VENV)/with-test
+	$(BIN)/sphinx-build -W --keep-going -n -q -D plot_gallery=0 docs docs/_build/check
+	$(BIN)/python -m pytest -q tests/test_documents.py -k "examples or links or reference"
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .import_linter_cache docs/_build docs/gallery docs/generated

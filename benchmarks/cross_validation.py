@@ -5,17 +5,14 @@
 
 Even digits against odd ones (targets ±1) on MNIST, 60000 × 784, and the search for mislabelled
 digits. Where scikit-learn would take too long, some of its folds are timed and the rest is
-extrapolated; the output says so. Writes cross_validation.csv to benchmarks/results.
+extrapolated; the output says so. Writes cross_validation.json to benchmarks/results.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import importlib.util
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +21,24 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
-from foundation import mnist
-from interleave import Claim, interleave, machine
+from findings import FLOOR, Claim, Findings, Record, Unit, main
+from floor import Rates, cholesky_flops, gram_flops
+from interleave import interleave
+from mnist_rows import even_or_odd, mnist
 from traceless import LSSVC, LSSVR
 from traceless import model_selection as ours
 from traceless.exact import Floats
 from traceless.features import RandomFourier
 
-RESULTS = Path(__file__).parent / "results"
+TEN, HUNDRED, ONE_OUT, RHO = (
+    "Cross-validation, 10 folds",
+    "Cross-validation, 100 folds",
+    "Leave-one-out",
+    "Leave-one-out at ten ρ",
+)
+OURS, TO_THE_BIT = "traceless", "traceless, to the bit"
+ALL, SOME = "Ridge(cholesky)", "Ridge(cholesky), extrapolated"
+SUSPECTS = "Found by suspicion, where 10 % of the labels are wrong"
 FEW = 3  # folds of scikit-learn's that are timed where all would take too long
 RHOS = np.logspace(-1, 3, 10)
 
@@ -42,62 +49,62 @@ def some_folds(X: Floats, t: Floats, n_folds: int) -> Callable[[], object]:
     return lambda: cross_val_score(Ridge(solver="cholesky"), X, t, cv=splits)
 
 
-def speed(X: Floats, t: Floats, rounds: int, quick: bool) -> list[Claim]:
-    s = interleave(jobs_of(X, t, quick), rounds)
-    print("\nMedian seconds, MNIST 60000 × 784, targets ±1 (even or odd)")
-    for name, seconds in s.items():
-        print(f"  {name:<30} {seconds:8.3f}")
-    return claims_of(s)
-
-
-def jobs_of(X: Floats, t: Floats, quick: bool) -> dict[str, Callable[[], object]]:
-    model, ridge, ten, hundred = LSSVR(), Ridge(solver="cholesky"), KFold(10), KFold(100)
-    jobs: dict[str, Callable[[], object]] = {
-        "ours, 10 folds": lambda: ours.cross_val_score(model, X, t, cv=ten),
-        "ours, 100 folds": lambda: ours.cross_val_score(model, X, t, cv=hundred),
-        "ours, leave-one-out": lambda: ours.leave_one_out(model, X, t),
-        f"Ridge, {FEW} of 10 folds": some_folds(X, t, 10),
-        f"Ridge, {FEW} of 100 folds": some_folds(X, t, 100),
-        "RidgeCV": lambda: RidgeCV(alphas=[1.0]).fit(X, t),
+def jobs_of(X: Floats, t: Floats, quick: bool) -> dict[tuple[str, str], Callable[[], object]]:
+    model, ten, hundred = LSSVR(), KFold(10), KFold(100)
+    jobs: dict[tuple[str, str], Callable[[], object]] = {
+        (TEN, OURS): lambda: ours.cross_val_score(model, X, t, cv=ten),
+        (HUNDRED, OURS): lambda: ours.cross_val_score(model, X, t, cv=hundred),
+        (ONE_OUT, "leave_one_out"): lambda: ours.leave_one_out(model, X, t),
+        (HUNDRED, SOME): some_folds(X, t, 100),
+        (ONE_OUT, "RidgeCV"): lambda: RidgeCV(alphas=[1.0]).fit(X, t),
     }
     if importlib.util.find_spec("cvmatrix") is not None:
-        jobs["cvmatrix, 10 folds"] = lambda: cvmatrix_folds(X, t, 10)
-    if not quick:
-        jobs |= {
-            "ours, 100 folds, exact": lambda: ours.cross_val_score(
-                model, X, t, cv=hundred, path="subtract"
-            ),
-            "ours, leave-one-out, 10 rho": lambda: ours.select_rho(model, X, t, RHOS, "loo"),
-            "Ridge, 10 folds": lambda: cross_val_score(ridge, X, t, cv=ten),
-            "RidgeCV, 10 rho": lambda: RidgeCV(alphas=RHOS).fit(X, t),
-        }
-    return jobs
-
-
-def claims_of(s: dict[str, float]) -> list[Claim]:
-    said = f"extrapolated from {FEW} folds"
-    hundred = s[f"Ridge, {FEW} of 100 folds"] / FEW * 100
-    if "Ridge, 10 folds" in s:
-        ten, how = s["Ridge, 10 folds"], ""
-    else:
-        ten, how = s[f"Ridge, {FEW} of 10 folds"] / FEW * 10, f" ({said})"
-    pairs = [
-        (f"Ridge{how} / ours, 10 folds", ten, "ours, 10 folds", 15),
-        (f"Ridge ({said}) / ours, 100 folds", hundred, "ours, 100 folds", 60),
-        (f"Ridge ({said}) / ours to the bit, 100", hundred, "ours, 100 folds, exact", 20),
-        ("RidgeCV / leave_one_out", s["RidgeCV"], "ours, leave-one-out", 3),
-        (
-            "RidgeCV / select_rho, 10 rho",
-            s.get("RidgeCV, 10 rho"),
-            "ours, leave-one-out, 10 rho",
-            3,
+        jobs[TEN, "cvmatrix and SciPy"] = lambda: cvmatrix_folds(X, t, 10)
+    if quick:
+        return jobs | {(TEN, SOME): some_folds(X, t, 10)}
+    return jobs | {
+        (TEN, ALL): lambda: cross_val_score(Ridge(solver="cholesky"), X, t, cv=ten),
+        (HUNDRED, TO_THE_BIT): lambda: ours.cross_val_score(
+            model, X, t, cv=hundred, path="subtract"
         ),
-        ("cvmatrix and SciPy / ours, 10 folds", s.get("cvmatrix, 10 folds"), "ours, 10 folds", 1),
+        (RHO, "select_rho"): lambda: ours.select_rho(model, X, t, RHOS, "loo"),
+        (RHO, "RidgeCV"): lambda: RidgeCV(alphas=RHOS).fit(X, t),
+    }
+
+
+def speed(X: Floats, t: Floats, quick: bool, rates: Rates) -> list[Record]:
+    """Medians, with some folds made into all, and the floor of each job."""
+    seconds = interleave(jobs_of(X, t, quick), 1 if quick else 5)
+    folds = {TEN: 10, HUNDRED: 100}
+    found = [
+        Record(job, way, value * (folds[job] / FEW if way == SOME else 1))
+        for (job, way), value in seconds.items()
+    ]
+    n, J = X.shape[0], X.shape[1] + 1
+    for job in dict.fromkeys(record.job for record in found):
+        solves = {TEN: 10, RHO: len(RHOS)}.get(job, 1)
+        flops = gram_flops(n, J) + solves * cholesky_flops(J) + 2 * n * J
+        flops += 0 if job == TEN else gram_flops(n, J)  # the hat needs each row's own products
+        found.append(Record(job, FLOOR, rates.floor(flops, X.nbytes)))
+    return found
+
+
+def claims_of(records: list[Record]) -> list[Claim]:
+    """The goals, as theirs against ours, of what was measured."""
+    t = {(r.job, r.way): r.value for r in records}
+    goals = [
+        (TEN, ALL, OURS, 15),
+        (TEN, SOME, OURS, 15),
+        (HUNDRED, SOME, OURS, 60),
+        (HUNDRED, SOME, TO_THE_BIT, 20),
+        (ONE_OUT, "RidgeCV", "leave_one_out", 3),
+        (RHO, "RidgeCV", "select_rho", 3),
+        (TEN, "cvmatrix and SciPy", OURS, 1),
     ]
     return [
-        Claim(what, theirs / s[mine], goal, at_least=True)
-        for what, theirs, mine, goal in pairs
-        if theirs is not None and mine in s
+        Claim(f"{job}: {theirs} / {mine}", t[job, theirs] / t[job, mine], goal, at_least=True)
+        for job, theirs, mine, goal in goals
+        if (job, theirs) in t and (job, mine) in t
     ]
 
 
@@ -119,24 +126,26 @@ def cvmatrix_folds(X: Floats, t: Floats, n_folds: int) -> list[float]:
 # --- mislabelled rows ------------------------------------------------------------------------
 
 
-def mislabelled(X: Floats, y: Any, n: int, peer_rows: int) -> list[tuple[str, int, float, float]]:
+def mislabelled(X: Floats, y: Any, n: int, peer_rows: int) -> list[Record]:
     """Share of wrong labels among as many rows as are wrong, by our ranking and a peer's."""
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(X))[:n]
     X, y = np.ascontiguousarray(X[rows]), y[rows].astype(int)
     wrong = rng.random(n) < 0.1
     noisy = np.where(wrong, (y + rng.integers(1, 10, size=n)) % 10, y)
+    fourier = LSSVC(RandomFourier(1000, gamma=0.02, random_state=0))
     rankings = {
+        "influence, RandomFourier(1000)": influence_of(fourier),
         "influence, linear": influence_of(LSSVC()),
-        "influence, RandomFourier(1000)": influence_of(
-            LSSVC(RandomFourier(1000, gamma=0.02, random_state=0))
-        ),
+        "LogisticRegression, self-confidence": self_confidence,
     }
-    found = [rank(name, X, noisy, wrong, margin) for name, margin in rankings.items()]
-    few = slice(0, peer_rows)
-    rankings["LogisticRegression, self-confidence"] = self_confidence
-    found += [rank(n, X[few], noisy[few], wrong[few], margin) for n, margin in rankings.items()]
-    return found
+    return [
+        Record(SUSPECTS, way, found, f"{size} rows, {what}", unit)
+        for size in (peer_rows, n)
+        for way, margin in rankings.items()
+        if size == peer_rows or margin is not self_confidence
+        for what, found, unit in rank(X[:size], noisy[:size], wrong[:size], margin)
+    ]
 
 
 def influence_of(model: LSSVC) -> Callable[[Floats, Any], Floats]:
@@ -151,36 +160,23 @@ def self_confidence(X: Floats, y: Any) -> Floats:
 
 
 def rank(
-    name: str, X: Floats, y: Any, wrong: Any, margin: Callable[[Floats, Any], Floats]
-) -> tuple[str, int, float, float]:
+    X: Floats, y: Any, wrong: Any, margin: Callable[[Floats, Any], Floats]
+) -> list[tuple[str, float, Unit]]:
+    """Precision, which is recall too, and the time of one run."""
     start = time.perf_counter()
     lowest = np.argsort(margin(X, y), kind="stable")[: wrong.sum()]
-    return name, len(X), float(wrong[lowest].mean()), time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    return [("right", float(wrong[lowest].mean()), "share"), ("time of one run", seconds, "s")]
 
 
-def report(found: list[tuple[str, int, float, float]]) -> None:
-    print("\n10 % of the labels are wrong: precision = recall of as many suspects")
-    for name, n, precision, seconds in found:
-        print(f"  {name:<40} {n:>6} rows {precision:7.1%} {seconds:8.2f} s (one run)")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one round, smaller sizes")
-    options = parser.parse_args()
-    RESULTS.mkdir(exist_ok=True)
-    print(machine())
+def measure(quick: bool) -> Findings:
+    rates = Rates.measured()
     X, y = mnist()
-    claims = speed(X, np.where(y % 2 == 0, 1.0, -1.0), 1 if options.quick else 5, options.quick)
-    report(mislabelled(X, y, *((10_000, 3_000) if options.quick else (60_000, 10_000))))
-    with (RESULTS / "cross_validation.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["claim", "ratio", "goal", "met"])
-        writer.writerows((c.what, c.ratio, c.goal, c.met) for c in claims)
-    print("\nRatios of interleaved medians")
-    for claim in claims:
-        print(f"  {claim}")
+    records = speed(X, even_or_odd(y), quick, rates)
+    suspects = mislabelled(X, y, *((10_000, 3_000) if quick else (60_000, 10_000)))
+    note = f"{SOME!r} are {FEW} folds that were timed, and the rest extrapolated from them."
+    return Findings([*records, *suspects], claims_of(records), [str(rates), note])
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

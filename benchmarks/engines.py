@@ -2,17 +2,14 @@
 
     make bench-engines                              2 000 000 × 256, about 15 minutes
     python benchmarks/engines.py --quick            100 000 × 256
-    python benchmarks/engines.py --only Spark       what begins with that, and one process
 
 All read the same Parquet files (made once, 2 GB, in benchmarks/results/rows) and take turns.
 One process has all cores for its matrix products; joblib, Dask and Spark have one worker per
-core with one BLAS thread each. Writes engines.csv to benchmarks/results.
+core with one BLAS thread each. Writes engines.json to benchmarks/results.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import os
 import sys
 from collections.abc import Callable
@@ -24,16 +21,19 @@ import numpy as np
 from pyarrow import dataset
 from sklearn.linear_model import SGDClassifier
 
-from interleave import Claim, interleave, machine
+from findings import FLOOR, RESULTS, Claim, Findings, Record, main, records_of
+from floor import Rates, gram_flops
+from interleave import cores, interleave
 from parquet_rows import make_rows
 from traceless import LSSVC, from_spark, scan
 from traceless.exact import Floats
 
-RESULTS = Path(__file__).parent / "results"
 N_FEATURES = 256
 NAMES = [f"x{j}" for j in range(N_FEATURES)]
-CORES = os.cpu_count() or 1
-FLOOR = "one process"
+CORES = cores()
+ONE = "one process"
+MLLIB = "Spark MLlib LinearRegression(normal)"
+SGD = "SGDClassifier, one pass"
 
 
 class Ours:
@@ -117,7 +117,7 @@ def sgd(folder: Path) -> SGDClassifier:
     return model
 
 
-def measure(folder: Path, rounds: int, only: str) -> tuple[dict[str, float], dict[str, float], str]:
+def race(folder: Path, rounds: int) -> tuple[dict[str, float], dict[str, float], str]:
     """Median seconds of each job, accuracies of the models, and what the digests say."""
     ours, models = Ours(), {}
     with ExitStack() as stack:
@@ -127,10 +127,10 @@ def measure(folder: Path, rounds: int, only: str) -> tuple[dict[str, float], dic
         frame, df = dd.read_parquet(folder), spark.read.parquet(str(folder))
 
         def run_sgd() -> None:
-            models["SGDClassifier, one pass"] = sgd(folder)
+            models[SGD] = sgd(folder)
 
         jobs = {
-            FLOOR: ours.job(FLOOR, lambda m: m.fit(scan(folder, "y"))),
+            ONE: ours.job(ONE, lambda m: m.fit(scan(folder, "y"))),
             "joblib": ours.job(
                 "joblib", lambda m: m.set_params(n_jobs=CORES).fit(scan(folder, "y"))
             ),
@@ -139,46 +139,36 @@ def measure(folder: Path, rounds: int, only: str) -> tuple[dict[str, float], dic
             "Spark, files in tasks": ours.job(
                 "Spark files", lambda m: m.fit(scan(folder, "y").on(spark))
             ),
-            "Spark MLlib LinearRegression(normal)": lambda: mllib(df),
+            MLLIB: lambda: mllib(df),
             "Dask arrays, F.T @ F in floats": lambda: dask_normal_equations(frame),
-            "SGDClassifier, one pass": run_sgd,
+            SGD: run_sgd,
         }
-        jobs = {name: job for name, job in jobs.items() if name.startswith((FLOOR, only))}
         t = interleave(jobs, rounds)
         assert client.status == "running"
     rows = dataset.dataset(folder).head(2**16).to_pandas()
-    models["LSSVC"] = ours.model
     accuracy = {
-        name: float(m.score(rows[NAMES] if hasattr(m, "digest") else rows[NAMES].values, rows["y"]))
-        for name, m in models.items()
+        "LSSVC": float(ours.model.score(rows[NAMES], rows["y"])),
+        SGD: float(models[SGD].score(rows[NAMES].to_numpy(), rows["y"])),
     }
     return t, accuracy, ours.check()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="jobs whose name begins with this")
-    arguments = parser.parse_args()
-    n = 100_000 if arguments.quick else 2_000_000
+def measure(quick: bool) -> Findings:
+    n = 100_000 if quick else 2_000_000
     folder = make_rows(RESULTS / "rows", n, N_FEATURES, 4 * CORES)
-    print(machine())
-    t, accuracy, digests = measure(folder, arguments.rounds, arguments.only)
-    print(f"\nMedian seconds, {n} × {N_FEATURES} from Parquet, {CORES} cores; {digests}")
-    for name, seconds in t.items():
-        said = f", accuracy {accuracy[name]:.4f}" if name in accuracy else ""
-        print(f"  {name:<38} {seconds:7.2f}  {seconds / t[FLOOR]:5.2f} × one process{said}")
-    print(f"  accuracy of LSSVC on the same rows: {accuracy['LSSVC']:.4f}\n")
-    theirs = t.get("Spark MLlib LinearRegression(normal)", 0.0)
-    for way in ("Spark, DataFrame", "Spark, files in tasks") if theirs else ():
-        print(Claim(f"MLlib LinearRegression / LSSVC, {way}", theirs / t[way], 2.0, at_least=True))
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "engines.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["rows", "features", "what", "seconds", "ratio to one process"])
-        writer.writerows([n, N_FEATURES, k, v, v / t[FLOOR]] for k, v in t.items())
+    rates = Rates.measured()
+    t, accuracy, digests = race(folder, 3)
+    floor = rates.floor(gram_flops(n, N_FEATURES + 1), 4.0 * n * N_FEATURES)
+    records = records_of(f"A fit of {n} × {N_FEATURES} rows from Parquet", t | {FLOOR: floor})
+    records += [
+        Record("Accuracy on the same rows", k, v, unit="share") for k, v in accuracy.items()
+    ]
+    claims = [
+        Claim(f"MLlib LinearRegression / LSSVC, {way}", t[MLLIB] / t[way], 2.0, at_least=True)
+        for way in ("Spark, DataFrame", "Spark, files in tasks")
+    ]
+    return Findings(records, claims, [f"{CORES} workers; {digests}.", str(rates)])
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

@@ -1,19 +1,17 @@
-"""Speed and memory of the foundation, against NumPy, scikit-learn and scikit-learn-intelex.
+"""Speed and memory of learning in one go, against NumPy, scikit-learn and scikit-learn-intelex.
 
     make bench                                      everything, a few minutes
     python benchmarks/foundation.py --quick         fewer rounds and smaller growth curves
 
-Writes growth.png, claims.csv and growth.csv to benchmarks/results.
+Writes foundation.json to benchmarks/results.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import importlib.util
+import multiprocessing
 import resource
-import subprocess
-import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +19,19 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from interleave import Claim, interleave, machine
+from findings import FLOOR, Claim, Findings, Record, main
+from floor import Rates, cholesky_flops, gram_flops
+from interleave import interleave
+from mnist_rows import mnist
 from traceless import LSSVC, Knowledge
-from traceless.datasets import load_mnist
-from traceless.exact import Floats
 from traceless.features import Linear, RandomFourier
 
-RESULTS = Path(__file__).parent / "results"
-
-
-def mnist() -> tuple[Floats, Any]:
-    """MNIST between 0 and 1; rows of the same shape and kind if it cannot be had."""
-    try:
-        X, y = load_mnist()
-    except FileNotFoundError as error:
-        print(f"{error}\nUsing random rows of MNIST's shape instead.")
-        rng = np.random.default_rng(0)
-        return rng.random((60_000, 784)) * (rng.random((60_000, 784)) < 0.2), np.arange(60_000) % 10
-    return X / 255.0, y
+SUMS = "Sums of products, MNIST 60000 × 784"
+FIT = "A fit, MNIST 60000 × 784, ten classes"
+MAP = "1000 random Fourier features of 10000 rows"
+MEMORY = "Peak memory of a fit over the input"
+ROWS = "A fit of n rows, 256 features"
+WIDTH = "A fit of J features, 2000 rows"
 
 
 def fast_ridge() -> Any:
@@ -50,62 +43,38 @@ def fast_ridge() -> Any:
     return IntelRidge
 
 
-def speed(rounds: int) -> list[Claim]:
+def speed(rounds: int, rates: Rates) -> list[Record]:
     X, y = mnist()
     F = np.hstack([X, np.ones((len(X), 1))])
     Y = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
-    peer = fast_ridge()
     ours = RandomFourier(1000, gamma=0.02, random_state=0)
     theirs = RBFSampler(n_components=1000, gamma=0.02, random_state=0).fit(X[:1])
     jobs = {
-        "F.T @ F": lambda: F.T @ F,
-        "knowledge": lambda: Knowledge.of(Linear(), X, y),
-        "LSSVC.fit": lambda: LSSVC().fit(X, y),
-        "RidgeClassifier": lambda: RidgeClassifier(solver="cholesky").fit(X, y),
-        "Ridge": lambda: Ridge(solver="cholesky").fit(X, Y),
-        "RandomFourier": lambda: ours.transform(X[:10_000]),
-        "RBFSampler": lambda: theirs.transform(X[:10_000]),
+        (SUMS, "Knowledge.of"): lambda: Knowledge.of(Linear(), X, y),
+        (SUMS, "NumPy F.T @ F in floats"): lambda: F.T @ F,
+        (FIT, "LSSVC.fit"): lambda: LSSVC().fit(X, y),
+        (FIT, "RidgeClassifier(cholesky)"): lambda: RidgeClassifier(solver="cholesky").fit(X, y),
+        (FIT, "Ridge(cholesky)"): lambda: Ridge(solver="cholesky").fit(X, Y),
+        (MAP, "RandomFourier.transform"): lambda: ours.transform(X[:10_000]),
+        (MAP, "RBFSampler.transform"): lambda: theirs.transform(X[:10_000]),
     }
-    if peer is not None:
-        jobs["sklearnex Ridge"] = lambda: peer().fit(X, Y)
-    t = interleave(jobs, rounds)
-    print("\nMedian seconds, MNIST 60000 × 784 (random features: 10000 rows)")
-    for name, seconds in t.items():
-        print(f"  {name:<18} {seconds:8.3f}")
-    claims = [
-        Claim("exact knowledge / numpy's float F.T @ F", t["knowledge"] / t["F.T @ F"], 1.25),
-        Claim(
-            "RidgeClassifier(cholesky).fit / LSSVC.fit",
-            t["RidgeClassifier"] / t["LSSVC.fit"],
-            2.0,
-            at_least=True,
-        ),
-        Claim(
-            "RBFSampler.transform / RandomFourier.transform",
-            t["RBFSampler"] / t["RandomFourier"],
-            1.0,
-            at_least=True,
-        ),
+    if (peer := fast_ridge()) is not None:
+        jobs[FIT, "sklearnex Ridge"] = lambda: peer().fit(X, Y)
+    seconds = interleave(jobs, rounds)
+    sums = gram_flops(*F.shape)
+    floors = {
+        SUMS: rates.floor(sums, X.nbytes),
+        FIT: rates.floor(sums + cholesky_flops(F.shape[1]), X.nbytes),
+        MAP: rates.floor(2 * 10_000 * 784 * 1000, 8 * 10_000 * 1000),
+    }
+    return [
+        *(Record(job, way, value) for (job, way), value in seconds.items()),
+        *(Record(job, FLOOR, value) for job, value in floors.items()),
     ]
-    if peer is not None:
-        ratio = t["LSSVC.fit"] / t["sklearnex Ridge"]
-        claims.insert(2, Claim("LSSVC.fit / sklearnex Ridge.fit", ratio, 1.25))
-    return claims
 
 
-def memory(n: int) -> Claim:
-    """Peak resident memory of a fit over what the process held before, in a fresh process."""
-    command = [sys.executable, __file__, "--measure-memory", str(n)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    extra, knowledge = (float(v) for v in out.split())
-    print(
-        f"  {n:>7} rows: {extra / 1e6:6.1f} MB over the input, knowledge {knowledge / 1e6:.1f} MB"
-    )
-    allowed = 2 * knowledge + 64e6
-    return Claim(f"peak memory of fit / (2 × knowledge + 64 MB), {n} rows", extra / allowed, 1.0)
-
-
-def measure_memory(n: int) -> None:
+def peak_memory(n: int) -> tuple[int, int]:
+    """Bytes of peak resident memory of a fit over what the process held, and of knowledge."""
     rng = np.random.default_rng(0)
     X = np.empty((n, 784))
     rng.random(out=X)
@@ -113,7 +82,7 @@ def measure_memory(n: int) -> None:
     LSSVC().fit(X[:2000, :50], y[:2000])  # BLAS allocates its buffers once
     before = peak_resident()
     model = LSSVC().fit(X, y)
-    print(peak_resident() - before, model.knowledge_.gram.nbytes)
+    return peak_resident() - before, model.knowledge_.gram.nbytes
 
 
 def peak_resident() -> int:
@@ -125,7 +94,20 @@ def peak_resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def growth(quick: bool) -> list[tuple[str, int, float]]:
+def memory(n: int) -> tuple[list[Record], Claim]:
+    """The peak of a fit, in a fresh process, and what it may be."""
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+        extra, knowledge = pool.submit(peak_memory, n).result()
+    sizes = {"LSSVC.fit": extra, "the knowledge itself": knowledge, "the input": 8 * 784 * n}
+    records = [Record(MEMORY, way, size, f"n = {n}", "B") for way, size in sizes.items()]
+    allowed = 2 * knowledge + 64e6
+    return records, Claim(
+        f"peak memory of fit / (2 × knowledge + 64 MB), {n} rows", extra / allowed, 1.0
+    )
+
+
+def growth(quick: bool, rates: Rates) -> list[Record]:
     """Seconds of a fit against the number of rows and the number of features."""
     rng = np.random.default_rng(0)
     rows = [2_000, 4_000, 8_000, 16_000] + ([] if quick else [32_000, 64_000])
@@ -133,74 +115,62 @@ def growth(quick: bool) -> list[tuple[str, int, float]]:
     X = rng.normal(size=(max(rows), 256))
     W = rng.normal(size=(2_000, max(widths)))
     y = np.arange(len(X)) % 2
-    jobs = {f"N {n}": (lambda n=n: LSSVC().fit(X[:n], y[:n])) for n in rows}
+    shapes = {(ROWS, n): (n, 256) for n in rows} | {(WIDTH, J): (2_000, J) for J in widths}
+    jobs = {(ROWS, n): (lambda n=n: LSSVC().fit(X[:n], y[:n])) for n in rows}
     jobs |= {
-        f"J {j}": (lambda j=j: LSSVC().fit(np.ascontiguousarray(W[:, :j]), y[:2_000]))
-        for j in widths
+        (WIDTH, J): (lambda J=J: LSSVC().fit(np.ascontiguousarray(W[:, :J]), y[:2_000]))
+        for J in widths
     }
     seconds = interleave(jobs, 2 if quick else 5)
-    return [(name.split()[0], int(name.split()[1]), s) for name, s in seconds.items()]
+    floors = {
+        key: rates.floor(gram_flops(n, J) + cholesky_flops(J), 8.0 * n * J)
+        for key, (n, J) in shapes.items()
+    }
+    return [
+        Record(job, way, value, f"{'n' if job == ROWS else 'J'} = {size}")
+        for way, values in (("LSSVC.fit", seconds), (FLOOR, floors))
+        for (job, size), value in values.items()
+    ]
 
 
-def plot(points: list[tuple[str, int, float]]) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    titles = {"N": "rows (256 features)", "J": "features (2000 rows)"}
-    slopes = {"N": [(1, "linear")], "J": [(2, "quadratic"), (3, "cubic")]}
-    for axis, kind in zip(axes, "NJ", strict=True):
-        size, seconds = np.array([(n, s) for k, n, s in points if k == kind]).T
-        axis.loglog(size, seconds, "o-", color="#1b6ca8", label="LSSVC.fit")
-        half = len(size) // 2
-        for power, name in slopes[kind]:
-            line = seconds[-1] * (size / size[-1]) ** power
-            axis.loglog(size, line, "--", lw=1, color="0.6")
-            axis.annotate(name, (size[half], line[half]), fontsize=8, color="0.4", va="top")
-        axis.set(xlabel=titles[kind], ylabel="seconds", ylim=(seconds.min() / 3, None))
-        axis.set_xticks(size, [f"{n:g}" for n in size], fontsize=8)
-        axis.minorticks_off()
-        axis.grid(alpha=0.3)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("LSSVC.fit: linear in rows, quadratic and in the end cubic in features")
-    figure.savefig(RESULTS / "growth.png", dpi=140)
-
-
-def write_csv(name: str, header: list[str], rows: list[Any]) -> None:
-    with (RESULTS / name).open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
+def claims_of(t: Findings) -> list[Claim]:
+    """The goals of the foundation, against what was measured."""
+    fit = t.value(FIT, "LSSVC.fit")
+    claims = [
+        Claim(
+            "exact knowledge / numpy's float F.T @ F",
+            t.value(SUMS, "Knowledge.of") / t.value(SUMS, "NumPy F.T @ F in floats"),
+            1.25,
+        ),
+        Claim(
+            "RidgeClassifier(cholesky).fit / LSSVC.fit",
+            t.value(FIT, "RidgeClassifier(cholesky)") / fit,
+            2.0,
+            at_least=True,
+        ),
+        Claim(
+            "RBFSampler.transform / RandomFourier.transform",
+            t.value(MAP, "RBFSampler.transform") / t.value(MAP, "RandomFourier.transform"),
+            1.0,
+            at_least=True,
+        ),
+    ]
+    if fast_ridge() is not None:
+        ratio = fit / t.value(FIT, "sklearnex Ridge")
+        claims.append(Claim("LSSVC.fit / sklearnex Ridge.fit", ratio, 1.25))
+    return claims
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes")
-    parser.add_argument("--measure-memory", type=int, metavar="ROWS", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.measure_memory:
-        measure_memory(options.measure_memory)
-        return
-    RESULTS.mkdir(exist_ok=True)
-    print(machine())
-    claims = speed(3 if options.quick else 9)
-    print("\nPeak memory of LSSVC.fit")
-    claims += [memory(n) for n in ([60_000] if options.quick else [60_000, 240_000])]
-    points = growth(options.quick)
-    plot(points)
-    write_csv("growth.csv", ["axis", "size", "seconds"], points)
-    write_csv(
-        "claims.csv",
-        ["claim", "ratio", "goal", "met"],
-        [(c.what, c.ratio, c.goal, c.met) for c in claims],
-    )
-    print("\nRatios of interleaved medians")
-    for claim in claims:
-        print(f"  {claim}")
-    print(f"\nGrowth with rows and features: {RESULTS / 'growth.png'}")
+def measure(quick: bool) -> Findings:
+    rates = Rates.measured()
+    records = speed(3 if quick else 9, rates)
+    claims = claims_of(Findings(records))
+    for n in [60_000] if quick else [60_000, 240_000]:
+        sizes, claim = memory(n)
+        records += sizes
+        claims.append(claim)
+    return Findings([*records, *growth(quick, rates)], claims, [str(rates)])
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

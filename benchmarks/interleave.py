@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
 
-import numpy as np
-import scipy
-import sklearn
 from threadpoolctl import threadpool_info
 
+PACKAGES = (
+    "traceless",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "scikit-learn-intelex",
+    "polars-ds",
+    "padasip",
+    "river",
+    "cvmatrix",
+    "dask",
+    "pyspark",
+    "pyarrow",
+)
+Key = TypeVar("Key")
 SETTLE = 0.1  # seconds between jobs: the threads of one BLAS must not spin into another's time
 
 
-def interleave(jobs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def interleave(jobs: Mapping[Key, Callable[[], object]], rounds: int) -> dict[Key, float]:
     """Median seconds of each job, run in turns for some rounds after one unmeasured round."""
-    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    seconds: dict[Key, list[float]] = {name: [] for name in jobs}
     for turn in range(rounds + 1):
         for name, job in jobs.items():
             _show(f"round {turn} of {rounds}: {name}")
@@ -38,42 +53,33 @@ def _show(text: str) -> None:
         sys.stderr.write(f"\r{text:<70}\r")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A ratio that was measured beside the one that was hoped for."""
-
-    what: str
-    ratio: float
-    goal: float
-    at_least: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the goal was reached."""
-        return self.ratio >= self.goal if self.at_least else self.ratio <= self.goal
-
-    def __str__(self) -> str:
-        sign = "≥" if self.at_least else "≤"
-        verdict = "met" if self.met else "MISSED"
-        return f"{self.what:<66} {self.ratio:6.2f} × (goal {sign} {self.goal:g}) {verdict}"
-
-
-def machine() -> str:
-    """Processor, threads, and the versions that matter."""
+def machine() -> list[str]:
+    """Processor, cores, versions and BLAS, a line each."""
     blas = {
         f"{Path(i['filepath']).parent.name}: {i['internal_api']} {i['version']}, "
         f"{i['num_threads']} threads"
         for i in threadpool_info()
         if i["user_api"] == "blas"
     }
-    return "\n".join(
-        [
-            f"{_processor()}, Python {platform.python_version()}, {platform.system()}",
-            f"numpy {np.__version__}, scipy {scipy.__version__}, "
-            f"scikit-learn {sklearn.__version__}",
-            *sorted(blas),
-        ]
-    )
+    return [
+        f"{_processor()}, {cores()} of its cores, Python {platform.python_version()}, "
+        f"{platform.system()}",
+        ", ".join(f"{name} {found}" for name in PACKAGES if (found := _version(name))),
+        *sorted(blas),
+    ]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    known = getattr(os, "sched_getaffinity", None)
+    return len(known(0)) if known else os.cpu_count() or 1
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def _processor() -> str:

@@ -1,26 +1,24 @@
 """Updates of the hinge SVM along a path, against refitting and one point at a time.
 
     make bench-path                            n = 500, 1423, 5000 and 20 000: about half an hour
-    python benchmarks/paths.py 500 1423        other numbers of rows
+    python benchmarks/paths.py --quick         n = 500 only
 
 m rows come and m go, for m = 1, 10, 30 and a tenth of n. Each round times, one after another:
 PathSVC, its engine alone, the engine one point at a time (SID), SMO that starts from the
 solution before (`warm_start`), and scikit-learn's SVC fitted to the same rows, both at SVC's
 default tolerance and at 1e-9 (which SVC does not reach: it keeps kernel values in single
-precision). Then leaving out each of 1423 rows in turn. Medians, one core. Writes paths.csv to
+precision). Then leaving out each of 1423 rows in turn. Medians, one core. Writes paths.json to
 benchmarks/results.
 """
 
 from __future__ import annotations
 
 import copy
-import csv
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from itertools import product
 from statistics import median
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -29,14 +27,14 @@ import numpy as np
 from sklearn.model_selection import LeaveOneOut
 from sklearn.svm import SVC
 
-from interleave import machine
+from findings import FLOOR, Findings, Record, main, records_of
+from floor import Rates
 from traceless import PathSVC
 from traceless.exact import Floats, Integers
 from traceless.model_selection import cross_val_predict
 from traceless.path import HingeProblem, Kernel
 from warm_start import WarmStart
 
-RESULTS = Path(__file__).parent / "results"
 Points = tuple[Floats, Floats]
 
 
@@ -63,7 +61,12 @@ CASES = {
 }
 
 
-PEERS = ("SVC 0.001", "SVC 1e-09", "SID", "warm SMO 0.001", "warm SMO 1e-09")
+PARTS = {"one row": 1, "10 rows": 10, "30 rows": 30, "a tenth of the rows": None}
+NOTE = (
+    "One core. 'engine' is the path without the checks of an estimator, 'SID' one path for each "
+    "row, 'warm SMO' LIBSVM's algorithm started from the solution before; numbers are tolerances. "
+    "The floor is that of a path with as many breakpoints as were met."
+)
 
 
 def seconds(job: Callable[[], object]) -> float:
@@ -85,7 +88,7 @@ def _tolerances(n: int) -> tuple[float, ...]:
     return (1e-3, 1e-9) if n <= 2000 else (1e-3,)
 
 
-def measure(name: str, n: int, m: int, rounds: int) -> dict[str, float]:
+def race(name: str, n: int, m: int, rounds: int, rates: Rates) -> dict[str, float]:
     """Median seconds of each way; the first round is not counted."""
     draw, C = CASES[name]
     rng = np.random.default_rng([n, m])
@@ -115,44 +118,42 @@ def measure(name: str, n: int, m: int, rounds: int) -> dict[str, float]:
             found[f"SVC {tol:g}"] = seconds(partial(svc.fit, *rows))
         for key, value in found.items() if turn else ():
             told.setdefault(key, []).append(value)
-    return {key: median(values) for key, values in told.items()} | {
-        "margin": float((engine.sides == 1).sum())
-    }
+    t = {key: median(values) for key, values in told.items()}
+    t[FLOOR] = floor(n, X.shape[1], m, t.pop("breakpoints"), engine, rates)
+    return t
 
 
-def leave_one_out(name: str, n: int = 1423) -> str:
+def floor(n: int, d: int, m: int, breakpoints: float, engine: HingeProblem, rates: Rates) -> float:
+    """A path of that many breakpoints: at each, solve on the margin and move all n rows.
+
+    Reading the margin's kernel columns is 8 n |M| bytes, the solve and the product
+    2 |M|² + 2 n |M| flops; the kernel of m new rows is 2 n d m flops before.
+    """
+    M = float((engine.sides == 1).sum())
+    flops = breakpoints * (2 * M * M + 2 * n * M) + 2.0 * n * d * m
+    return rates.floor(flops, breakpoints * 8 * n * M)
+
+
+def leave_one_out(name: str, n: int) -> list[Record]:
     """Leaving out each row in turn, against as many fits of SVC (from the median of twelve)."""
     draw, C = CASES[name]
     X, y = draw(np.random.default_rng(n), n)
     model = PathSVC(C=C, gamma=1.0)
     ours = seconds(partial(cross_val_predict, model, X, y, cv=LeaveOneOut()))
     theirs = [seconds(partial(SVC(C=C, gamma=1.0).fit, X[1:], y[1:])) for _ in range(12)]
-    return f"{name:<16} n={n}: leave-one-out {ours:.2f} s, SVC {n * median(theirs) / ours:.0f} ×"
+    t = {"PathSVC": ours, "SVC, extrapolated": n * median(theirs)}
+    return records_of(f"Leave-one-out of {n} rows", t, name)
 
 
-def main() -> None:
-    print(machine())
-    for name in CASES:
-        print(leave_one_out(name), flush=True)
-    lines = []
-    for n in map(int, sys.argv[1:] or ["500", "1423", "5000", "20000"]):
-        for name in CASES:
-            for m in (1, 10, 30, n // 10):
-                t = measure(name, n, m, 9 if n <= 2000 else 3)
-                lines.append({"case": name, "n": n, "m": m} | t)
-                ratios = [f"{key} {t[key] / t['PathSVC']:6.1f} ×" for key in PEERS if key in t]
-                print(
-                    f"{name:<16} n={n:<6} m=l={m:<5} |M|={t['margin']:<5.0f} "
-                    f"{t['breakpoints']:5.0f} breakpoints, PathSVC {1e3 * t['PathSVC']:8.2f} ms "
-                    f"(engine {1e3 * t['engine']:8.2f}); longer by: {', '.join(ratios)}",
-                    flush=True,
-                )
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "paths.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=sorted({key for line in lines for key in line}))
-        writer.writeheader()
-        writer.writerows(lines)
+def measure(quick: bool) -> Findings:
+    rates = Rates.measured(512)  # a matrix that stays in the caches, as small kernels do
+    records = [r for name in CASES for r in leave_one_out(name, 500 if quick else 1423)]
+    for name, (part, m) in product(CASES, PARTS.items()):
+        for n in [500] if quick else [500, 1423, 5000, 20_000]:
+            t = race(name, n, m or n // 10, 9 if n <= 2000 else 3, rates)
+            records += records_of(f"{name}: {part} in and out", t, f"n = {n}")
+    return Findings(records, notes=[NOTE, str(rates)])
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

@@ -4,31 +4,31 @@
     python benchmarks/updates.py --quick            fewer rounds, J = 784 only
 
 A model of 55 000 × 784 (MNIST, even against odd); L rows are added and removed, each time
-until the model is ready to predict. Writes updates.csv to benchmarks/results.
+until the model is ready to predict. Writes updates.json to benchmarks/results.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import importlib
-import time
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dgemm, dsymv, dsyr
 from sklearn.linear_model import Ridge
 
-from foundation import RESULTS, mnist
-from interleave import Claim, interleave, machine
+from findings import FLOOR, Claim, Findings, Record, main, records_of
+from floor import Rates
+from interleave import interleave
+from mnist_rows import even_or_odd, mnist
 from traceless import LSSVR
 from traceless.exact import Floats
 from traceless.features import Linear
 from traceless.update import RANK_ONE_ROWS, Change, Inverse, update_flops
 
 GOALS = {1: (75, 10, 4000), 10: (7, 9, 350), 100: (2.6, 29, 98), 1000: (1.2, None, 22)}
+GOALS_AGAINST = ("sklearnex IncrementalRidge", "polars_ds OnlineLR", "scikit-learn Ridge")
+CORE = "the update alone"
 Jobs = dict[str, Callable[[], object]]
 
 
@@ -62,7 +62,7 @@ class Contest:
     def jobs(self, L: int) -> Jobs:
         """What is timed for L rows; all but the first learner also take the rows out again."""
         rows = self.X[self.held : self.held + L], self.y[self.held : self.held + L]
-        out: Jobs = {"traceless": lambda: self._ours(*rows), "core": lambda: self._core(*rows)}
+        out: Jobs = {"traceless": lambda: self._ours(*rows), CORE: lambda: self._core(*rows)}
         if self.intel:
             out["sklearnex IncrementalRidge"] = lambda: self.intel.partial_fit(*rows).coef_
         if self.polars and L <= 100:
@@ -107,100 +107,62 @@ class Contest:
             self.river.learn_one(x, target)
 
 
-BOTH_WAYS = {"traceless", "core", "polars_ds OnlineLR"}
+BOTH_WAYS = {"traceless", CORE, "polars_ds OnlineLR"}
 
 
-def rates(J: int) -> tuple[float, float]:
-    """Flops per second of dgemm, and bytes per second of reading and writing half a J × J."""
-    A = np.asfortranarray(np.random.default_rng(0).random((1500, 1500)))
-    P, x = np.eye(J, order="F"), np.ones(J)
-
-    def stream() -> None:
-        dsymv(1.0, P, x)
-        dsyr(1e-9, x, a=P, overwrite_a=True)
-
-    t = interleave({"dgemm": lambda: dgemm(1.0, A, A), "stream": stream}, 9)
-    return 2 * 1500**3 / t["dgemm"], 1.5 * 8 * J * J / t["stream"]
-
-
-def floor(J: int, L: int, flops: float, stream: float) -> float:
+def floor(J: int, L: int, rates: Rates) -> float:
     """Seconds that L rows cannot avoid: bytes for single rows, flops for blocks."""
-    return L * 1.5 * 8 * J * J / stream if L <= RANK_ONE_ROWS else update_flops(J, L) / flops
+    if L <= RANK_ONE_ROWS:
+        return rates.floor(0, L * 1.5 * 8 * J * J)
+    return rates.floor(update_flops(J, L))
 
 
-def contest(X: Floats, y: Floats, held: int, rounds: int) -> list[tuple[int, int, str, float]]:
-    """(J, L, who, seconds per change) of everyone."""
+def job(J: int) -> str:
+    return f"A change of L rows, J = {J} features"
+
+
+def contest(X: Floats, y: Floats, held: int, rounds: int) -> list[Record]:
+    """Seconds per change, of everyone."""
     J, out = X.shape[1], []
-    race = Contest(X, y, held)
-    flops, stream = rates(J)
+    race, rates = Contest(X, y, held), Rates.measured(X.shape[1])
     retraining = interleave(race.retraining(), max(1, rounds // 3))
     for L in GOALS:
-        for name, seconds in interleave(race.jobs(L), rounds).items():
-            out.append((J, L, name, seconds / (2 if name in BOTH_WAYS else 1)))
-        out += [(J, L, name, seconds) for name, seconds in retraining.items()]
-        out.append((J, L, "floor", floor(J, L, flops, stream)))
+        seconds = interleave(race.jobs(L), rounds)
+        changes = {way: s / (2 if way in BOTH_WAYS else 1) for way, s in seconds.items()}
+        changes |= retraining | {FLOOR: floor(J, L, rates)}
+        out += records_of(job(J), changes, f"L = {L}")
     return out
 
 
-def claims(rows: list[tuple[int, int, str, float]]) -> list[Claim]:
+def claims(found: Findings, J: int) -> list[Claim]:
     """The goals of Lee et al.'s update, against what was measured."""
-    t = {(J, L, name): seconds for J, L, name, seconds in rows}
     out = []
-    for (J, L, name), ours in t.items():
-        if name != "traceless":
-            continue
-        intel, polars, retrain = GOALS[L] if J < 1000 else (None, None, None)
-        for who, goal in (
-            ("sklearnex IncrementalRidge", intel),
-            ("polars_ds OnlineLR", polars),
-            ("scikit-learn Ridge", retrain),
-        ):
-            if goal and (J, L, who) in t:
-                what = f"L = {L}: {who} / traceless"
-                out.append(Claim(what, t[J, L, who] / ours, goal, at_least=True))
+    for L, goals in GOALS.items():
+        t = {r.way: r.value for r in found.records if (r.job, r.case) == (job(J), f"L = {L}")}
+        for way, goal in zip(GOALS_AGAINST, goals if J < 1000 else (), strict=False):
+            if goal and way in t:
+                what = f"L = {L}: {way} / traceless"
+                out.append(Claim(what, t[way] / t["traceless"], goal, at_least=True))
         limit = 1.5 if L >= 100 else 5.0
-        out.append(
-            Claim(f"J = {J}, L = {L}: core / floor", t[J, L, "core"] / t[J, L, "floor"], limit)
-        )
+        out.append(Claim(f"J = {J}, L = {L}: {CORE} / floor", t[CORE] / t[FLOOR], limit))
     return out
 
 
-def show(rows: list[tuple[int, int, str, float]]) -> None:
-    for J in sorted({r[0] for r in rows}):
-        names = list(dict.fromkeys(r[2] for r in rows if r[0] == J))
-        print(
-            f"\nMilliseconds per change, J = {J}\n  {'':<32}" + "".join(f"{L:>12}" for L in GOALS)
-        )
-        for name in names:
-            t = {r[1]: r[3] * 1e3 for r in rows if r[0] == J and r[2] == name}
-            print(
-                f"  {name:<32}"
-                + "".join(f"{t[L]:12.3f}" if L in t else f"{'–':>12}" for L in GOALS)
-            )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, J = 784 only")
-    quick = parser.parse_args().quick
-    print(machine())
-    start = time.perf_counter()
+def measure(quick: bool) -> Findings:
     X, labels = mnist()
-    y = np.where(labels % 2 == 0, 1.0, -1.0)
-    rows = contest(X, y, 55_000, 3 if quick else 9)
+    records = contest(X, even_or_odd(labels), 55_000, 3 if quick else 9)
+    widths = [X.shape[1]]
     if not quick:
-        rng = np.random.default_rng(0)
-        wide = rng.normal(size=(9_000, 4096))
-        rows += contest(wide, np.sign(wide[:, 0]), 8_000, 3)
-    show(rows)
-    RESULTS.mkdir(exist_ok=True)
-    with (Path(RESULTS) / "updates.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("J", "L", "who", "seconds"), *rows])
-    print("\nRatios of interleaved medians")
-    for claim in claims(rows):
-        print(f"  {claim}")
-    print(f"\n{time.perf_counter() - start:.0f} s in all")
+        wide = np.random.default_rng(0).normal(size=(9_000, 4096))
+        records += contest(wide, np.sign(wide[:, 0]), 8_000, 3)
+        widths.append(4096)
+    notes = [
+        "Each change leaves the model ready to predict. The update alone is traceless without "
+        "the checks of an estimator. The floor is bytes for single rows and flops for blocks."
+    ]
+    found = Findings(records, notes=notes)
+    return replace(found, claims=[claim for J in widths for claim in claims(found, J)])
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

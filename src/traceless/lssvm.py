@@ -77,7 +77,7 @@ class LSSVC(ClassifierMixin, Portable):
     n_samples_ : int
         Number of rows held now.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
 
     Examples
@@ -250,7 +250,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
     n_samples_ : int
         Number of rows held now.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
 
     Examples

@@ -82,7 +82,7 @@ class PathSVC(Savable, HingeAnswers):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    ids_ : ndarray of shape (n_samples_,)
+    ids_ : ndarray of shape (n_samples,)
         Ids of the rows held now, in the order in which they came.
     last_ids_ : ndarray
         Ids of the rows that were learned last, by `fit`, `partial_fit` or `update`; -1 for
@@ -109,7 +109,7 @@ class PathSVC(Savable, HingeAnswers):
         that another history might end in other last bits. If not, `digest` is that of a fit
         from scratch.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
 
     Notes

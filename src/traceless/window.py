@@ -64,7 +64,7 @@ class SlidingWindow(saving.Savable, MetaEstimatorMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers: the labels in the window.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
 
     Examples

@@ -124,7 +124,7 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or kernel values with the points held, of shape (n_samples, n_samples_).
+            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
 
         Returns
         -------
@@ -143,7 +143,7 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Or kernel values with the points held, of shape (n_samples, n_samples_).
+            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
 
         Returns
         -------

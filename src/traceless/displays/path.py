@@ -1,4 +1,4 @@
-"""Pictures in scikit-learn's manner: made from an estimator, drawn on axes."""
+"""The path of a change of a `PathSVC`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from traceless.displays.canvas import BLUE, ORANGE, new_axes
 from traceless.exact import Floats
 from traceless.path_svc import PathSVC
 
-__all__ = ["PathDisplay"]
-
-_COLOURS = {"stays": "0.6", "comes": "tab:blue", "goes": "tab:orange"}
+_COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
 
 
 @dataclass
@@ -130,23 +129,19 @@ class PathDisplay:
         self
             With ``ax_``, ``figure_`` and ``lines_``.
         """
-        from matplotlib import pyplot as plt
-        from matplotlib.lines import Line2D
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+        ax = new_axes(size=(7.0, 4.0)) if ax is None else ax
         moves = np.ptp(self.alpha, axis=0) > 0.0
         self.lines_ = []
         for role, colour in _COLOURS.items():
             which = moves & (self.role == role)
             width = 0.8 if role == "stays" else 1.6
             self.lines_ += ax.plot(self.theta, self.alpha[:, which], color=colour, lw=width)
+            ax.plot([], [], color=colour, label=role)
         marks = ax.get_xaxis_transform()
         ax.vlines(self.breakpoints, -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
         ax.set(xlim=(0.0, 1.0), xlabel="θ", ylabel="α")
         ax.tick_params(axis="x", pad=14)
-        handles = [Line2D([], [], color=c, label=r) for r, c in _COLOURS.items()]
-        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -1,0 +1,259 @@
+"""All benchmarks beside their peers, as one page.
+
+    make bench-report                               everything, about two hours
+    python benchmarks/report.py --quick             the short form of each
+    python benchmarks/report.py --only updates      run these again; the others as last kept
+    python benchmarks/report.py --only              run none, write the page again
+
+Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
+them is written benchmarks/results/report.html (one file, to send) and, where none is of the
+short form, docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures, and the
+table and picture in README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from figures import picture
+from findings import RESULTS, Claim, Findings, columns_of, times
+from page import Block, Heading, Picture, Table, Text, html, markdown
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+NUMBERS = DOCS / "benchmarks.json"
+TITLES = {
+    "foundation": ("Learning in one go", "make bench"),
+    "updates": ("Small changes", "make bench-updates"),
+    "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
+    "paths": ("PathSVC", "make bench-path"),
+    "out_of_core": ("Rows that do not fit into memory", "make bench-out-of-core"),
+    "engines": ("Dask and Spark", "make bench-engines"),
+}
+INTRODUCTION = (
+    "Jobs take turns, and medians are compared, so that a shared machine slows all of them "
+    "alike. In each table our own numbers are given in units; all others are **multiples of "
+    "them** (3 × takes three times as long, 0.5 × half). The **floor** is what a job cannot "
+    "avoid on this machine: its flops at the rate of a matrix product, or its bytes at the rate "
+    "of memory, whichever takes longer. Goals are those the project set itself; those that "
+    "were missed are shown too. `make bench-report` runs it all on your machine."
+)
+MARKS = "<!-- benchmarks: written by make bench-report -->\n", "<!-- end of benchmarks -->"
+
+
+def run(names: Iterable[str], quick: bool) -> list[str]:
+    """Run benchmarks one after another; returns those that failed."""
+    failed = []
+    for name in names:
+        print(f"\n=== {name}", flush=True)
+        command = [sys.executable, str(Path(__file__).parent / f"{name}.py")]
+        if subprocess.run([*command, "--quick"] if quick else command).returncode:
+            failed.append(name)
+    return failed
+
+
+def kept() -> list[Findings]:
+    """What was measured last, in the order of the page."""
+    paths = [RESULTS / f"{name}.json" for name in TITLES]
+    return [Findings.from_json(json.loads(p.read_text())) for p in paths if p.exists()]
+
+
+def committed() -> list[Findings]:
+    """The numbers of the page in the repository."""
+    return [Findings.from_json(found) for found in json.loads(NUMBERS.read_text())]
+
+
+def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
+    """The page."""
+    out: list[Block] = [Heading("Benchmarks", 1), Text(INTRODUCTION)]
+    if any(found.quick for found in all_found):
+        out.append(
+            Text(
+                "**Some of what follows is the short form** (`--quick`): few rounds and small "
+                "sizes, to see that the commands work. Do not quote it."
+            )
+        )
+    machine: Sequence[str] = ()
+    for found in all_found:
+        if found.machine != machine:
+            machine = found.machine
+            out.append(Text(f"Measured on: {'; '.join(machine)}."))
+        out += section(found, pictures / f"bench-{found.name.replace('_', '-')}.png")
+    return out
+
+
+def section(found: Findings, path: Path) -> list[Block]:
+    """One benchmark: its picture, tables and goals."""
+    title, command = TITLES[found.name]
+    form = f"`{command}`, in its short form" if found.quick else f"`{command}`"
+    out: list[Block] = [
+        Heading(title),
+        Text(f"{found.about} {form}: {found.seconds:.0f} s on {found.day}."),
+        *map(Text, found.notes),
+    ]
+    if picture(found, path):
+        out.append(Picture(path, f"{title}: the tables below, drawn"))
+    for job, records in found.jobs().items():
+        out += [Heading(job, 3), Table(*columns_of(records))]
+    if found.claims:
+        out += [Heading(f"{title}: goals", 3), goals(found.claims)]
+    return out
+
+
+def draw_growth(all_found: Sequence[Findings], path: Path) -> None:
+    """The README's picture, of a full run only."""
+    for found in all_found:
+        if found.name == "foundation" and not found.quick:
+            sizes = [r for r in found.records if r.unit == "s" and r.size is not None]
+            picture(replace(found, records=sizes), path)
+
+
+def goals(claims: Sequence[Claim]) -> Table:
+    """Ratios beside what was hoped for."""
+    rows = [[c.what, times(c.ratio, 3), c.hope, c.verdict.lower()] for c in claims]
+    return Table(["ratio", "measured", "goal", ""], rows)
+
+
+# --- the README's table ----------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """A line of the README: our way of a job against theirs."""
+
+    says: str
+    benchmark: str
+    job: str
+    ours: str
+    theirs: str
+    case: str = ""
+
+    def among(self, found: Mapping[str, Findings]) -> str:
+        """How the times compare, in words; raises KeyError if one was not measured."""
+        it = found[self.benchmark]
+        ours, theirs = (it.value(self.job, way, self.case) for way in (self.ours, self.theirs))
+        if theirs > 1.1 * ours:
+            return f"{times(theirs / ours)} faster"
+        return f"{times(ours / theirs, 3)} the time"
+
+
+FIT = "A fit, MNIST 60000 × 784, ten classes"
+COMPARISONS = [
+    Comparison(
+        "exact knowledge, against NumPy's float product `F.T @ F`",
+        "foundation",
+        "Sums of products, MNIST 60000 × 784",
+        "Knowledge.of",
+        "NumPy F.T @ F in floats",
+    ),
+    Comparison(
+        '`LSSVC.fit`, against scikit-learn\'s `RidgeClassifier(solver="cholesky")`',
+        "foundation",
+        FIT,
+        "LSSVC.fit",
+        "RidgeClassifier(cholesky)",
+    ),
+    Comparison(
+        "`LSSVC.fit`, against scikit-learn-intelex's `Ridge`",
+        "foundation",
+        FIT,
+        "LSSVC.fit",
+        "sklearnex Ridge",
+    ),
+    Comparison(
+        "`RandomFourier.transform`, against `RBFSampler.transform`",
+        "foundation",
+        "1000 random Fourier features of 10000 rows",
+        "RandomFourier.transform",
+        "RBFSampler.transform",
+    ),
+    Comparison(
+        "one row learned or forgotten among 55 000, against `Ridge` trained anew",
+        "updates",
+        "A change of L rows, J = 784 features",
+        "traceless",
+        "scikit-learn Ridge",
+        "L = 1",
+    ),
+    Comparison(
+        "`cross_val_score`, 10 folds, against scikit-learn's with `Ridge`",
+        "cross_validation",
+        "Cross-validation, 10 folds",
+        "traceless",
+        "Ridge(cholesky)",
+    ),
+    Comparison(
+        "`PathSVC`, one row in and one out at n = 5000 and C = 100, against `SVC` fitted anew",
+        "paths",
+        "plane, C=100: one row in and out",
+        "PathSVC",
+        "SVC 0.001",
+        "n = 5000",
+    ),
+]
+
+
+def readme_table(all_found: Sequence[Findings]) -> str:
+    """The README's table, of those numbers that were measured."""
+    found = {f.name: f for f in all_found}
+    rows = []
+    for line in COMPARISONS:
+        with suppress(KeyError):
+            rows.append([line.says, line.among(found)])
+    peaks = [
+        f"{r} ({r.size} rows)"
+        for f in all_found
+        for r in f.records
+        if (r.job, r.way) == ("Peak memory of a fit over the input", "LSSVC.fit")
+    ]
+    rows.append(["peak memory of a fit over the input", ", ".join(peaks)])
+    return markdown([Table(["", "ratio"], rows)], ROOT)
+
+
+def put_into_readme(table: str) -> None:
+    """Replace what is between the marks, if the README has them."""
+    path = ROOT / "README.md"
+    before, mark, rest = path.read_text().partition(MARKS[0])
+    if mark:
+        _, end, after = rest.partition(MARKS[1])
+        path.write_text(before + mark + table + end + after)
+
+
+def publish(found: Sequence[Findings]) -> None:
+    """Write what is part of the repository: numbers, page, pictures, the README's table."""
+    page = blocks(found, DOCS / "images")
+    (DOCS / "benchmarks.md").write_text(markdown(page, DOCS))
+    numbers = [f.to_json() for f in found]
+    NUMBERS.write_text(json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
+    put_into_readme(readme_table(found))
+    draw_growth(found, DOCS / "images" / "growth.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="the short form of each")
+    parser.add_argument("--only", nargs="*", choices=list(TITLES), help="run these, keep others")
+    options = parser.parse_args()
+    failed = run(TITLES if options.only is None else options.only, options.quick)
+    found = kept()
+    path = RESULTS / "report.html"
+    path.write_text(html(blocks(found, RESULTS), "traceless: benchmarks"))
+    print(f"\nWritten: {path}")
+    if any(f.quick for f in found):
+        print("Some numbers are of the short form, so the repository's pages are as they were.")
+    else:
+        publish(found)
+        print(f"Written: {DOCS / 'benchmarks.md'}, with its numbers and pictures, and README.md")
+    if failed:
+        sys.exit(f"Failed, so as last kept or left out: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""
+The path of a change, with its breakpoints
+==========================================
+
+``PathSVC`` does not train again when rows come and go. It follows the
+solution (Karasuyama & Takeuchi 2009) from the rows of before, at θ = 0, to
+those of after, at θ = 1. On the way the dual coefficients α are straight
+lines, and they bend where a row changes sides: joins the margin, or leaves
+it. Each bend is a breakpoint.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_moons
+
+from traceless import PathSVC
+from traceless.displays import PathDisplay
+
+X, y = make_moons(120, noise=0.25, random_state=0)
+svc = PathSVC(C=2.0, gamma=1.0).fit(X[:90], y[:90])
+
+display = PathDisplay.from_estimator(
+    svc, add=(X[90:], y[90:]), forget=(X[:15], y[:15])
+)
+plt.show()
+
+# %%
+# Grey lines are support vectors that stay. The bound of what comes grows
+# from 0 to C = 2, and that of what goes shrinks to 0; the others make room.
+#
+# The display works on a copy. The change itself is one call, and ends where
+# a fit from scratch ends, to the bit.
+
+svc.update(add=(X[90:], y[90:]), forget=(X[:15], y[:15]))
+refit = PathSVC(C=2.0, gamma=1.0).fit(X[15:], y[15:])
+print("same digest as a refit:", svc.digest() == refit.digest())

@@ -1,0 +1,19 @@
+"""Pictures in scikit-learn's manner: made by `from_...`, drawn on axes by ``plot``.
+
+What is shown is kept as attributes, so that it can be drawn again, elsewhere or otherwise.
+Matplotlib is imported when something is drawn: ``pip install 'traceless[plots]'``.
+"""
+
+from traceless.displays.forget import ForgetDisplay
+from traceless.displays.history import HistoryDisplay
+from traceless.displays.path import PathDisplay
+from traceless.displays.rho import RhoDisplay
+from traceless.displays.update_cost import UpdateCostDisplay
+
+__all__ = [
+    "ForgetDisplay",
+    "HistoryDisplay",
+    "PathDisplay",
+    "RhoDisplay",
+    "UpdateCostDisplay",
+]

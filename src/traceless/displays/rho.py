@@ -1,0 +1,102 @@
+"""ρ against the exact cross-validated score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from traceless.displays.canvas import BLUE, ORANGE, new_axes, quieten
+from traceless.exact import Floats
+
+
+@dataclass
+class RhoDisplay:
+    """The scores of many ρ, with the best one marked.
+
+    Made by `from_selection`.
+
+    Attributes
+    ----------
+    rhos : ndarray of shape (n_rhos,)
+    mean, std : ndarray of shape (n_rhos,)
+        Of the scores over the splits.
+    best : float
+        The ρ that was chosen.
+    score_name : str
+    """
+
+    rhos: Floats
+    mean: Floats
+    std: Floats
+    best: float
+    score_name: str = "score"
+
+    @classmethod
+    def from_selection(cls, selection: Any, *, score_name: str = "score", ax: Any = None) -> Self:
+        """Draw what `traceless.model_selection.select_rho` found.
+
+        Parameters
+        ----------
+        selection : RhoSelection
+        score_name : str, default="score"
+            What the scores are, for the axis.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        RhoDisplay
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from traceless import LSSVR
+        >>> from traceless.displays import RhoDisplay
+        >>> from traceless.model_selection import select_rho
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> selection = select_rho(LSSVR(), X, y, [0.01, 0.1, 1.0])
+        >>> RhoDisplay.from_selection(selection, score_name="R²").best
+        0.01
+        """
+        order = selection.rhos.argsort()
+        display = cls(
+            selection.rhos[order],
+            selection.mean[order],
+            selection.std[order],
+            selection.best,
+            score_name,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the mean score of each ρ, and a band of one standard deviation of the splits.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            New ones by default.
+
+        Returns
+        -------
+        self
+            With ``ax_``, ``figure_``, ``line_`` and ``band_``.
+        """
+        ax = new_axes() if ax is None else ax
+        self.band_ = ax.fill_between(
+            self.rhos, self.mean - self.std, self.mean + self.std, color=BLUE, alpha=0.15, lw=0
+        )
+        (self.line_,) = ax.plot(self.rhos, self.mean, "o-", color=BLUE, ms=4)
+        height = self.mean[self.rhos == self.best].max()
+        ax.plot(self.best, height, "o", color=ORANGE, ms=9)
+        ax.annotate(
+            f"{height:.3g} at ρ = {self.best:.2g}",
+            (self.best, height),
+            (0, 10),
+            textcoords="offset points",
+            ha="center",
+            color=ORANGE,
+        )
+        ax.set(xscale="log", xlabel="ρ", ylabel=f"{self.score_name}, cross-validated")
+        ax.margins(y=0.12)
+        quieten(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,149 @@
+"""What it costs to forget some rows, and to fit the others again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
+from traceless.displays.timing import Job, interleaved_medians
+from traceless.exact import Floats
+
+
+@dataclass
+class UpdateCostDisplay:
+    """Seconds of an update and of a fit from scratch, over the number of rows that change.
+
+    Made by `from_estimator`.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (n_sizes,)
+        How many rows were forgotten at a time.
+    update, refit : ndarray of shape (n_sizes,)
+        Median seconds until the new model has predicted one row.
+    n_samples : int
+        Rows held before.
+    """
+
+    sizes: NDArray[np.int64]
+    update: Floats
+    refit: Floats
+    n_samples: int
+
+    @property
+    def ratio(self) -> Floats:
+        """How many times longer the fit from scratch takes."""
+        return self.refit / self.update
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sizes: Sequence[int] = (1, 10, 100),
+        rounds: int = 5,
+        ax: Any = None,
+    ) -> Self:
+        """Measure both in turns, and draw the medians.
+
+        Parameters
+        ----------
+        estimator : LSSVC, LSSVR or PathSVC
+            A clone of it learns all rows; each update starts from a copy of that.
+        X, y : array-like
+            The rows. The first ones are forgotten.
+        sizes : sequence of int, default=(1, 10, 100)
+            How many rows are forgotten at a time, each fewer than there are.
+        rounds : int, default=5
+            How often each is measured, after one round that does not count.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        UpdateCostDisplay
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from traceless import LSSVC
+        >>> from traceless.displays import UpdateCostDisplay
+        >>> X, y = load_iris(return_X_y=True)
+        >>> display = UpdateCostDisplay.from_estimator(LSSVC(), X, y, sizes=[1, 30], rounds=1)
+        >>> display.sizes.tolist(), display.ratio.shape
+        ([1, 30], (2,))
+        """
+        n_samples, sizes = len(X), sorted(set(sizes))
+        if not sizes or not 0 < sizes[0] <= sizes[-1] < n_samples:
+            raise ValueError(
+                f"sizes must be numbers of rows between 1 and {n_samples - 1}, got {sizes}."
+            )
+        if rounds < 1:
+            raise ValueError(f"rounds must be 1 or more, got {rounds}.")
+        model = clone(estimator).fit(X, y)
+        model.predict(X[:1])
+        prepare = {}
+        for size in sizes:
+            prepare["update", size] = partial(_forgetting, model, X, y, size)
+            prepare["refit", size] = partial(_fitting, estimator, X, y, size)
+        seconds = interleaved_medians(prepare, range(rounds + 1))
+        update, refit = (
+            np.array([seconds[how, size] for size in sizes]) for how in ("update", "refit")
+        )
+        return cls(np.array(sizes), update, refit, n_samples).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw both, with the ratio at each size.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            New ones by default.
+
+        Returns
+        -------
+        self
+            With ``ax_``, ``figure_`` and ``lines_``.
+        """
+        ax = new_axes() if ax is None else ax
+        self.lines_ = []
+        for seconds, colour, label in (
+            (self.refit, GREY, "fit the others again"),
+            (self.update, BLUE, "forget"),
+        ):
+            self.lines_ += ax.plot(self.sizes, 1e3 * seconds, "o-", color=colour, label=label)
+        for size, seconds, ratio in zip(self.sizes, self.update, self.ratio, strict=True):
+            ax.annotate(
+                f"{float(f'{ratio:.2g}'):g} ×",
+                (size, 1e3 * seconds),
+                (6, -13),
+                textcoords="offset points",
+                color=BLUE,
+            )
+        ax.set(xscale="log", yscale="log", ylabel="milliseconds (median)")
+        ax.set_xlabel(f"rows that go, of {self.n_samples:,}")
+        ax.set_xticks(self.sizes, [f"{size:,}" for size in self.sizes])
+        ax.minorticks_off()
+        ax.margins(x=0.12, y=0.2)
+        ax.legend(frameon=False)
+        quieten(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _forgetting(model: Any, X: Any, y: Any, size: int) -> Job:
+    model = copy.deepcopy(model)
+    return lambda: model.forget(X[:size], y[:size]).predict(X[:1])
+
+
+def _fitting(estimator: Any, X: Any, y: Any, size: int) -> Job:
+    return lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1])

@@ -1,0 +1,79 @@
+"""One use of each extra, and the modules without which it must say what to install."""
+
+from importlib.metadata import metadata
+from typing import NamedTuple
+
+FOR_DEVELOPERS = {"bench", "docs", "test"}
+
+
+class Use(NamedTuple):
+    code: str
+    without: tuple[str, ...] = ()  # none: it is the user's own library that asks for the extra
+
+
+USES = {
+    "plots": Use(
+        """
+import os
+os.environ["MPLBACKEND"] = "Agg"
+from traceless import LSSVC
+from traceless.displays import RhoDisplay
+from traceless.model_selection import select_rho
+X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+RhoDisplay.from_selection(select_rho(LSSVC(), X, y, [0.1, 1.0], cv=2))
+""",
+        ("matplotlib",),
+    ),
+    "path": Use(
+        """
+from traceless import PathSVC
+assert PathSVC(gamma=1.0).fit([[0.0], [1.0]], [0, 1]).predict([[1.0]]) == 1
+""",
+        ("numba",),
+    ),
+    "files": Use(
+        """
+import tempfile
+from pathlib import Path
+folder = Path(tempfile.mkdtemp())
+try:
+    import pyarrow as pa
+    import pyarrow.parquet
+    pa.parquet.write_table(pa.table({"x": [0.0, 1.0], "y": [0, 1]}), folder / "rows.parquet")
+except ImportError:
+    (folder / "rows.parquet").touch()
+from traceless import LSSVC, scan
+assert LSSVC().fit(scan(folder, "y")).n_features_in_ == 1
+""",
+        ("pyarrow",),
+    ),
+    "dask": Use(
+        """
+import dask.array as da
+import numpy as np
+from traceless import LSSVC
+X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+lazy = LSSVC().fit(da.from_array(X, chunks=1), da.from_array(y, chunks=1))
+assert lazy.digest() == LSSVC().fit(X, y).digest()
+""",
+    ),
+    "spark": Use("import pandas, pyarrow, pyspark\nfrom traceless import from_spark"),
+    "experiments": Use("import vega_datasets\nimport traceless.experiments.karasuyama2009"),
+    "cli": Use(
+        "import sys; sys.argv[1:] = ['--help']\nfrom traceless.cli import main; main()", ("click",)
+    ),
+    "onnx": Use(
+        """
+from traceless import LSSVC
+from traceless.serving import to_onnx
+to_onnx(LSSVC().fit([[0.0], [1.0]], [0, 1]))
+""",
+        ("onnx",),
+    ),
+}
+
+
+def extras() -> list[str]:
+    """The extras of the installed package that are for its users."""
+    declared = metadata("traceless").get_all("Provides-Extra") or []
+    return sorted(set(declared) - FOR_DEVELOPERS)
