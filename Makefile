@@ -4,18 +4,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path bench-report dist dist-test extras-test reproduce docs docs-check clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path bench-store bench-report dist dist-test extras-test reproduce docs docs-check soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
-	@echo "             make bench-updates, bench-cv, bench-engines, bench-out-of-core, bench-path for"
-	@echo "             small changes, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC"
+	@echo "             make bench-updates, bench-cv, bench-engines, bench-out-of-core, bench-path, bench-store"
+	@echo "             for small changes, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC, stores"
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
+	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths (half an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
@@ -65,6 +66,9 @@ bench-out-of-core: $(VENV)/with-bench
 bench-path: $(VENV)/with-bench
 	$(BIN)/python benchmarks/paths.py
 
+bench-store: $(VENV)/with-bench
+	$(BIN)/python benchmarks/store.py
+
 bench-report: $(VENV)/with-bench $(VENV)/with-spark
 	$(BIN)/python benchmarks/report.py
 
@@ -84,6 +88,11 @@ reproduce: $(VENV)/with-experiments
 	$(BIN)/python -m traceless.experiments lee2019
 	$(BIN)/python -m traceless.experiments zhu2018
 	$(BIN)/python -m traceless.experiments karasuyama2009
+
+soak: $(VENV)/with-test
+	$(BIN)/python tests/fuzz_files.py --count 10000
+	$(BIN)/python tests/store/kill.py --kills 200
+	$(BIN)/python -m traceless.path.stress --minutes 5
 
 docs: $(VENV)/with-docs
 	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html

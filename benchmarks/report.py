@@ -35,6 +35,7 @@ TITLES = {
     "updates": ("Small changes", "make bench-updates"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
+    "store": ("What a store costs", "make bench-store"),
     "out_of_core": ("Rows that do not fit into memory", "make bench-out-of-core"),
     "engines": ("Dask and Spark", "make bench-engines"),
 }

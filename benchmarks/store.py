@@ -1,7 +1,7 @@
 """What a store costs: learning and forgetting against the bare library, size, time to verify.
 
     make bench-store                            10^5 and 10^6 rows of 20 columns
-    python benchmarks/store.py --rows 100000
+    python benchmarks/store.py --quick          10^4 rows
 
 The store hashes every row, writes its digest, writes the model and brings all of it to the disk;
 the bare library learns the same rows in memory. Jobs take turns, and ratios of medians count.
@@ -9,7 +9,6 @@ the bare library learns the same rows in memory. Jobs take turns, and ratios of 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import tempfile
 from collections.abc import Callable
@@ -17,12 +16,26 @@ from pathlib import Path
 
 import numpy as np
 
-from interleave import interleave, machine
+from findings import Findings, Record, main, records_of
+from interleave import interleave
 from traceless import LSSVC
 from traceless.exact import Floats, Integers
 from traceless.store import Store
 
 COLUMNS, ROUNDS = 20, 3
+JOBS = {
+    "Learn all rows": {"store": "store learn", "bare library": "bare learn"},
+    "Forget a tenth": {"store": "store forget", "bare library": "bare forget"},
+    "100 rows out and in": {
+        "store": "store, 100 rows out and in",
+        "bare library": "bare, 100 rows out and in",
+    },
+    "Verify": {
+        "chain, files and digests": "store verify",
+        "and the model from its rows": "store verify with rows",
+        "bare library: fit and digest": "bare refit",
+    },
+}
 Job = Callable[[], object]
 
 
@@ -65,7 +78,8 @@ def one_change(X: Floats, y: Integers, folder: Path) -> dict[str, Job]:
     }
 
 
-def report(n: int) -> None:
+def cost(n: int) -> list[Record]:
+    """What n rows cost, ways that belong together in one job."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, COLUMNS))
     y = (X[:, 0] > 0).astype(np.int64)
@@ -73,24 +87,22 @@ def report(n: int) -> None:
         seconds = interleave(jobs(X, y, Path(aside)), ROUNDS)
         seconds |= interleave(one_change(X, y, Path(aside)), ROUNDS)
         size = Store(Path(aside) / "small").status().size
-    print(f"\n{n} rows of {COLUMNS} columns, {size / n * 1e6 / 2**20:.1f} MB for a million rows")
-    for name, took in seconds.items():
-        print(f"  {name:<28} {took * 1e3:9.1f} ms")
-    learn = seconds["store learn"] / seconds["bare learn"]
-    forget = seconds["store forget"] / (seconds["bare forget"] / 2)
-    print(f"  learning {learn:.1f} ×, forgetting {forget:.1f} × the time of the bare library")
-    print(f"  {n / seconds['store learn'] / 1e3:.0f} thousand rows learned in a second, ", end="")
-    print(f"{n / 10 / seconds['store forget'] / 1e3:.0f} thousand forgotten")
+    seconds["bare forget"] /= 2  # it learned the rows again
+    case, out = f"n = {n}", []
+    for job, ways in JOBS.items():
+        t = {way: seconds[name] for way, name in ways.items()}
+        out += records_of(job, t, case)
+    return [
+        *out,
+        Record("Size of the folder, for a million rows", "store", size / n * 1e6, case, "B"),
+    ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**5, 10**6])
-    options = parser.parse_args()
-    print(machine())
-    for n in options.rows:
-        report(n)
+def measure(quick: bool) -> Findings:
+    sizes = [10**4] if quick else [10**5, 10**6]
+    notes = [f"Rows of {COLUMNS} columns. The bare library learns the same rows in memory."]
+    return Findings([record for n in sizes for record in cost(n)], notes=notes)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from traceless.store import Store
     from traceless.window import SlidingWindow
 
-__version__ = "0.1.0.dev0"
+    __version__: str
+
 __all__ = [
     "ESVM",
     "LPSVM",
@@ -81,6 +82,10 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_HOME.get(name, 'exceptions')}")

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import click
 
-from traceless import __version__
 from traceless.cli import INTERRUPTED
 
 COMMANDS = {
@@ -59,7 +58,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="traceless")
+@click.version_option(package_name="traceless", prog_name="traceless")
 def root() -> None:
     """Machine learning that can be taken back.
 

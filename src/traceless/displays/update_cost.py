@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
-from traceless.displays.timing import Job, interleaved_medians
 from traceless.exact import Floats
+from traceless.timing import Job, interleaved_medians
 
 
 @dataclass

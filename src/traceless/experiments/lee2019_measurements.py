@@ -25,9 +25,9 @@ from traceless import LSSVC, NotLearnedError
 from traceless.datasets import find_mnist
 from traceless.experiments.conduct import shown
 from traceless.experiments.images import Floats, Images, mnist_images, small_images
-from traceless.experiments.timing import Job, interleaved_medians
 from traceless.experiments.verdict import Rows
 from traceless.features import FeatureMap, Linear, RandomFourier
+from traceless.timing import Job, interleaved_medians
 
 RHO = 1.0
 STEPS = 10  # in which wrong labels are forgotten

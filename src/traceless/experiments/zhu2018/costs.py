@@ -22,7 +22,6 @@ from scipy.linalg import cho_factor
 from traceless import wESVM
 from traceless.exact import shift_left
 from traceless.experiments.conduct import shown
-from traceless.experiments.timing import Job, interleaved_medians
 from traceless.experiments.verdict import Row, Rows
 from traceless.experiments.zhu2018.cost_model import (
     GATHER,
@@ -36,6 +35,7 @@ from traceless.experiments.zhu2018.plan import SCALE, Plan
 from traceless.experiments.zhu2018.workers import PIECES, synthetic, written
 from traceless.features import RandomLayer
 from traceless.knowledge import Knowledge
+from traceless.timing import Job, interleaved_medians
 
 ROWS = (1_024, 6_144)  # gathered, to tell costs of a row from those of a piece
 LARGEST = 9e7  # bytes of the matrices that are solved

@@ -9,11 +9,11 @@ import numpy as np
 
 from traceless.experiments.conduct import shown
 from traceless.experiments.images import Images
-from traceless.experiments.timing import Job, interleaved_medians
 from traceless.experiments.verdict import Rows
 from traceless.experiments.zhu2018.equality import Indices, coefficients, machine
 from traceless.experiments.zhu2018.plan import Plan
 from traceless.knowledge import Knowledge
+from traceless.timing import Job, interleaved_medians
 
 
 def stage_times(images: Images, plan: Plan) -> Rows:

@@ -25,10 +25,10 @@ from traceless import wESVM
 from traceless.distributed import Source, scan
 from traceless.experiments.conduct import shown
 from traceless.experiments.images import Floats
-from traceless.experiments.timing import Job, interleaved_medians
 from traceless.experiments.verdict import Rows
 from traceless.experiments.zhu2018.equality import Labels
 from traceless.experiments.zhu2018.plan import SCALE, Plan
+from traceless.timing import Job, interleaved_medians
 
 COLUMNS = 64
 PIECES = 8  # slices of the files, whatever the number of processes
