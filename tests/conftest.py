@@ -4,6 +4,8 @@ from hypothesis import HealthCheck, settings
 
 from traceless.datasets import find_mnist, load_mnist
 
+collect_ignore = ["conftest.py"]  # which --doctest-modules would import under a name taken below
+
 settings.register_profile(
     "traceless",
     deadline=None,

@@ -25,6 +25,7 @@ from traceless import (
     NotLearnedError,
     RangeError,
     ResolutionWarning,
+    elementary,
 )
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
@@ -64,7 +65,7 @@ def test_against_float64_on_the_features_before_rounding(kind, bits, tolerance):
     X, y = StandardScaler().fit_transform(X), y / y.std()
     ours = LSSVR(at_bits(kind, bits), rho=10.0, target_resolution=2**-24).fit(X, y)
     if kind is Landmarks:
-        points = at_bits(kind, bits)._points(X.shape[1])
+        points = elementary.normal(0, "points", 64 * X.shape[1]).reshape(64, -1)
         F = np.hstack([rbf_kernel(X, points, gamma=0.1), np.ones((len(X), 1))])
     else:
         F = at_bits(kind, 36).transform(X)  # the same map, hardly rounded
