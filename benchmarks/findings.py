@@ -193,7 +193,7 @@ def main(measure: Callable[[bool], Findings], doc: str | None) -> None:
         name=Path(sys.argv[0]).stem,
         about=about,
         quick=quick,
-        machine=machine(),
+        machine=machine(),  # at the end: what the run really had
         day=time.strftime("%Y-%m-%d"),
         seconds=round(time.perf_counter() - start),
     )

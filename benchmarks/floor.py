@@ -2,7 +2,8 @@
 
     floor = max(flops / rate of a matrix product, bytes / rate of streaming)
 
-Both rates are measured here, on the cores at hand and with the BLAS that the jobs use.
+Both rates are measured here, on the cores at hand and with the BLAS that the jobs use: the
+fastest of some rounds, since a floor is what nobody can go below.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Rates:
             dsymv(1.0, P, x)
             dsyr(1e-9, x, a=P, overwrite_a=True)
 
-        t = interleave({"dgemm": lambda: dgemm(1.0, A, A), "stream": stream}, 9)
+        t = interleave({"dgemm": lambda: dgemm(1.0, A, A), "stream": stream}, 15, min)
         return cls(2 * 1500**3 / t["dgemm"], 1.5 * 8 * J * J / t["stream"])
 
     def floor(self, flops: float, bytes_: float = 0.0) -> float:

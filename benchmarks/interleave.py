@@ -33,7 +33,11 @@ Key = TypeVar("Key")
 SETTLE = 0.1  # seconds between jobs: the threads of one BLAS must not spin into another's time
 
 
-def interleave(jobs: Mapping[Key, Callable[[], object]], rounds: int) -> dict[Key, float]:
+def interleave(
+    jobs: Mapping[Key, Callable[[], object]],
+    rounds: int,
+    of: Callable[[list[float]], float] = statistics.median,
+) -> dict[Key, float]:
     """Median seconds of each job, run in turns for some rounds after one unmeasured round."""
     seconds: dict[Key, list[float]] = {name: [] for name in jobs}
     for turn in range(rounds + 1):
@@ -45,7 +49,7 @@ def interleave(jobs: Mapping[Key, Callable[[], object]], rounds: int) -> dict[Ke
             if turn:
                 seconds[name].append(time.perf_counter() - start)
     _show("")
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    return {name: of(values) for name, values in seconds.items()}
 
 
 def _show(text: str) -> None:
