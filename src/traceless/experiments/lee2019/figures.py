@@ -1,4 +1,4 @@
-"""Pictures of Fig. 1 (a) to (f) of Lee et al. 2019, from the tables of `lee2019_measurements`.
+"""Pictures of Fig. 1 (a) to (f) of Lee et al. 2019, from the tables of `measurements`.
 
 Blue is the linear map, orange the random Fourier map, grey what they are compared with.
 """

@@ -9,9 +9,9 @@ import pytest
 
 import reports
 from reports import run_without_mnist
-from traceless.experiments import lee2019_claims as claims
-from traceless.experiments import lee2019_measurements as measure
 from traceless.experiments.__main__ import main
+from traceless.experiments.lee2019 import claims
+from traceless.experiments.lee2019 import measurements as measure
 from traceless.experiments.report import Report, summary_table
 from traceless.experiments.verdict import Case, Criterion, Finding, judge
 

@@ -1,7 +1,7 @@
 """What Lee et al. 2019 claim of Fig. 1 (a) to (f), and the criteria that judge it.
 
-Each function takes the table of one figure (`lee2019_measurements`) and returns a
-`Finding`. The tests and their thresholds are in `lee2019_criteria`.
+Each function takes the table of one figure (`measurements`) and returns a
+`Finding`. The tests and their thresholds are in `criteria`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
-from traceless.experiments import lee2019_figures as figures
-from traceless.experiments.lee2019_criteria import (
+from traceless.experiments.lee2019 import figures as figures
+from traceless.experiments.lee2019.criteria import (
     AROUND,
     FASTER,
     FLAT,

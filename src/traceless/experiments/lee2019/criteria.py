@@ -1,7 +1,7 @@
 """The tests that claims of Lee et al. 2019 are put to, with their thresholds.
 
 Each takes the rows of one feature map and says what was measured and whether it holds.
-`lee2019_claims` says which test belongs to which figure, and prints the threshold.
+`claims` says which test belongs to which figure, and prints the threshold.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     learning for LS-SVM", ICIP 2019
 
 on MNIST if it is on this machine (see `traceless.datasets`), else on the digits that ship
-with scikit-learn. `lee2019_measurements` has the numbers, `lee2019_claims` the criteria
-and `lee2019_figures` the pictures.
+with scikit-learn. `measurements` has the numbers, `claims` the criteria
+and `figures` the pictures.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from traceless.experiments import lee2019_claims as claims
-from traceless.experiments import lee2019_measurements as measure
 from traceless.experiments.conduct import QUICK, conduct, ran
 from traceless.experiments.images import NOT_FOUND
-from traceless.experiments.lee2019_measurements import Data, Plan
+from traceless.experiments.lee2019 import claims
+from traceless.experiments.lee2019 import measurements as measure
+from traceless.experiments.lee2019.measurements import Data, Plan
 from traceless.experiments.report import Report, machine
 from traceless.experiments.verdict import Finding
 
