@@ -6,9 +6,13 @@ elsewhere.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import traceless
+
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_order
 
 project = "traceless"
 author = "The traceless developers"
@@ -45,7 +49,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("traceless",),
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.Told",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
