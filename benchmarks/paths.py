@@ -61,7 +61,8 @@ CASES = {
 }
 
 
-SIZES = [500, 1423, 5000, 20_000]
+ROUNDS = {500: 9, 1423: 9, 5000: 3, 20_000: 1}
+SIZES = list(ROUNDS)
 PARTS = {"one row": 1, "10 rows": 10, "30 rows": 30, "a tenth of the rows": None}
 NOTE = (
     "One core. 'engine' is the path without the checks of an estimator, 'SID' one path for each "
@@ -153,7 +154,7 @@ def measure(quick: bool) -> Findings:
         for n in [500] if quick else SIZES:
             if n == SIZES[-1] and m not in (1, 30):
                 continue  # an hour of SVC
-            t = race(name, n, m or n // 10, 9 if n <= 2000 else 3, rates)
+            t = race(name, n, m or n // 10, ROUNDS[n], rates)
             records += records_of(f"{name}: {part} in and out", t, f"n = {n}")
     return Findings(records, notes=[NOTE, str(rates)])
 
