@@ -134,7 +134,7 @@ def contest(X: Floats, y: Floats, held: int, rounds: int) -> list[Record]:
     race, rates = Contest(X, y, held), Rates.measured(X.shape[1])
     retraining = interleave(race.retraining(), max(1, rounds // 3))
     for L in GOALS:
-        times = REPEATED if L <= 10 else 1
+        times = REPEATED if L <= 10 and J < 1000 else 1
         jobs = {way: partial(repeat, job, times) for way, job in race.jobs(L).items()}
         seconds = {way: s / times for way, s in interleave(jobs, rounds).items()}
         changes = {way: s / (2 if way in BOTH_WAYS else 1) for way, s in seconds.items()}
