@@ -51,7 +51,7 @@ is the SHA-256 of all the fields of this receipt, and of the hash of the receipt
 
 
 def _lines(entry: Entry, store: Mapping[str, Any]) -> list[tuple[str, str]]:
-    classes = ", ".join(f"{escape(k)} {n:+d}" for k, n in entry.classes.items())
+    classes = ", ".join(f"class {escape(k)}: {n:+d}" for k, n in entry.classes.items())
     model = store.get("model")
     said = {
         "When": escape(entry.time),
