@@ -168,8 +168,8 @@ def measure(quick: bool) -> Findings:
     notes = [
         "Each change leaves the model ready to predict. The update alone is traceless without "
         "the checks of an estimator. The floor is bytes for single rows and flops for blocks; "
-        "small changes are made twenty in a row, so P of 784 features comes from the cache, and single "
-        "rows may be faster than memory."
+        "small changes are made twenty in a row, so P of 784 features comes from the cache, and "
+        "single rows may be faster than memory."
     ]
     found = Findings(records, notes=notes)
     return replace(found, claims=[claim for J in widths for claim in claims(found, J)])
