@@ -97,3 +97,13 @@ def remember(
         )
     left = n - 1 if taken_out else n + 1
     return {k: v for k, v in (merged | {identity: left}).items() if v > 0}
+
+
+def check_classes(y: Any, classes: Any) -> None:
+    """Raise if there are labels that `classes`, where it is given, does not list."""
+    unknown = [] if classes is None else np.setdiff1d(np.asarray(y), np.asarray(classes)).tolist()
+    if unknown:
+        raise ValueError(
+            f"y contains classes {unknown} that are not in classes="
+            f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
+        )

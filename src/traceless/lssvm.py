@@ -17,6 +17,7 @@ from traceless.distributed import as_source
 from traceless.exact import Floats
 from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
+from traceless.intake import check_classes
 from traceless.knowledge import Knowledge
 from traceless.least_squares import ROWS
 from traceless.portable import Portable
@@ -135,12 +136,12 @@ class LSSVC(ClassifierMixin, Portable):
         """
         source = as_source(X, y, sample_weight)
         if source is None:
-            _check_labels(y, classes)
+            check_classes(y, classes)
             return self.update(add=(X, y, sample_weight))
         with all_or_nothing(self):
             before: Any = [] if self._current() is None else self.classes_
             self._learn(source, None)
-            _check_labels(np.setdiff1d(self.classes_, before), classes)
+            check_classes(np.setdiff1d(self.classes_, before), classes)
         return self
 
     @property
@@ -204,16 +205,6 @@ class LSSVC(ClassifierMixin, Portable):
             return None  # without asking a live state for its knowledge
         known = state.knowledge()
         return class_weights(self.class_weight, self.weighting, known.responses, known.class_totals)
-
-
-def _check_labels(y: Any, classes: Any) -> None:
-    """Raise if there are labels that `classes` does not list."""
-    unknown = [] if classes is None else np.setdiff1d(np.asarray(y), np.asarray(classes)).tolist()
-    if unknown:
-        raise ValueError(
-            f"y contains classes {unknown} that are not in classes="
-            f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
-        )
 
 
 class LSSVR(MultiOutputMixin, RegressorMixin, Portable):

@@ -21,6 +21,7 @@ from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
+from traceless.intake import check_classes
 from traceless.saving import Pieces, Savable, names, parameters
 from traceless.transaction import all_or_nothing
 
@@ -204,12 +205,7 @@ class PathSVC(Savable, HingeAnswers):
         -------
         self
         """
-        unknown = [] if classes is None else np.setdiff1d(np.asarray(y), classes).tolist()
-        if unknown:
-            raise ValueError(
-                f"y contains classes {unknown} that are not in classes="
-                f"{np.asarray(classes).tolist()}. Leave classes out to allow new ones."
-            )
+        check_classes(y, classes)
         return self.update(add=(X, y, sample_weight))
 
     def forget(

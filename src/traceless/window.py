@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from traceless import saving
 from traceless.exact import Floats
 from traceless.hinge.held_rows import plain_labels
+from traceless.intake import check_classes
 from traceless.transaction import all_or_nothing
 
 __all__ = ["SlidingWindow"]
@@ -129,9 +130,7 @@ class SlidingWindow(saving.Savable, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        unknown = [] if classes is None else np.setdiff1d(np.asarray(y), classes).tolist()
-        if unknown:
-            raise ValueError(f"y contains classes {unknown} that are not in classes={classes}.")
+        check_classes(y, classes)
         if "_rows" not in self.__dict__:
             return self.fit(X, y, sample_weight)
         with all_or_nothing(self):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats, Integers
-from traceless.hinge.held_rows import HeldRows
+from traceless.hinge.held_rows import HeldRows, found_among
 from traceless.path import Change, HingeProblem, Kernel
 from traceless.progress import progress
 
@@ -62,7 +62,7 @@ class Problem(HingeProblem):
 
     def follow(self, part: Part, rows: HeldRows) -> None:
         """Go along the path to what `part` says, and wait for `take_over` or `drop`."""
-        kept, at = self._found_in(part)
+        kept, at = found_among(self.ids, part.ids)
         stays, new = self.ids[kept], np.ones(len(part.ids), dtype=bool)
         new[at] = False
         bounds = self.bounds.copy()
@@ -101,7 +101,7 @@ class Problem(HingeProblem):
 
     def is_spared(self, part: Part) -> bool:
         """Whether `part` only lacks rows without which the canonical solution is the same."""
-        kept, at = self._found_in(part)
+        kept, at = found_among(self.ids, part.ids)
         if len(at) < len(part.ids):
             return False
         solution = self.canonical()
@@ -131,13 +131,6 @@ class Problem(HingeProblem):
         alpha = self.canonical().alpha_of_points(self.bounds)
         used = np.flatnonzero(alpha > 0.0)
         return self.ids[used], self.sign[used] * alpha[used]
-
-    def _found_in(self, part: Part) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Which of our rows are in `part`, and where those are."""
-        at = np.searchsorted(part.ids, self.ids)
-        kept = at < len(part.ids)
-        kept[kept] = part.ids[at[kept]] == self.ids[kept]
-        return kept, at[kept]
 
 
 class Committee:

@@ -98,10 +98,7 @@ class HeldRows:
             )
         given = given.astype(np.int64)
         ordered = np.sort(given)
-        at = np.searchsorted(self.ids, ordered)
-        held = at < len(self.ids)
-        held[held] = self.ids[at[held]] == ordered[held]
-        absent = ordered[~held]
+        absent = ordered[~found_among(ordered, self.ids)[0]]
         if absent.size or (np.diff(ordered) == 0).any():
             what = f"the id {absent[0]} is not held" if absent.size else "an id is given twice"
             raise NotLearnedError(
@@ -158,6 +155,14 @@ class HeldRows:
             else:
                 del places[key]
         return places
+
+
+def found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Which of some ids are among others, that are in order, and where those are."""
+    at = np.searchsorted(others, ids)
+    found = at < len(others)
+    found[found] = others[at[found]] == ids[found]
+    return found, at[found]
 
 
 def plain_labels(y: Any) -> NDArray[Any]:
