@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import sys
 
 import pytest
@@ -37,3 +38,13 @@ def table(folder, name):
     """The rows of a figure's CSV file."""
     with (folder / f"figure_{name}.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def check_figures(folder, shown, bars, names):
+    """Every figure is there as PNG and CSV, with a verdict and a progress bar."""
+    for name in names:
+        assert (folder / f"figure_{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert table(folder, name)
+        assert re.search(rf"^{name} .*(reproduces|does not reproduce)", shown, re.MULTILINE)
+        assert f"({name[0]}) " in bars
+    assert str(folder / "report.html") in shown
