@@ -5,12 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import dense_kernel, exact_solution, promise, residual
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from traceless.path import HingeProblem, Kernel
 from traceless.path import problem as module
 from traceless.path.families import FAMILIES, draw_points
+from traceless.path.road import MARGIN
 from traceless.path.stress import change
+from traceless.path.walk import Walk
 
 
 def sample(rng, n, width=3, noise=0.5):
@@ -64,6 +67,62 @@ def test_chains_of_updates_on_degenerate_data(name):
             if solution.certain:
                 alpha = solution.alpha_of_points(problem.bounds)
                 assert residual(problem, alpha, solution.intercept) <= promise(problem)
+
+
+def chain(name, seed, length=20):
+    """A chain of the stress command; yields its problem after each update."""
+    family, rng = FAMILIES[name], np.random.default_rng([seed, *name.encode()])
+    problem = fitted(*draw_points(family, rng, int(rng.integers(10, 120))), family.kernel)
+    for _ in range(length):
+        change(problem, family, rng, int(rng.choice([1, 5, 30])))
+        yield problem
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), [("near duplicates", 86), ("near duplicates", 96), ("near, few", 9)]
+)
+def test_margins_that_no_factor_resolves(name, seed):
+    for problem in chain(name, seed):
+        assert residual(problem) <= promise(problem)
+
+
+@pytest.mark.parametrize("name", [name for name, f in FAMILIES.items() if f.bound < 1e6])
+def test_without_any_path_pairs_get_there(name, monkeypatch):
+    monkeypatch.setattr(Walk, "travel", Walk.arrive)
+    repairs = 0
+    for seed in range(3):
+        for problem in chain(name, seed, length=6):
+            assert residual(problem) <= promise(problem)
+        repairs += problem.n_repairs
+    assert repairs
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 150_000])
+def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
+    X, y = sample(rng, 150)
+    problem = fitted(X, y, memory=memory)
+    with monkeypatch.context() as patch:
+        patch.setattr(Walk, "travel", Walk.arrive)
+        problem.update((*sample(rng, 10), 10.0), np.arange(10))
+    assert problem.n_repairs == 2
+    assert residual(problem) <= promise(problem)
+    on_margin = np.flatnonzero(problem.sides == MARGIN)
+    problem.update((*sample(rng, 10), 10.0), on_margin[:4], np.full(150, 5.0))
+    assert problem.n_repairs == 2
+    fresh = fitted(problem.X, problem.y, problem.bounds)
+    assert np.abs(problem.decision_function(X) - fresh.decision_function(X)).max() < 1e-8
+
+
+def test_a_guess_that_libsvm_would_never_end():
+    rng = np.random.default_rng(112)
+    pool = np.random.default_rng(7).normal(size=(12, 3))
+    step = 10.0 ** -float(rng.integers(5, 11))
+    X = pool[rng.integers(12, size=100)] + step * rng.normal(size=(100, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=100) > 0, 1.0, -1.0)
+    with pytest.warns(ConvergenceWarning):
+        SVC(kernel="linear", C=10.0, max_iter=300_000).fit(X, y)
+    problem = fitted(X, y, 10.0, Kernel("linear"))
+    assert residual(problem) <= promise(problem)
 
 
 @pytest.mark.parametrize("name", ["generic", "linear", "duplicates", "tiny gamma", "separable"])

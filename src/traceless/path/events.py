@@ -20,7 +20,6 @@ from traceless.path.road import (
     OUTSIDE,
     PULL,
     RHO,
-    SOUNDNESS,
     THETA,
     K,
     N,
@@ -73,7 +72,7 @@ def enter(road: Road, c: int) -> None:
         k = road.count[K]
         column[:k] = road.gram[road.line[c], road.members] + rho
         forward(road.R, k, column)
-        if grow(road.R, k, column, road.diagonal[c] + rho, road.value[SOUNDNESS]):
+        if grow(road.R, k, column, road.diagonal[c] + rho):
             road.at[MEMBERS, k], road.count[K] = c, k + 1
             return
         backward(road.R, k, column)

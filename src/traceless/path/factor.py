@@ -41,13 +41,13 @@ def backward(R: Floats, k: int, z: Floats) -> None:
 
 
 @compiled_loosely
-def grow(R: Floats, k: int, column: Floats, diagonal: float, sound: float) -> bool:
+def grow(R: Floats, k: int, column: Floats, diagonal: float) -> bool:
     """Append a point, its column already solved `forward`, unless the pivot is unsound."""
     total = 0.0
     for i in range(k):
         total += column[i] * column[i]
     pivot = diagonal - total
-    if not pivot > sound * diagonal:
+    if not pivot > SOUND * diagonal:
         return False
     for i in range(k):
         R[i, k] = column[i]

@@ -58,11 +58,16 @@ def _lattice(levels: int, width: int, noise: float) -> Draw:
     return draw
 
 
-def _near(rng: Generator, n: int) -> tuple[Floats, Floats]:
-    pool = np.random.default_rng(7).normal(size=(12, 2))
-    step = 10.0 ** -float(rng.integers(5, 11))
-    X = pool[rng.integers(12, size=n)] + step * rng.normal(size=(n, 2))
-    return X, _labels(rng, X[:, 0], 0.5)
+def _near(width: int = 2, size: int = 12, nearest: int = 10) -> Draw:
+    """Rows so near to those of a small pool that some differ by little more than rounding."""
+
+    def draw(rng: Generator, n: int) -> tuple[Floats, Floats]:
+        pool = np.random.default_rng(7).normal(size=(size, width))
+        step = 10.0 ** -float(rng.integers(nearest - 5, nearest + 1))
+        X = pool[rng.integers(size, size=n)] + step * rng.normal(size=(n, width))
+        return X, _labels(rng, X[:, 0], 0.5)
+
+    return draw
 
 
 def _apart(rng: Generator, n: int) -> tuple[Floats, Floats]:
@@ -90,7 +95,10 @@ FAMILIES: dict[str, Family] = {
     "lattice, linear": Family(_lattice(3, 3, 1.0), Kernel("linear"), 1.0),
     "binary, linear": Family(_lattice(2, 5, 1.0), Kernel("linear"), 1.0),
     "polynomial": Family(_normal(2), Kernel("poly", gamma=0.5, coef0=1.0, degree=3), 1.0),
-    "near duplicates": Family(_near, Kernel("rbf", gamma=1.0), 10.0),
+    "near duplicates": Family(_near(), Kernel("rbf", gamma=1.0), 10.0),
+    "near, huge bound": Family(_near(nearest=8), Kernel("rbf", gamma=1.0), 1e6),
+    "near, linear": Family(_near(3), Kernel("linear"), 10.0),
+    "near, few": Family(_near(1, size=4, nearest=7), Kernel("rbf", gamma=1.0), 100.0),
     "tiny bound": Family(_normal(), Kernel("rbf", gamma=0.5), 1e-4),
     "huge bound": Family(_normal(), Kernel("rbf", gamma=0.5), 1e6),
     "tiny gamma": Family(_normal(), Kernel("rbf", gamma=1e-5), 10.0),

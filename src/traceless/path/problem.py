@@ -103,7 +103,7 @@ class HingeProblem:
         self.watch: Watch | None = None
         self._looks = 0  # updates since g was last computed from scratch
         self._later: Store | None = None  # of a restored problem: to be filled at the next change
-        self._restored = False  # without a factor of the margin
+        self._factored = True  # whether the path can start from a factor of the margin
         self.residual = 0.0
         self.n_breakpoints = 0
         self.n_restarts = 0
@@ -202,7 +202,7 @@ class HingeProblem:
         road.side[slots] = np.where(alpha <= 0.0, INSIDE, MARGIN)
         road.side[slots[alpha >= bounds]] = OUTSIDE
         self._road, self._slots, self._canonical = moved(road, slots), slots, None
-        self._restored = True
+        self._factored = False
 
     def _wake(self) -> None:
         """Compute the kernel matrix that `restore` has left out."""
@@ -252,16 +252,13 @@ class HingeProblem:
         if self._better_refitted(slots, len(new) + len(gone)):
             return self._learned(slots, np.concatenate([final, u]), gone)
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
-        if self._restored:
-            walk.start_anywhere(0.0)
-            walk.settle()
         if self.watch is not None:
             walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
         _dismiss(walk, gone)
         if bounds is not None:
             _aim(walk, slots[: len(final)], final)
         _welcome(walk, new, u)
-        walk.start()
+        walk.start() if self._factored else walk.start_anywhere(0.0)
         walk.settle()
         return Change(walk, slots, new, gone)
 
@@ -275,7 +272,7 @@ class HingeProblem:
         else:
             store.take(change.new, change.gone)
         self._store, self._road, self._slots, self._canonical = store, road, places, None
-        self.residual, self._restored = walk.residual, False
+        self.residual, self._factored = walk.residual, walk.factored
         self._looks = 0 if walk.thorough else self._looks + 1
         self.n_breakpoints = int(walk.road.count[STEPS])
         self.n_restarts += walk.restarts
@@ -331,7 +328,7 @@ def _tell(watch: Watch, points: Points, road: Road) -> None:
 def _dismiss(walk: Walk, gone: Points) -> None:
     """Points that go are pinned to bounds that shrink to 0."""
     road = walk.road
-    for m in gone[road.side[gone] == MARGIN]:
+    for m in np.intersect1d(gone, road.members):
         withdraw(road, int(np.flatnonzero(road.members == m)[0]))
     idle = gone[road.alpha[gone] <= 0.0]
     road.side[gone], road.side[idle] = PINNED, ABSENT

@@ -41,7 +41,7 @@ LINE, SIDE, MEMBERS, WATCH, ROW, INTEGERS = range(6)
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 # `value`: PULL is the rate of Σyα that the margin does not cause; SPREAD and HEAP bound the
 # terms of drift and pull before they cancel; CLIMB is what b has added up to in a window
-THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, SOUNDNESS, CLIMB, HORIZON, VALUES = range(10)
+THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, CLIMB, HORIZON, VALUES = range(9)
 # `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, the
 # point or place in question, points watched (-1: all), how many should be, events since, rows of
 # `packed` used, a point that is about to join the margin (-1: none), and whether a step has just

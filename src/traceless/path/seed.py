@@ -6,14 +6,18 @@ of breakpoints. Few points need no guess.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from traceless.exact import Floats
 from traceless.path.store import Store
 
 _FEW = 50  # points up to which a path from nothing is as fast
+_LONG = 100  # steps for each point: LIBSVM may never end, its kernel values are float32
 _MOST = 8000  # points whose kernel matrix SVC is given, where it cannot compute the kernel
 
 
@@ -26,27 +30,33 @@ def seed(store: Store, slots: NDArray[np.intp], bounds: Floats) -> tuple[Floats,
         return alpha, 0.0
     kernel = store.kernel
     X = store.rows[:, slots].T
+    limits = {"C": 1.0, "cache_size": 400, "max_iter": _LONG * len(slots)}
     if kernel.name in ("rbf", "linear", "poly"):
         svc = SVC(
-            C=1.0,
             kernel=kernel.name,
             gamma=kernel.gamma,
             coef0=kernel.coef0,
             degree=int(kernel.degree),
-            cache_size=400,
+            **limits,
         )
-        svc.fit(np.ascontiguousarray(X), y, sample_weight=np.ascontiguousarray(bounds))
+        _fit(svc, X, y, bounds)
         chosen = svc.support_
     else:
         some = np.arange(len(slots)) if len(slots) <= _MOST else _some(y)
-        svc = SVC(C=1.0, kernel="precomputed")
+        svc = SVC(kernel="precomputed", **limits)
         G = kernel.values(X[some], np.ascontiguousarray(X[some].T))
-        svc.fit(G, y[some], sample_weight=np.ascontiguousarray(bounds[some]))
+        _fit(svc, G, y[some], bounds[some])
         chosen = some[svc.support_]
     alpha[chosen] = np.clip(y[chosen] * svc.dual_coef_[0], 0.0, bounds[chosen])
     high = alpha >= bounds * (1 - 1e-12)
     alpha[high] = bounds[high]
     return alpha, float(svc.intercept_[0])
+
+
+def _fit(svc: SVC, X: Floats, y: Floats, bounds: Floats) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a guess that is cut short will do
+        svc.fit(np.ascontiguousarray(X), y, sample_weight=np.ascontiguousarray(bounds))
 
 
 def _some(y: Floats) -> NDArray[np.intp]:

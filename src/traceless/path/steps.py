@@ -41,7 +41,6 @@ from traceless.path.road import (
     SHIFT,
     SIDE,
     SIZE,
-    SOUNDNESS,
     SPREAD,
     THETA,
     WATCH,
@@ -178,7 +177,7 @@ def joined(road: Road, c: int) -> bool:
     for i in range(k):
         column[i] = row[road.at[MEMBERS, i]] + rho
     forward(road.R, k, column)
-    if not grow(road.R, k, column, road.x[DIAGONAL, c] + rho, road.value[SOUNDNESS]):
+    if not grow(road.R, k, column, road.x[DIAGONAL, c] + rho):
         return False
     road.at[MEMBERS, k], road.at[SIDE, c], road.x[G, c] = c, MARGIN, 0.0
     road.count[K] = k + 1

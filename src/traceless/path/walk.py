@@ -32,6 +32,7 @@ from traceless.path.certificate import (
 from traceless.path.events import enter, release, settle_at, withdraw
 from traceless.path.factor import SOUND
 from traceless.path.follow import follow
+from traceless.path.pairs import descend
 from traceless.path.road import (
     ABSENT,
     CLOSE,
@@ -45,7 +46,6 @@ from traceless.path.road import (
     HEAP,
     INSIDE,
     INTEGERS,
-    INTERCEPT,
     LIMIT,
     LINE,
     MARGIN,
@@ -63,7 +63,6 @@ from traceless.path.road import (
     ROOT,
     SHIFT,
     SIDE,
-    SOUNDNESS,
     SPARE,
     SPREAD,
     STALLED,
@@ -84,16 +83,6 @@ from traceless.path.store import Store
 from traceless.path.window import close_window, open_window
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
-# what a repair is tried with, one after the other: a size of random shifts, how small a pivot
-# may be, and whether it starts from nothing
-REPAIRS = (
-    (0.0, SOUND, False),
-    (0.0, SOUND / 8, False),
-    (1e-2, SOUND, False),
-    (1.0, SOUND / 8, False),
-    (1e-2, SOUND, True),
-    (1.0, SOUND / 8, True),
-)
 MANY = 1000  # points from which on windows pay
 _PART = 16  # of the points are watched in a window
 _ROOM = 32  # members of the margin there is room for at first
@@ -116,11 +105,11 @@ class Walk:
     def __init__(self, store: Store, road: Road, seed: int = 0, trusting: bool = False) -> None:
         self.store = store
         self.road = _copied(road, store)
-        self.road.value[SOUNDNESS] = SOUND
         self.seed = seed
         self.watch: Callable[[Road], None] | None = None  # told of every breakpoint
         self.residual = np.inf
         self.trusting, self.thorough = trusting, False
+        self.factored = True
         self.restarts = 0
         self.repairs = 0
 
@@ -133,20 +122,29 @@ class Walk:
         """Follow the path that has been set up, certify its end and repair it if need be."""
         self.travel()
         self.certify()
-        for size, sound, cold in REPAIRS:
+        for repair in (self._follow_back, self._descend):
             if self.residual <= tolerance(self.road):
-                break
-            before = _copied(self.road, self.store), self.residual
+                return
+            before, residual = _copied(self.road, self.store), self.residual
             self.repairs += 1
-            self.trusting = False
-            self.road.value[SOUNDNESS], self.road.count[FEW] = sound, 0
-            if cold:
-                self.road.alpha[:], self.road.value[INTERCEPT] = 0.0, 0.0
-            self.start_anywhere(size)
-            self.travel()
-            self.certify()
-            if np.isnan(self.residual) or before[1] < self.residual:
-                self.road, self.residual = before
+            repair()
+            if not self.residual <= residual:
+                self.road, self.residual, self.factored = before, residual, True
+
+    def _follow_back(self) -> None:
+        """A path on which what is violated decays."""
+        self.trusting = False
+        self.road.count[FEW] = 0
+        self.start_anywhere(0.0)
+        self.travel()
+        self.certify()
+
+    def _descend(self) -> None:
+        """Pair by pair, where no path gets there; the margin is without a factor then."""
+        self.residual = descend(self.store, self.road, 0.2 * tolerance(self.road))
+        self.road = self.road._replace(gram=self.store.gram)
+        self.road.at[LINE] = self.store.line
+        self.factored = False
 
     def travel(self) -> None:
         """To θ = 1, restarting with random shifts where the path does not get there."""
@@ -297,7 +295,7 @@ class Walk:
         road = self.road
         A = road.gram[np.ix_(road.line[members], members)] + road.value[RHO]
         R, failed = dpotrf(A.T, lower=0, clean=1)
-        if not failed and (R.diagonal() ** 2 > 100 * road.value[SOUNDNESS] * A.diagonal()).all():
+        if not failed and (R.diagonal() ** 2 > 100 * SOUND * A.diagonal()).all():
             k = len(members)
             road.R[:k, :k], road.at[MEMBERS, :k], road.count[K] = R, members, k
             return
