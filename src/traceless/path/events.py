@@ -14,8 +14,10 @@ from traceless.exact import Floats
 from traceless.path.factor import backward, delete, forward, grow
 from traceless.path.road import (
     COLUMN,
+    GONE,
     INSIDE,
     MARGIN,
+    MARK,
     MEMBERS,
     OUTSIDE,
     PULL,
@@ -32,8 +34,15 @@ from traceless.path.store import sum_of_rows
 def carry(road: Road, j: int, sign: float) -> None:
     """Count the moving bound of j (OUTSIDE) among what drives g and Σyα, or no longer."""
     push, n = sign * road.y[j] * road.rate[j], road.count[N]
+    count_drift(road)
     road.drift[:n] += push * road.y[:n] * road.gram[road.line[j], :n]
     road.value[PULL] += push
+
+
+def count_drift(road: Road) -> None:
+    """What the drift has added to g in a window, up to here: it is about to change, or needed."""
+    road.x[GONE] += (road.value[THETA] - road.value[MARK]) * road.drift
+    road.value[MARK] = road.value[THETA]
 
 
 def settle_at(road: Road, m: int, upper: bool) -> None:
@@ -50,7 +59,7 @@ def settle_at(road: Road, m: int, upper: bool) -> None:
 def withdraw(road: Road, place: int) -> int:
     """Take a member out of the factor; returns which it was."""
     k, m = road.count[K], int(road.members[place])
-    delete(road.R, k, place)
+    delete(road.R, k, place, road.room[COLUMN])
     road.at[MEMBERS, place : k - 1] = road.at[MEMBERS, place + 1 : k]
     road.count[K] = k - 1
     return m

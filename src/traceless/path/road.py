@@ -34,19 +34,21 @@ NEED_ROW, NEED_ROOM, OPEN, CLOSE, RELEASE, ENTER, LEAVE = range(4, 11)
 DIAGONAL, ROOT, Y, ALPHA, BOUND, FINAL, RATE, G, DRIFT, SHIFT, DG = range(11)
 COURSE, GONE, PACE, FLOATS = range(11, 15)
 # rows of `at`: where the point's kernel values are in `gram` (-1 if they are not), its side,
-# the members of the margin in the order of the factor, the points watched, and where a
-# member's kernel values with them are in `packed`
-LINE, SIDE, MEMBERS, WATCH, ROW, INTEGERS = range(6)
+# the members of the margin in the order of the factor, the points whose bounds moved at the start,
+# the points watched, and where a member's kernel values with them are in `packed`
+LINE, SIDE, MEMBERS, MOVING, WATCH, ROW, INTEGERS = range(7)
 # rows of `room`: scratch as long as the margin may grow
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 # `value`: PULL is the rate of Σyα that the margin does not cause; SPREAD and HEAP bound the
-# terms of drift and pull before they cancel; CLIMB is what b has added up to in a window
-THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, CLIMB, HORIZON, VALUES = range(9)
+# terms of drift and pull before they cancel; CLIMB is what b has added up to in a window, MARK
+# the θ up to which GONE counts the drift
+THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, CLIMB, MARK, HORIZON, VALUES = range(10)
 # `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, the
-# point or place in question, points watched (-1: all), how many should be, events since, rows of
-# `packed` used, a point that is about to join the margin (-1: none), and whether a step has just
+# point or place in question, moving points, points watched (-1: all), how many should be, events
+# since, rows of `packed` used, a point that is about to join the margin (-1: none), and whether a step has just
 # looked at all points
-K, N, STEPS, LIMIT, STALLS, WANTED, WATCHED, FEW, EVENTS, ROWS, NEXT, FRESH, COUNTS = range(13)
+K, N, STEPS, LIMIT, STALLS, WANTED, MOVERS, WATCHED, FEW, EVENTS, ROWS, NEXT, FRESH = range(13)
+COUNTS = 13
 
 SPARE = 128  # columns and rows of `packed` beyond those that a window starts with
 

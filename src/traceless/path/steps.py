@@ -25,12 +25,13 @@ from traceless.path.road import (
     DG,
     DIAGONAL,
     DRIFT,
-    GONE,
     INSIDE,
     INTERCEPT,
     LINE,
     MARGIN,
     MEMBERS,
+    MOVERS,
+    MOVING,
     OUTSIDE,
     PACE,
     RATE,
@@ -85,9 +86,13 @@ def rates(road: Road, db: float, run: float) -> None:
     for i in range(n):
         out[i] = db
     combine(values, where, road, out, n)
-    for i in range(n):
-        j = i if watched < 0 else road.at[WATCH, i]
-        out[i] = road.x[Y, j] * out[i] + run * road.x[DRIFT, j]
+    y, drift, watch = road.x[Y], road.x[DRIFT], road.at[WATCH]
+    if watched < 0:
+        for i in range(n):
+            out[i] = y[i] * out[i] + run * drift[i]
+    else:
+        for i in range(n):
+            out[i] = y[watch[i]] * out[i] + run * drift[watch[i]]
 
 
 @inner
@@ -119,10 +124,11 @@ def first_elsewhere(road: Road, most: float, base: float, run: float) -> Any:
         spread += road.x[ROOT, road.at[MEMBERS, i]] * abs(road.room[DC, i])
     watched = road.count[WATCHED]
     n = road.count[N] if watched < 0 else watched
+    pace = road.x[DG] if watched < 0 else road.x[PACE]
+    g, sides, watch = road.x[G], road.at[SIDE], road.at[WATCH]
     for i in range(n):
-        j = i if watched < 0 else road.at[WATCH, i]
-        toward = road.x[DG, i] if watched < 0 else road.x[PACE, i]
-        side, gap = road.at[SIDE, j], -road.x[G, j]
+        j = i if watched < 0 else watch[i]
+        side, toward, gap = sides[j], pace[i], -g[j]
         if side == INSIDE:
             toward, gap = -toward, -gap
         elif side != OUTSIDE:
@@ -148,25 +154,26 @@ def advance(road: Road, step: float, db: float, run: float) -> None:
         alpha = road.x[ALPHA, m] + step * road.x[Y, m] * road.room[DC, i]
         road.x[ALPHA, m] = min(max(alpha, 0.0), top)
         road.x[COURSE, m] += step * road.room[DC, i]
+    g = road.x[G]
     if watched < 0:
+        dg = road.x[DG]
         for j in range(n):
-            road.x[G, j] += step * road.x[DG, j]
+            g[j] += step * dg[j]
     else:
+        pace, watch = road.x[PACE], road.at[WATCH]
         for i in range(watched):
-            road.x[G, road.at[WATCH, i]] += step * road.x[PACE, i]
-        for j in range(n):
-            road.x[GONE, j] += step * run * road.x[DRIFT, j]
+            g[watch[i]] += step * pace[i]
         road.value[CLIMB] += step * db
     for i in range(road.count[K]):
-        road.x[G, road.at[MEMBERS, i]] = 0.0
+        g[road.at[MEMBERS, i]] = 0.0
     road.value[INTERCEPT] += step * db
     if run > 0.0:
         road.value[THETA] += step
-        for j in range(n):
-            if road.x[RATE, j] != 0.0:
-                road.x[BOUND, j] += step * road.x[RATE, j]
-                if road.at[SIDE, j] >= OUTSIDE:
-                    road.x[ALPHA, j] = road.x[BOUND, j]
+        for i in range(road.count[MOVERS]):
+            j = road.at[MOVING, i]
+            road.x[BOUND, j] += step * road.x[RATE, j]
+            if road.x[RATE, j] != 0.0 and road.at[SIDE, j] >= OUTSIDE:
+                road.x[ALPHA, j] = road.x[BOUND, j]
 
 
 @inner
@@ -193,7 +200,7 @@ def joined(road: Road, c: int) -> bool:
 def left(road: Road, place: int, upper: bool) -> None:
     """Let a member go to a bound that stands."""
     k, m = road.count[K], road.at[MEMBERS, place]
-    delete(road.R, k, place)
+    delete(road.R, k, place, road.room[COLUMN])
     for i in range(place, k - 1):
         road.at[MEMBERS, i] = road.at[MEMBERS, i + 1]
     road.count[K] = k - 1

@@ -50,6 +50,8 @@ from traceless.path.road import (
     LINE,
     MARGIN,
     MEMBERS,
+    MOVERS,
+    MOVING,
     NEED_ROOM,
     NEED_ROW,
     NEXT,
@@ -223,7 +225,9 @@ class Walk:
     def start(self) -> None:
         """Set the drift of a path from bounds that are to move; g, sides and R are good."""
         road, n = self.road, self.store.n
-        movers = np.flatnonzero((road.rate[:n] != 0.0) & (road.side[:n] >= OUTSIDE))
+        moving = np.flatnonzero(road.rate[:n])
+        road.at[MOVING, : len(moving)], road.count[MOVERS] = moving, len(moving)
+        movers = moving[road.side[moving] >= OUTSIDE]
         push = road.y[movers] * road.rate[movers]
         e = imbalance(road)
         road.drift[:n] = road.y[:n] * self.store.times(np.arange(n), movers, push)

@@ -13,6 +13,7 @@ import numpy as np
 
 from traceless.exact import Floats
 from traceless.path.compiled import compiled
+from traceless.path.events import count_drift
 from traceless.path.road import (
     CLIMB,
     COURSE,
@@ -22,6 +23,7 @@ from traceless.path.road import (
     GONE,
     HORIZON,
     INSIDE,
+    MARK,
     OUTSIDE,
     ROW,
     ROWS,
@@ -59,7 +61,8 @@ def open_window(road: Road) -> None:
     road.at[WATCH, :few], road.at[ROW, members] = watch, np.arange(k)
     _pack(road.gram, road.line[members], watch, road.packed)
     road.x[COURSE : GONE + 1, :n] = 0.0
-    road.value[CLIMB], road.value[HORIZON] = 0.0, road.value[THETA] + 0.5 * horizon
+    road.value[CLIMB], road.value[MARK] = 0.0, road.value[THETA]
+    road.value[HORIZON] = road.value[THETA] + 0.5 * horizon
     road.count[WATCHED], road.count[ROWS], road.count[EVENTS] = few, k, 0
 
 
@@ -70,6 +73,7 @@ def close_window(road: Road) -> None:
     c = road.x[COURSE, moved]
     change = sum_of_rows(road.gram, road.line[moved], c, np.full(n, road.value[CLIMB]))
     change *= road.y[:n]
+    count_drift(road)
     change += road.x[GONE, :n]
     change[road.at[WATCH, : road.count[WATCHED]]] = 0.0  # these are up to date
     change[road.members] = 0.0
