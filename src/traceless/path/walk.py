@@ -46,6 +46,7 @@ from traceless.path.road import (
     HEAP,
     INSIDE,
     INTEGERS,
+    INTERCEPT,
     LIMIT,
     LINE,
     MARGIN,
@@ -73,6 +74,7 @@ from traceless.path.road import (
     STUCK,
     THETA,
     TOO_LONG,
+    TURN,
     WANTED,
     WATCH,
     WATCHED,
@@ -85,6 +87,9 @@ from traceless.path.store import Store
 from traceless.path.window import close_window, open_window
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
+# what is tried where a path ends above the tolerance, one after the other, each time from the best
+# end so far: a path with random shifts of some size, from there or from nothing; None: pairs
+REPAIRS = 2 * ((0.0, False), (1e-2, False), (1e-2, True), None)
 MANY = 1000  # points from which on windows pay
 _PART = 16  # of the points are watched in a window
 _ROOM = 32  # members of the margin there is room for at first
@@ -124,25 +129,27 @@ class Walk:
         """Follow the path that has been set up, certify its end and repair it if need be."""
         self.travel()
         self.certify()
-        for repair in (self._follow_back, self._descend):
+        for how in REPAIRS:
             if self.residual <= tolerance(self.road):
                 return
-            before, residual = _copied(self.road, self.store), self.residual
+            best = _copied(self.road, self.store), self.residual, self.factored
             self.repairs += 1
-            repair()
-            if not self.residual <= residual:
-                self.road, self.residual, self.factored = before, residual, True
+            self.trusting = False
+            self._descend() if how is None else self._follow_again(*how)
+            if not self.residual <= best[1]:
+                self.road, self.residual, self.factored = best
 
-    def _follow_back(self) -> None:
-        """A path on which what is violated decays."""
-        self.trusting = False
+    def _follow_again(self, size: float, cold: bool) -> None:
+        """Take the path on which what is violated decays, without windows."""
         self.road.count[FEW] = 0
-        self.start_anywhere(0.0)
+        if cold:
+            self.road.alpha[:], self.road.value[INTERCEPT] = 0.0, 0.0
+        self.start_anywhere(size)
         self.travel()
         self.certify()
 
     def _descend(self) -> None:
-        """Pair by pair, where no path gets there; the margin is without a factor then."""
+        """Go pair by pair; the margin is without a factor then."""
         self.residual = descend(self.store, self.road, 0.2 * tolerance(self.road))
         self.road = self.road._replace(gram=self.store.gram)
         self.road.at[LINE] = self.store.line
@@ -172,8 +179,10 @@ class Walk:
                 self.road = _roomier(self.road, 2 * len(self.road.R))
             elif code == OPEN:
                 open_window(self.road)
-            elif code == CLOSE:
+            elif code in (CLOSE, TURN):
                 close_window(self.road)
+                if code == TURN:
+                    open_window(self.road)
             else:
                 self._happen(code, wanted)
         if code == DONE:
@@ -269,6 +278,7 @@ class Walk:
         road.shift[points], road.g[points] = shift, g + shift
         self.start()
         self._factor()
+        self.factored = True
 
     def certify(self) -> None:
         """Measure the end of the path: by a sample of g where that will do, else thoroughly."""
