@@ -41,6 +41,7 @@ from traceless.path.road import (
     STUCK,
     THETA,
     TOO_LONG,
+    TURN,
     WANTED,
     WATCHED,
     K,
@@ -83,7 +84,7 @@ def follow(road: Road) -> int:
             count[FRESH] = 0
             return OPEN
         if watching and (count[EVENTS] >= LONGEST or value[THETA] >= value[HORIZON]):
-            return CLOSE
+            return TURN
         run, db = 1.0, 0.0
         if k > 0:
             for i in range(k):

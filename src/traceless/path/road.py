@@ -26,11 +26,11 @@ ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED = -1, 0, 1, 2, 3
 
 # why the follower came back: it is done, does not get on, or needs something done for it
 DONE, STALLED, STUCK, TOO_LONG = range(4)
-NEED_ROW, NEED_ROOM, OPEN, CLOSE, RELEASE, ENTER, LEAVE = range(4, 11)
+NEED_ROW, NEED_ROOM, OPEN, CLOSE, TURN, RELEASE, ENTER, LEAVE = range(4, 12)
 
 # rows of `x`, one number for each point. DRIFT is the rate of g that the margin does not cause,
-# DG the rate of g; COURSE, GONE: what y α of members and the drift have added up to since a
-# window was opened, PACE: DG of the points watched in it
+# DG the rate of g, or in a window the g it was opened with; COURSE, GONE: what y α of members and
+# the drift have added up to since then, PACE: the rate of g of the points watched
 DIAGONAL, ROOT, Y, ALPHA, BOUND, FINAL, RATE, G, DRIFT, SHIFT, DG = range(11)
 COURSE, GONE, PACE, FLOATS = range(11, 15)
 # rows of `at`: where the point's kernel values are in `gram` (-1 if they are not), its side,
@@ -41,12 +41,12 @@ LINE, SIDE, MEMBERS, MOVING, WATCH, ROW, INTEGERS = range(7)
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 # `value`: PULL is the rate of Σyα that the margin does not cause; SPREAD and HEAP bound the
 # terms of drift and pull before they cancel; CLIMB is what b has added up to in a window, MARK
-# the θ up to which GONE counts the drift
-THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, CLIMB, MARK, HORIZON, VALUES = range(10)
+# the θ up to which GONE counts the drift, OPENED and HORIZON where it begins and is to end
+THETA, INTERCEPT, PULL, RHO, SPREAD, HEAP, CLIMB, MARK, OPENED, HORIZON, VALUES = range(11)
 # `count`: k members, n slots, breakpoints, the most of them, steps of length zero in a row, the
 # point or place in question, moving points, points watched (-1: all), how many should be, events
-# since, rows of `packed` used, a point that is about to join the margin (-1: none), and whether a step has just
-# looked at all points
+# since, rows of `packed` used, a point that is about to join the margin (-1: none), and whether a
+# step has just looked at all points
 K, N, STEPS, LIMIT, STALLS, WANTED, MOVERS, WATCHED, FEW, EVENTS, ROWS, NEXT, FRESH = range(13)
 COUNTS = 13
 

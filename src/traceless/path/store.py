@@ -19,7 +19,6 @@ from traceless.path.kernels import Kernel
 _SPARE = 64  # slots beyond those needed
 _LINES = 128  # lines at first, where the whole matrix does not fit
 _CHUNK = 1 << 18  # kernel values computed at once
-_TILE = 256
 
 Slots = NDArray[np.intp]
 
@@ -50,6 +49,15 @@ def _dot_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> None:
         for j in range(len(c)):
             t += row[j] * c[j]
         out[i] = t
+
+
+@compiled
+def _set_columns(gram: Floats, columns: Slots, values: Floats, n: int) -> None:
+    """Gram[:n, columns] = valuesᵀ, row by row: a column is spread over all of memory."""
+    for i in range(n):
+        row = gram[i]
+        for j in range(len(columns)):
+            row[columns[j]] = values[j, i]
 
 
 class Store:
@@ -188,12 +196,7 @@ class Store:
                 n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric
                 values = self.kernel.values(X[start : start + step], self.rows[:, :n])
                 self.gram[part, :n] = values
-                for tile in range(0, n, _TILE):  # small enough for the cache
-                    columns = slice(tile, min(tile + _TILE, n))
-                    if last:
-                        self.gram[columns, part[0] : part[-1] + 1] = values[:, columns].T
-                    else:
-                        self.gram[columns, part] = values[:, columns].T
+                _set_columns(self.gram, part, values, n)
             return
         self.line[slots] = -1
         kept = np.flatnonzero(self.line >= 0)

@@ -3,8 +3,9 @@
 Time per breakpoint is reading the kernel values of the margin with all points, most of which
 are far from it. When a window opens, those that could reach it soonest are packed into a
 small matrix; when it closes, g of the others catches up in one pass. One that has crossed
-unseen gets a shift that decays with 1 - θ, so that the path goes on from a valid point; the
-last step of a path always looks at all.
+unseen gets a shift that decays with 1 - θ, so that the path goes on from a valid point. For the
+next window the rates of g are what they were on average in this one. The last step of a path
+always looks at all points.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from traceless.path.road import (
     HORIZON,
     INSIDE,
     MARK,
+    OPENED,
     OUTSIDE,
     ROW,
     ROWS,
@@ -48,7 +50,10 @@ def _pack(gram: Floats, lines: Numbers, columns: Numbers, packed: Floats) -> Non
 
 
 def open_window(road: Road) -> None:
-    """Watch the points that could reach the margin soonest, from g and its present rates."""
+    """Watch the points that could reach the margin soonest, from g and its rates.
+
+    None is opened where more points than can be watched are at the margin already.
+    """
     n, k, few = road.count[N], road.count[K], road.count[FEW]
     dg, side = road.x[DG, :n], road.side[:n]
     sense = np.where(side == INSIDE, 1.0, -1.0)
@@ -57,17 +62,20 @@ def open_window(road: Road) -> None:
     time[(side != INSIDE) & (side != OUTSIDE)] = np.inf
     order = np.argpartition(time, few)
     watch, horizon = np.sort(order[:few]), float(time[order[few]])
+    if not horizon > 0.0:
+        return
     members = road.members
     road.at[WATCH, :few], road.at[ROW, members] = watch, np.arange(k)
     _pack(road.gram, road.line[members], watch, road.packed)
     road.x[COURSE : GONE + 1, :n] = 0.0
+    road.x[DG, :n], road.value[OPENED] = road.g[:n], road.value[THETA]
     road.value[CLIMB], road.value[MARK] = 0.0, road.value[THETA]
     road.value[HORIZON] = road.value[THETA] + 0.5 * horizon
     road.count[WATCHED], road.count[ROWS], road.count[EVENTS] = few, k, 0
 
 
 def close_window(road: Road) -> None:
-    """Let g of the points that were not watched catch up; look at all from here."""
+    """Let g of the points that were not watched catch up, and note the average rates of all."""
     n, left = road.count[N], 1.0 - road.value[THETA]
     moved = np.flatnonzero(road.x[COURSE, :n])
     c = road.x[COURSE, moved]
@@ -79,6 +87,7 @@ def close_window(road: Road) -> None:
     change[road.members] = 0.0
     g, side = road.g[:n], road.side[:n]
     g += change
+    road.x[DG, :n] = (g - road.x[DG, :n]) / max(road.value[THETA] - road.value[OPENED], 1e-300)
     road.count[WATCHED] = -1
     missed = np.where(side == INSIDE, g < -_MISSED, (side == OUTSIDE) & (g > _MISSED))
     if left > 0.0 and missed.any():
