@@ -42,11 +42,11 @@ def backward(R: Floats, k: int, z: Floats) -> None:
     """Z ← R⁻¹ z, in place."""
     n = np.uint64(k)
     for below in range(n):
-        j, t = n - ONE - below, 0.0
-        row = R[j]
-        for i in range(j + ONE, n):
+        at, t = n - ONE - below, 0.0
+        row = R[at]
+        for i in range(at + ONE, n):
             t += row[i] * z[i]
-        z[j] = (z[j] - t) / row[j]
+        z[at] = (z[at] - t) / row[at]
 
 
 @compiled_loosely
@@ -108,13 +108,13 @@ def bordered(R: Floats, k: int, rho: float, q: float, room: Floats) -> float:
         b += z[j] * z[j]
     beta = (a - q) / b
     for below in range(n):
-        j, s, t = n - ONE - below, 0.0, 0.0
-        row = R[j]
-        for i in range(j + ONE, n):
+        at, s, t = n - ONE - below, 0.0, 0.0
+        row = R[at]
+        for i in range(at + ONE, n):
             s += row[i] * x[i]
             t += row[i] * z[i]
-        x[j] = (x[j] - s) / row[j]
-        z[j] = (z[j] - t) / row[j]
+        x[at] = (x[at] - s) / row[at]
+        z[at] = (z[at] - t) / row[at]
     for j in range(n):
         size[j] = abs(x[j]) + abs(beta * z[j])
         x[j] -= beta * z[j]
