@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from traceless.exact import Floats
 from traceless.path.compiled import compiled
-from traceless.path.factor import SOUND, forward
+from traceless.path.factor import ONE, SOUND, forward
 from traceless.path.kernels import Kernel
 from traceless.path.store import Slots, Store, sum_of_rows
 
@@ -32,19 +32,19 @@ _BLOCK = 1 << 21  # kernel values at once
 @compiled
 def _cholesky(A: Floats) -> bool:
     """A ← R with RᵀR = A, in place, upper triangle; False where a pivot is unsound."""
-    k = len(A)
+    k = np.uint64(len(A))
     for j in range(k):
-        first = A[j, j]
-        if not first > 0.0:
+        row = A[j]
+        if not row[j] > 0.0:
             return False
-        root = np.sqrt(first)
-        A[j, j] = root
-        for i in range(j + 1, k):
-            A[j, i] /= root
-        for r in range(j + 1, k):
-            t = A[j, r]
+        root = np.sqrt(row[j])
+        row[j] = root
+        for i in range(j + ONE, k):
+            row[i] /= root
+        for r in range(j + ONE, k):
+            t, lower = row[r], A[r]
             for i in range(r, k):
-                A[r, i] -= t * A[j, i]
+                lower[i] -= t * row[i]
     return True
 
 

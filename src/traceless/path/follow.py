@@ -11,10 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from traceless.path.compiled import compiled
-from traceless.path.factor import bordered
+from traceless.path.factor import bordered, delete, forward, grow
 from traceless.path.road import (
     CLOSE,
+    COLUMN,
     DC,
+    DIAGONAL,
     DONE,
     DRIFT,
     ENTER,
@@ -76,7 +78,12 @@ def follow(road: Road) -> int:
         if count[NEXT] >= 0:
             who = count[NEXT]
             count[NEXT] = -1
-            if joined(road, who):
+            row, column = road.gram[road.at[LINE, who]], road.room[COLUMN]
+            for i in range(k):
+                column[i] = row[road.at[MEMBERS, i]] + value[RHO]
+            forward(road.R, k, column)
+            if grow(road.R, k, column, road.x[DIAGONAL, who] + value[RHO]):
+                joined(road, who)
                 continue
             count[WANTED] = who
             return ENTER
@@ -120,5 +127,6 @@ def follow(road: Road) -> int:
             count[WANTED] = place + k if upper else place
             return LEAVE
         else:
+            delete(road.R, k, place, road.room[COLUMN])
             left(road, place, upper)
         count[FRESH] = not watching and run > 0.0

@@ -21,30 +21,47 @@ from traceless.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
 from traceless.exact import Floats
 from traceless.path.compiled import compiled
 
-_KINDS = {"linear": 0, "poly": 1, "rbf": 2}
-_WIDTH = 128  # points side by side: what is read of them stays in the cache
+_NAMES = ("linear", "poly", "rbf")
+# points side by side: what is read of them stays in the cache. Unsigned, as in `factor`
+_FIRST, _WIDTH = np.uint64(0), np.uint64(128)
 _SERIES, _TERMS = np.array(_EXP[::-1]), len(_EXP)  # known to the compiler, which unrolls the sum
 _LOWEST = -700.0  # below, e^x counts as 0
 _POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
 
 
+# Two functions, since nobody needs both and each takes a quarter of a second to compile
+
+
 @compiled
-def _sums(kind: int, A: Floats, BT: Floats, out: Floats) -> None:
-    """Fill out[i, j] with Σ_d (a_d - b_d)² for rbf, else Σ_d a_d b_d, of A[i] and BT[:, j]."""
-    n = BT.shape[1]
-    for start in range(0, n, _WIDTH):
+def _squares(A: Floats, BT: Floats, out: Floats) -> None:
+    """Fill out[i, j] with Σ_d (a_d - b_d)² of A[i] and BT[:, j]."""
+    n = np.uint64(BT.shape[1])
+    for start in range(_FIRST, n, _WIDTH):
         end = min(start + _WIDTH, n)
         for i in range(len(A)):
+            row = out[i]
             for j in range(start, end):
-                out[i, j] = 0.0
+                row[j] = 0.0
             for d in range(A.shape[1]):
-                a = A[i, d]
-                if kind == 2:
-                    for j in range(start, end):
-                        out[i, j] += (a - BT[d, j]) * (a - BT[d, j])
-                else:
-                    for j in range(start, end):
-                        out[i, j] += a * BT[d, j]
+                a, b = A[i, d], BT[d]
+                for j in range(start, end):
+                    row[j] += (a - b[j]) * (a - b[j])
+
+
+@compiled
+def _products(A: Floats, BT: Floats, out: Floats) -> None:
+    """Fill out[i, j] with Σ_d a_d b_d of A[i] and BT[:, j]."""
+    n = np.uint64(BT.shape[1])
+    for start in range(_FIRST, n, _WIDTH):
+        end = min(start + _WIDTH, n)
+        for i in range(len(A)):
+            row = out[i]
+            for j in range(start, end):
+                row[j] = 0.0
+            for d in range(A.shape[1]):
+                a, b = A[i, d], BT[d]
+                for j in range(start, end):
+                    row[j] += a * b[j]
 
 
 @compiled
@@ -81,7 +98,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         given = {"precomputed": self.gram is not None, "callable": self.function is not None}
-        if self.name not in _KINDS and not given.get(self.name, False):
+        if self.name not in _NAMES and not given.get(self.name, False):
             raise ValueError(
                 f"kernel {self.name!r}: expected 'rbf', 'linear' or 'poly', 'precomputed' with "
                 "gram=, or 'callable' with function=."
@@ -103,7 +120,8 @@ class Kernel:
             assert self.function is not None
             return np.asarray(self.function(A, BT.T), dtype=np.float64)
         out = np.empty((len(A), BT.shape[1]))
-        _sums(_KINDS[self.name], np.ascontiguousarray(A), np.ascontiguousarray(BT), out)
+        sums = _squares if self.name == "rbf" else _products
+        sums(np.ascontiguousarray(A), np.ascontiguousarray(BT), out)
         if self.name == "rbf":
             _exponentials(out.reshape(-1), -float(self.gamma), _POWERS)
         elif self.name == "poly":

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from traceless.exact import Floats
 from traceless.path.compiled import inner, inner_loosely
-from traceless.path.factor import delete, forward, grow
 from traceless.path.road import (
     ALPHA,
     BOUND,
     CLIMB,
-    COLUMN,
     COURSE,
     DC,
     DG,
-    DIAGONAL,
     DRIFT,
     INSIDE,
     INTERCEPT,
@@ -35,7 +31,6 @@ from traceless.path.road import (
     OUTSIDE,
     PACE,
     RATE,
-    RHO,
     ROOT,
     ROW,
     ROWS,
@@ -58,8 +53,17 @@ TIE = 1e-15  # events closer than this happen at once
 
 
 @inner_loosely
-def combine(values: Floats, where: Any, road: Road, out: Floats, n: int) -> None:
-    """Out += Σ_m dc_m values[where_m] over the margin, four members at a time."""
+def rates(road: Road, db: float, run: float) -> None:
+    """Fill DG for all points, or PACE for those that are watched.
+
+    Σ_m dc_m k_m over the margin, four members at a time, and what does not come from it.
+    """
+    watched = road.count[WATCHED]
+    values, where, out, n = road.gram, road.at[LINE], road.x[DG], road.count[N]
+    if watched >= 0:
+        values, where, out, n = road.packed, road.at[ROW], road.x[PACE], watched
+    for j in range(n):
+        out[j] = db
     k, i = road.count[K], 0
     members, dc = road.at[MEMBERS], road.room[DC]
     while i + 4 <= k:
@@ -74,25 +78,9 @@ def combine(values: Floats, where: Any, road: Road, out: Floats, n: int) -> None
         for j in range(n):
             out[j] += a * p[j]
         i += 1
-
-
-@inner
-def rates(road: Road, db: float, run: float) -> None:
-    """Fill DG for all points, or PACE for those that are watched."""
-    watched = road.count[WATCHED]
-    values, where, out, n = road.gram, road.at[LINE], road.x[DG], road.count[N]
-    if watched >= 0:
-        values, where, out, n = road.packed, road.at[ROW], road.x[PACE], watched
-    for i in range(n):
-        out[i] = db
-    combine(values, where, road, out, n)
-    y, drift, watch = road.x[Y], road.x[DRIFT], road.at[WATCH]
-    if watched < 0:
-        for i in range(n):
-            out[i] = y[i] * out[i] + run * drift[i]
-    else:
-        for i in range(n):
-            out[i] = y[watch[i]] * out[i] + run * drift[watch[i]]
+    for j in range(n):
+        m = j if watched < 0 else road.at[WATCH, j]
+        out[j] = road.x[Y, m] * out[j] + run * road.x[DRIFT, m]
 
 
 @inner
@@ -177,15 +165,9 @@ def advance(road: Road, step: float, db: float, run: float) -> None:
 
 
 @inner
-def joined(road: Road, c: int) -> bool:
-    """Let point c, with g = 0 and a bound that stands, join the margin, if A stays sound."""
-    k, row, rho = road.count[K], road.gram[road.at[LINE, c]], road.value[RHO]
-    column = road.room[COLUMN]
-    for i in range(k):
-        column[i] = row[road.at[MEMBERS, i]] + rho
-    forward(road.R, k, column)
-    if not grow(road.R, k, column, road.x[DIAGONAL, c] + rho):
-        return False
+def joined(road: Road, c: int) -> None:
+    """Point c, with g = 0 and a bound that stands, has joined the margin as its last member."""
+    k, row = road.count[K], road.gram[road.at[LINE, c]]
     road.at[MEMBERS, k], road.at[SIDE, c], road.x[G, c] = c, MARGIN, 0.0
     road.count[K] = k + 1
     if road.count[WATCHED] >= 0:
@@ -193,14 +175,12 @@ def joined(road: Road, c: int) -> bool:
         road.count[ROWS], road.at[ROW, c] = at + 1, at
         for i in range(road.count[WATCHED]):
             road.packed[at, i] = row[road.at[WATCH, i]]
-    return True
 
 
 @inner
 def left(road: Road, place: int, upper: bool) -> None:
-    """Let a member go to a bound that stands."""
+    """The member at this place of the factor has gone to a bound that stands."""
     k, m = road.count[K], road.at[MEMBERS, place]
-    delete(road.R, k, place, road.room[COLUMN])
     for i in range(place, k - 1):
         road.at[MEMBERS, i] = road.at[MEMBERS, i + 1]
     road.count[K] = k - 1

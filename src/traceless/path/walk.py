@@ -57,6 +57,7 @@ from traceless.path.road import (
     NEED_ROW,
     NEXT,
     OPEN,
+    OPENED,
     OUTSIDE,
     PINNED,
     PULL,
@@ -181,7 +182,7 @@ class Walk:
                 open_window(self.road)
             elif code in (CLOSE, TURN):
                 close_window(self.road)
-                if code == TURN:
+                if code == TURN and self.road.value[THETA] > self.road.value[OPENED]:
                     open_window(self.road)
             else:
                 self._happen(code, wanted)

@@ -57,7 +57,7 @@ def open_window(road: Road) -> None:
     n, k, few = road.count[N], road.count[K], road.count[FEW]
     dg, side = road.x[DG, :n], road.side[:n]
     sense = np.where(side == INSIDE, 1.0, -1.0)
-    typical = 0.5 * np.abs(dg).mean() + 1e-300
+    typical = 0.5 * np.abs(dg).mean() + 1e-30
     time = sense * road.g[:n] / (np.maximum(-sense * dg, 0.0) + typical)
     time[(side != INSIDE) & (side != OUTSIDE)] = np.inf
     order = np.argpartition(time, few)
@@ -87,7 +87,8 @@ def close_window(road: Road) -> None:
     change[road.members] = 0.0
     g, side = road.g[:n], road.side[:n]
     g += change
-    road.x[DG, :n] = (g - road.x[DG, :n]) / max(road.value[THETA] - road.value[OPENED], 1e-300)
+    if road.value[THETA] > road.value[OPENED]:
+        road.x[DG, :n] = (g - road.x[DG, :n]) / (road.value[THETA] - road.value[OPENED])
     road.count[WATCHED] = -1
     missed = np.where(side == INSIDE, g < -_MISSED, (side == OUTSIDE) & (g > _MISSED))
     if left > 0.0 and missed.any():
