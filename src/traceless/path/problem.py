@@ -31,6 +31,7 @@ from traceless.path.road import (
     PINNED,
     STEPS,
     THETA,
+    K,
     Road,
     blank,
     moved,
@@ -328,7 +329,7 @@ def _tell(watch: Watch, points: Points, road: Road) -> None:
 def _dismiss(walk: Walk, gone: Points) -> None:
     """Points that go are pinned to bounds that shrink to 0."""
     road = walk.road
-    for m in np.intersect1d(gone, road.members):
+    for m in gone[road.side[gone] == MARGIN] if road.count[K] else ():
         withdraw(road, int(np.flatnonzero(road.members == m)[0]))
     idle = gone[road.alpha[gone] <= 0.0]
     road.side[gone], road.side[idle] = PINNED, ABSENT
