@@ -46,7 +46,9 @@ class PathSVC(Savable, HingeAnswers):
     C : float, default=1.0
         The bound of each dual variable; large values fit the rows more closely.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        A callable takes two arrays of rows and returns their kernel values. For "precomputed",
+        A callable takes two arrays of rows and returns their kernel values. They must be those
+        of a positive semidefinite kernel: of any other the conditions hold at several
+        solutions, and which is found depends on the history. For "precomputed",
         `fit` takes a square kernel matrix; further points come as their kernel values with the
         points held, in the order of ``ids_``, and with each other; `predict` takes kernel
         values with the points held; points are forgotten by their ids.

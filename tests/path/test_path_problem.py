@@ -114,6 +114,19 @@ def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
     assert np.abs(problem.decision_function(X) - fresh.decision_function(X)).max() < 1e-8
 
 
+def test_the_path_from_a_restored_state_is_the_same(rng):
+    X, y = sample(rng, 120)
+    problem, again = fitted(X, y), HingeProblem(Kernel("rbf", gamma=0.5), 3)
+    points = X, y, problem.bounds
+    again.restore(points, problem.alpha, problem.slopes, problem.intercept)
+    new, paths = (*sample(rng, 10), 10.0), ([], [])
+    for one, path in zip((problem, again), paths, strict=True):
+        one.watch = lambda theta, alpha, path=path: path.append([theta, *alpha])
+        one.update(new, np.arange(10))
+    assert len(paths[0]) > 10
+    assert np.abs(np.subtract(*paths)).max() < 1e-8
+
+
 def test_a_guess_that_libsvm_would_never_end():
     rng = np.random.default_rng(112)
     pool = np.random.default_rng(7).normal(size=(12, 3))

@@ -253,13 +253,16 @@ class HingeProblem:
         if self._better_refitted(slots, len(new) + len(gone)):
             return self._learned(slots, np.concatenate([final, u]), gone)
         walk = Walk(self._store, self._road, self.seed, trusting=self._looks < _LOOK)
+        if not self._factored:  # make a factor, so that the path is that of any other state
+            walk.start_anywhere(0.0)
+            walk.settle()
         if self.watch is not None:
             walk.watch = partial(_tell, self.watch, np.concatenate([self._slots, new]))
         _dismiss(walk, gone)
         if bounds is not None:
             _aim(walk, slots[: len(final)], final)
         _welcome(walk, new, u)
-        walk.start() if self._factored else walk.start_anywhere(0.0)
+        walk.start() if walk.factored else walk.start_anywhere(0.0)
         walk.settle()
         return Change(walk, slots, new, gone)
 
