@@ -42,8 +42,9 @@ from traceless.path.walk import Walk
 
 _ENOUGH = 200  # points from which on a new fit can be faster than an update
 # A path and a new fit take equally long where the part of the points that changes is this over the
-# size of the margin, on which each step depends (measured: 0.15 at 735, 0.35 at 306, 0.7 at 144)
-_BREAK_EVEN = 100
+# size of the margin, on which each step depends (measured: 1 at 715, 0.5 at 1124), or the second
+# number where kernel values are computed on the way (0.08 at 1761)
+_BREAK_EVEN, _BREAK_EVEN_LINES = 600, 100
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = NDArray[np.intp]
@@ -299,8 +300,8 @@ class HingeProblem:
         if not (_two_classes(y[self._slots]) and _two_classes(y[slots])):
             return True
         margin = max(1, int((self.sides == MARGIN).sum()))
-        part = np.clip(_BREAK_EVEN / margin, 0.1, 1.0)
-        return self.watch is None and n >= _ENOUGH and bool(n_changed > n * part)
+        even = _BREAK_EVEN if self._store.whole else _BREAK_EVEN_LINES
+        return self.watch is None and n >= _ENOUGH and n_changed > n * min(1.0, even / margin)
 
     def set_bounds(self, bounds: ArrayLike) -> HingeProblem:
         """Follow the path to other bounds: another C, other weights."""
