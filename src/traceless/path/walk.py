@@ -84,13 +84,15 @@ from traceless.path.road import (
     Road,
     Y,
 )
+from traceless.path.seed import seed
 from traceless.path.store import Store
 from traceless.path.window import close_window, open_window
 
 RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
-# what is tried where a path ends above the tolerance, one after the other, each time from the best
-# end so far: a path with random shifts of some size, from there or from nothing; None: pairs
-REPAIRS = 2 * ((0.0, False), (1e-2, False), (1e-2, True), None)
+# what is tried where a path ends above the tolerance, one after the other: a path with random
+# shifts of some size from the best end so far, from nothing or from a guess; or pairs, from there
+HERE, NOTHING, GUESS = range(3)
+REPAIRS = 2 * ((HERE, 0.0), (HERE, 1e-2), (NOTHING, 1e-2), (GUESS, 0.0), None)
 MANY = 1000  # points from which on windows pay
 _PART = 16  # of the points are watched in a window
 _ROOM = 32  # members of the margin there is room for at first
@@ -140,11 +142,15 @@ class Walk:
             if not self.residual <= best[1]:
                 self.road, self.residual, self.factored = best
 
-    def _follow_again(self, size: float, cold: bool) -> None:
+    def _follow_again(self, start: int, size: float) -> None:
         """Take the path on which what is violated decays, without windows."""
-        self.road.count[FEW] = 0
-        if cold:
-            self.road.alpha[:], self.road.value[INTERCEPT] = 0.0, 0.0
+        road, points = self.road, present(self.road)
+        road.count[FEW] = 0
+        if start == NOTHING:
+            road.alpha[:], road.value[INTERCEPT] = 0.0, 0.0
+        elif start == GUESS:
+            guess, road.value[INTERCEPT] = seed(self.store, points, road.bound[points])
+            road.alpha[points] = guess
         self.start_anywhere(size)
         self.travel()
         self.certify()
