@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 from traceless.path import HingeProblem, Kernel
 from traceless.path import problem as module
 from traceless.path.families import FAMILIES, draw_points
-from traceless.path.road import MARGIN
+from traceless.path.road import INSIDE, MARGIN, K
 from traceless.path.stress import change
-from traceless.path.walk import Walk
+from traceless.path.walk import REPAIRS, Walk
 
 
 def sample(rng, n, width=3, noise=0.5):
@@ -79,7 +79,7 @@ def chain(name, seed, length=20):
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [("near duplicates", 86), ("near duplicates", 96), ("near, few", 9)]
+    ("name", "seed"), [("near duplicates", 86), ("near, few", 9), ("near, huge bound", 196)]
 )
 def test_margins_that_no_factor_resolves(name, seed):
     for problem in chain(name, seed):
@@ -95,6 +95,22 @@ def test_without_any_path_pairs_get_there(name, monkeypatch):
             assert residual(problem) <= promise(problem)
         repairs += problem.n_repairs
     assert repairs
+
+
+@pytest.mark.parametrize("how", sorted(set(REPAIRS), key=str))
+def test_each_repair_mends_what_is_wrong(rng, monkeypatch, how):
+    problem = fitted(*sample(rng, 150))
+    walk = Walk(problem._store, problem._road)
+    walk.road.alpha[:], walk.road.side[problem._slots], walk.road.count[K] = 0.0, INSIDE, 0
+    with monkeypatch.context() as patch:
+        patch.setattr("traceless.path.walk.REPAIRS", ())
+        walk.settle()
+        assert walk.residual > 1e-3
+        patch.setattr("traceless.path.walk.REPAIRS", (how,))
+        walk.settle()
+    assert walk.residual <= promise(problem)
+    assert np.abs(walk.road.alpha[problem._slots] - problem.alpha).max() < 1e-6
+    assert walk.factored == (how is not None)
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 150_000])

@@ -65,16 +65,22 @@ LONGEST = 100  # events in one window: each may add a row and a column to `packe
 
 @compiled
 def follow(road: Road) -> int:
-    """Follow the path until it is DONE, or say what it needs to go on."""
+    """Follow the path until it is DONE, or say what it needs to go on.
+
+    Long on purpose: what calls the functions of the factor stands here and not in functions of
+    its own, since numba would compile those once more on every level.
+    """
     count, value = road.count, road.value
     while True:
         k, watching = count[K], count[WATCHED] >= 0
+        # is it allowed, and able, to go on?
         if count[STEPS] >= count[LIMIT]:
             return TOO_LONG
         if count[STALLS] > 60 + 2 * k:
             return STALLED
         if k + 1 >= road.room.shape[1]:
             return NEED_ROOM
+        # the point that the last step has led to joins the margin
         if count[NEXT] >= 0:
             who = count[NEXT]
             count[NEXT] = -1
@@ -87,11 +93,13 @@ def follow(road: Road) -> int:
                 continue
             count[WANTED] = who
             return ENTER
+        # windows
         if count[FRESH] > 0 and count[FEW] > 0:
             count[FRESH] = 0
             return OPEN
         if watching and (count[EVENTS] >= LONGEST or value[THETA] >= value[HORIZON]):
             return TURN
+        # a direction, and the first event along it
         run, db = 1.0, 0.0
         if k > 0:
             for i in range(k):
@@ -112,6 +120,7 @@ def follow(road: Road) -> int:
         if who >= 0 and road.at[LINE, who] < 0:
             count[WANTED] = who
             return NEED_ROW
+        # go there, and let it happen
         advance(road, step, db, run)
         if at_end:
             return DONE

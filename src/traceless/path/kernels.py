@@ -29,12 +29,12 @@ _LOWEST = -700.0  # below, e^x counts as 0
 _POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
 
 
-# Two functions, since nobody needs both and each takes a quarter of a second to compile
-
-
 @compiled
-def _squares(A: Floats, BT: Floats, out: Floats) -> None:
-    """Fill out[i, j] with Σ_d (a_d - b_d)² of A[i] and BT[:, j]."""
+def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
+    """Fill out[i, j] with Σ_d a_d b_d of A[i] and BT[:, j], or with Σ_d (a_d - b_d)² if `squared`.
+
+    What is None is known to the compiler: it only compiles the sum that is needed.
+    """
     n = np.uint64(BT.shape[1])
     for start in range(_FIRST, n, _WIDTH):
         end = min(start + _WIDTH, n)
@@ -44,24 +44,12 @@ def _squares(A: Floats, BT: Floats, out: Floats) -> None:
                 row[j] = 0.0
             for d in range(A.shape[1]):
                 a, b = A[i, d], BT[d]
-                for j in range(start, end):
-                    row[j] += (a - b[j]) * (a - b[j])
-
-
-@compiled
-def _products(A: Floats, BT: Floats, out: Floats) -> None:
-    """Fill out[i, j] with Σ_d a_d b_d of A[i] and BT[:, j]."""
-    n = np.uint64(BT.shape[1])
-    for start in range(_FIRST, n, _WIDTH):
-        end = min(start + _WIDTH, n)
-        for i in range(len(A)):
-            row = out[i]
-            for j in range(start, end):
-                row[j] = 0.0
-            for d in range(A.shape[1]):
-                a, b = A[i, d], BT[d]
-                for j in range(start, end):
-                    row[j] += a * b[j]
+                if squared is None:
+                    for j in range(start, end):
+                        row[j] += a * b[j]
+                else:
+                    for j in range(start, end):
+                        row[j] += (a - b[j]) * (a - b[j])
 
 
 @compiled
@@ -120,8 +108,8 @@ class Kernel:
             assert self.function is not None
             return np.asarray(self.function(A, BT.T), dtype=np.float64)
         out = np.empty((len(A), BT.shape[1]))
-        sums = _squares if self.name == "rbf" else _products
-        sums(np.ascontiguousarray(A), np.ascontiguousarray(BT), out)
+        squared = True if self.name == "rbf" else None
+        _sums(np.ascontiguousarray(A), np.ascontiguousarray(BT), out, squared)
         if self.name == "rbf":
             _exponentials(out.reshape(-1), -float(self.gamma), _POWERS)
         elif self.name == "poly":
