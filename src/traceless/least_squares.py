@@ -33,13 +33,13 @@ from traceless.intake import checked, remember, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.states import Recipe, Rows, Settled, State
-from traceless.transaction import all_or_nothing
+from traceless.transaction import Changeable, changing
 from traceless.weighting import Weights
 
 ROWS = 4096  # rows predicted at a time
 
 
-class LeastSquares(saving.Savable, BaseEstimator):
+class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     """What the classifier and the regressor share."""
 
     feature_map: FeatureMap | None
@@ -73,10 +73,10 @@ class LeastSquares(saving.Savable, BaseEstimator):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._start_anew()
-            self._learn((X, y, sample_weight), None)
-            self._weights()
+        with changing(self) as draft:
+            draft._start_anew()
+            draft._learn((X, y, sample_weight), None)
+            draft._weights()
         return self
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -109,8 +109,8 @@ class LeastSquares(saving.Savable, BaseEstimator):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._learn(add, forget)
+        with changing(self) as draft:
+            draft._learn(add, forget)
         return self
 
     def merge(self, other: Any, *, name: str | None = None, again: bool = False) -> Self:
@@ -135,23 +135,23 @@ class LeastSquares(saving.Savable, BaseEstimator):
         AlreadyMergedError
             If `merged_` has the slice. The model is unchanged.
         """
-        with all_or_nothing(self):
+        with changing(self) as draft:
             if isinstance(other, LeastSquares):
                 check_is_fitted(other)
-                take_names(self, getattr(other, "feature_names_in_", None))
+                take_names(draft, getattr(other, "feature_names_in_", None))
                 other = other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
                     f"merge takes a fitted {type(self).__name__} or a Knowledge, got "
                     f"{type(other).__name__}."
                 )
-            state = self._current()
+            state = draft._current()
             if state is None:
-                self.n_features_in_ = int(other.specification["n_features"])
-            self._check_ours(other.specification, other.task)
-            self._merged = remember(self.merged_, other, name, again)
-            known = self._joined(None if state is None else state.knowledge(), other)
-            self._state = self._new_state(known.check_possible())
+                draft.n_features_in_ = int(other.specification["n_features"])
+            draft._check_ours(other.specification, other.task)
+            draft._merged = remember(draft.merged_, other, name, again)
+            known = draft._joined(None if state is None else state.knowledge(), other)
+            draft._state = draft._new_state(known.check_possible())
         return self
 
     def digest(self) -> str:
@@ -369,7 +369,7 @@ class LeastSquares(saving.Savable, BaseEstimator):
 
     def __copy__(self) -> Self:
         """A copy that does not share a live state, which changes in place."""
-        other = object.__new__(type(self))
+        other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         if "_state" in self.__dict__:
             other._state = copy.deepcopy(self._state)

@@ -22,7 +22,7 @@ from traceless.knowledge import Knowledge
 from traceless.least_squares import ROWS
 from traceless.portable import Portable
 from traceless.states import State
-from traceless.transaction import all_or_nothing
+from traceless.transaction import changing
 from traceless.weighting import SCOPES, Weights, class_weights
 
 __all__ = ["LSSVC", "LSSVR"]
@@ -138,10 +138,10 @@ class LSSVC(ClassifierMixin, Portable):
         if source is None:
             check_classes(y, classes)
             return self.update(add=(X, y, sample_weight))
-        with all_or_nothing(self):
-            before: Any = [] if self._current() is None else self.classes_
-            self._learn(source, None)
-            check_classes(np.setdiff1d(self.classes_, before), classes)
+        with changing(self) as draft:
+            before: Any = [] if draft._current() is None else draft.classes_
+            draft._learn(source, None)
+            check_classes(np.setdiff1d(draft.classes_, before), classes)
         return self
 
     @property

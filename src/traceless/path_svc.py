@@ -23,7 +23,7 @@ from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
 from traceless.intake import check_classes
 from traceless.saving import Pieces, Savable, names, parameters
-from traceless.transaction import all_or_nothing
+from traceless.transaction import Changeable, changing
 
 if TYPE_CHECKING:
     from traceless.hinge.model import Hinge
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PathSVC"]
 
 
-class PathSVC(Savable, HingeAnswers):
+class PathSVC(Changeable, Savable, HingeAnswers):
     """Support vector classifier (hinge loss) whose rows can be added and taken back.
 
     It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
@@ -184,8 +184,8 @@ class PathSVC(Savable, HingeAnswers):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._learn_first((X, y, sample_weight))
+        with changing(self) as draft:
+            draft._learn_first((X, y, sample_weight))
         self._report_residual()
         return self
 
@@ -253,11 +253,11 @@ class PathSVC(Savable, HingeAnswers):
         model: Hinge | None = self.__dict__.get("_model")
         if model is None and forget is not None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
-        with all_or_nothing(self):
+        with changing(self) as draft:
             if model is None:
-                self._learn_first(add)
+                draft._learn_first(add)
             else:
-                self._learn_on(model, add, forget)
+                draft._learn_on(draft._model, add, forget)
         self._report_residual()
         return self
 
@@ -272,8 +272,8 @@ class PathSVC(Savable, HingeAnswers):
         self
         """
         check_is_fitted(self)
-        with all_or_nothing(self):
-            self._learn_on(self._model, None, None)
+        with changing(self) as draft:
+            draft._learn_on(draft._model, None, None)
         self._report_residual()
         return self
 
@@ -295,7 +295,7 @@ class PathSVC(Savable, HingeAnswers):
         """
         check_is_fitted(self)
         model = self._current()
-        other: Self = object.__new__(type(self))
+        other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._model = model.without(model.rows.check_ids(ids))
         return other

@@ -20,7 +20,7 @@ from traceless.features.parameters import positive
 from traceless.intake import checked_arrays
 from traceless.least_squares import LeastSquares
 from traceless.live import STATE_FORMAT, Live
-from traceless.transaction import all_or_nothing
+from traceless.transaction import changing
 
 
 class Portable(LeastSquares):
@@ -47,11 +47,11 @@ class Portable(LeastSquares):
             The relative error of the coefficients to be expected from that.
         """
         check_is_fitted(self)
-        with all_or_nothing(self):
-            live = self._live("forget_estimate")
-            rows = checked_arrays(self, (X, y, sample_weight), self._task, reset=False)
-            rho = positive("rho", self.rho)
-            return live.forget_estimate(rows, rho, self._code, positive("error", error, zero=True))
+        with changing(self) as draft:
+            live = draft._live("forget_estimate")
+            rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
+            rho = positive("rho", draft.rho)
+            return live.forget_estimate(rows, rho, draft._code, positive("error", error, zero=True))
 
     def export_state(self) -> dict[str, Any]:
         """The paper's state: what an end user needs to update the model, and no more.
@@ -83,9 +83,9 @@ class Portable(LeastSquares):
         -------
         self
         """
-        with all_or_nothing(self):
-            self._start_anew()
-            self._import(state)
+        with changing(self) as draft:
+            draft._start_anew()
+            draft._import(state)
         return self
 
     @property

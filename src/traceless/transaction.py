@@ -1,19 +1,61 @@
-"""All or nothing: an estimator after an error is exactly what it was before."""
+"""All or nothing, also for those who look on: an estimator changes from one whole state to another.
+
+A change is made to a *draft*, an estimator of the same class with its own `__dict__`, and
+published by one assignment when it is complete. So after any error, at whatever line, the
+estimator is what it was; and another thread sees the attributes from before or those from after,
+never a mixture. Changes of one estimator wait for each other; readers never wait.
+
+A method that reads several attributes reads them from a `snapshot`: the estimator as it is now,
+which later changes leave alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import RLock
+from typing import Any, Self, TypeVar
+
+E = TypeVar("E", bound="Changeable")
+
+
+class Changeable:
+    """Base of estimators that change from one whole state to another.
+
+    The lock that changes wait for is kept outside of `__dict__`: it is no part of what is
+    published, copied or sent, and every copy gets its own.
+    """
+
+    __slots__ = ("_lock",)
+    _lock: Any  # threading.RLock
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102
+        self = super().__new__(cls)
+        self._lock = RLock()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
 
 
 @contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Undo every change to the attributes of an estimator if anything at all is raised."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+def changing(estimator: E) -> Iterator[E]:
+    """A draft of an estimator: published when the block ends, dropped if it raises.
+
+    Parameters that were set on the estimator meanwhile stay as they were set.
+    """
+    with estimator._lock:
+        draft, before = snapshot(estimator), estimator.__dict__.copy()
+        draft.__dict__ = before.copy()
+        yield draft
+        now = estimator.__dict__.items()
+        parameters = {k: v for k, v in now if not k.startswith("_") and not k.endswith("_")}
+        meanwhile = {k: v for k, v in parameters.items() if before.get(k, now) is not v}
+        estimator.__dict__ = draft.__dict__ | meanwhile
+
+
+def snapshot(estimator: E) -> E:
+    """The estimator as it is now: what is published later does not show in it."""
+    view = object.__new__(type(estimator))
+    view.__dict__, view._lock = estimator.__dict__, estimator._lock
+    return view

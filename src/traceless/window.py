@@ -27,7 +27,7 @@ from traceless import saving
 from traceless.exact import Floats
 from traceless.hinge.held_rows import plain_labels
 from traceless.intake import check_classes
-from traceless.transaction import all_or_nothing
+from traceless.transaction import Changeable, changing
 
 __all__ = ["SlidingWindow"]
 
@@ -44,7 +44,7 @@ def _offers(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class SlidingWindow(saving.Savable, MetaEstimatorMixin, BaseEstimator):
+class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimator):
     """Keep an estimator trained on the newest rows of a stream, and on no others.
 
     It **keeps the rows** in the window, since they must be known to be forgotten.
@@ -102,14 +102,14 @@ class SlidingWindow(saving.Savable, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        with all_or_nothing(self):
-            new = self._newest(self._checked(X, y, sample_weight, reset=True))
+        with changing(self) as draft:
+            new = draft._newest(draft._checked(X, y, sample_weight, reset=True))
             if not len(new[2]):
                 raise ValueError(
                     "There is nothing to learn: no rows, or all of them with sample_weight zero."
                 )
-            self.estimator_ = self._fresh().fit(*_given(new))
-            self._rows = new
+            draft.estimator_ = draft._fresh().fit(*_given(new))
+            draft._rows = new
         return self
 
     def partial_fit(
@@ -133,14 +133,14 @@ class SlidingWindow(saving.Savable, MetaEstimatorMixin, BaseEstimator):
         check_classes(y, classes)
         if "_rows" not in self.__dict__:
             return self.fit(X, y, sample_weight)
-        with all_or_nothing(self):
-            new = self._newest(self._checked(X, y, sample_weight, reset=False))
-            n_out = max(0, self.n_samples_ + len(new[2]) - self.size)
-            old, kept = _cut(self._rows, n_out)
+        with changing(self) as draft:
+            new = draft._newest(draft._checked(X, y, sample_weight, reset=False))
+            n_out = max(0, draft.n_samples_ + len(new[2]) - draft.size)
+            old, kept = _cut(draft._rows, n_out)
             rows = _joined(kept, new)  # before the update: what can fail should fail first
             if len(new[2]):
-                self.estimator_.update(add=_given(new), forget=_given(old) if n_out else None)
-            self._rows = rows
+                draft.estimator_.update(add=_given(new), forget=_given(old) if n_out else None)
+            draft._rows = rows
         return self
 
     # --- what is known ---------------------------------------------------------------------
