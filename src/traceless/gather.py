@@ -208,6 +208,12 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
         raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
 
 
+def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
+    """Labels as an array; Python's own where they fit no integer type of NumPy."""
+    array = np.array(labels)
+    return array if array.dtype.kind != "f" or not labels else np.array(labels, dtype=object)
+
+
 def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
     """All names in order; raises if they are of several types."""
     check_one_type(tuple(label for several in names for label in several))  # 1 == True

@@ -371,11 +371,8 @@ class Knowledge(saving.Savable):
                 "Gather the pooled one again with classwise=True, or combine it with pooled() of "
                 "the other."
             )
-        if self.task == "regression" and self.responses != other.responses:
-            raise MismatchError(
-                f"The knowledge has {len(self.responses)} targets on one side and "
-                f"{len(other.responses)} on the other."
-            )
+        if self.task == "regression":
+            check_targets(self.responses, other.responses)
 
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
@@ -389,6 +386,15 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
         raise MismatchError(
             f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
             "the same features; learn one side again with the other's feature map."
+        )
+
+
+def check_targets(ours: Sequence[Label], theirs: Sequence[Label]) -> None:
+    """Raise if there are not as many targets on both sides."""
+    if len(ours) != len(theirs):
+        raise MismatchError(
+            f"There are {len(ours)} targets on one side and {len(theirs)} on the other: give as "
+            "many for each row as were learned."
         )
 
 

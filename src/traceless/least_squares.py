@@ -29,7 +29,7 @@ from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
 from traceless.gather import Task, dense_rows, whole_weights
-from traceless.intake import checked, remember, take_names
+from traceless.intake import checked, remember, take_names, without_empty
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.states import Recipe, Rows, Settled, State
@@ -104,11 +104,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Parameters
         ----------
         add, forget : tuple (X, y) or (X, y, sample_weight), or a source, optional
+            One of the two may be without rows.
 
         Returns
         -------
         self
         """
+        add, forget = without_empty(add, forget)
         with changing(self) as draft:
             draft._learn(add, forget)
         return self
@@ -171,7 +173,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         ``solver="cholesky"`` every model is sealed.
         """
         check_is_fitted(self)
-        self._held().seal()
+        with changing(self) as draft:
+            draft._state = draft._held().sealed()
         return self
 
     # --- what is known ---------------------------------------------------------------------
@@ -323,9 +326,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _current(self) -> State | None:
         """The state, in the form that the solver asks for; None before anything is learned."""
         state: State | None = self.__dict__.get("_state")
-        if state is not None and state.solver != self.solver:
-            state = self._state = self._new_state(state.knowledge())
-        return state
+        if state is None or state.solver == self.solver:
+            return state
+        if state.other is None or state.other.solver != self.solver:
+            state.other = self._new_state(state.knowledge())
+        return state.other
 
     def _held(self) -> State:
         """The state, or AttributeError: what is not learned has no attributes."""
@@ -368,11 +373,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return out
 
     def __copy__(self) -> Self:
-        """A copy that does not share a live state, which changes in place."""
+        """A copy with a P of its own, which the next change would take from the other."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
-        if "_state" in self.__dict__:
-            other._state = copy.deepcopy(self._state)
+        if "_state" in other.__dict__:
+            other._state = copy.copy(other._state)
         return other
 
     def __sklearn_is_fitted__(self) -> bool:
