@@ -28,7 +28,7 @@ def assert_is(inverse, F, Y, weights):
     steps=st.lists(st.tuples(st.sampled_from([1, -1]), st.integers(1, 40)), max_size=6),
     at_once=st.booleans(),
     keep=st.booleans(),
-    block=st.sampled_from([1, 5, 16, 128]),
+    block=st.sampled_from([5, 16, 128]),
 )
 def test_any_sequence_of_batches_equals_a_dense_inverse(seed, steps, at_once, keep, block):
     rng = np.random.default_rng(seed)

@@ -34,6 +34,8 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from traceless.exact import Floats
 
+SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
+
 
 def block_rows(J: int) -> int:
     """Rows per block: large enough for BLAS 3, small enough that L² terms do not count."""
@@ -76,8 +78,8 @@ class Change:
     sign: int
 
     def blocks(self) -> list[Change]:
-        """The same rows, at most `block_rows` at a time."""
-        size = block_rows(self.F.shape[1])
+        """The same rows, at most `block_rows` at a time; very few of them one by one."""
+        size = block_rows(self.F.shape[1]) if len(self.F) > SINGLE_ROWS else 1
         starts = range(0, len(self.F), size)
         return [self._block(slice(start, start + size)) for start in starts]
 
