@@ -211,7 +211,9 @@ def _opened(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
     address = f"{path.resolve().as_uri()}?mode=rw"
     with (
         _errors(path, patience),
-        closing(sqlite3.connect(address, patience, isolation_level=None, uri=True)) as connection,
+        closing(
+            sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
+        ) as connection,
     ):
         _check_version(path, connection)
         _set_up(connection)
