@@ -223,6 +223,7 @@ def _opened(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
 def _set_up(connection: sqlite3.Connection) -> None:
     for pragma in (
         "synchronous = FULL",
+        "fullfsync = ON",  # macOS: as `container.bring_to_disk`
         "secure_delete = ON",  # what is deleted is overwritten with zeros
         "temp_store = MEMORY",
         "trusted_schema = OFF",
