@@ -19,7 +19,9 @@ import json
 import math
 import os
 import secrets
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,7 +141,7 @@ def replace(path: Any, pieces: Iterable[Any]) -> None:
             for piece in pieces:
                 file.write(piece)
             file.flush()
-            os.fsync(file.fileno())
+            bring_to_disk(file.fileno())
         os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -152,9 +154,20 @@ def sync_folder(folder: Path) -> None:
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            bring_to_disk(handle)
         finally:
             os.close(handle)
+
+
+def bring_to_disk(handle: int) -> None:
+    """Wait until the disk has what was written; the `fsync` of macOS does not wait for that."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        with suppress(OSError):  # a file system that cannot: fsync is all there is
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(handle)
 
 
 # --- reading -------------------------------------------------------------------------------
