@@ -193,7 +193,7 @@ GOLDEN = {
     "RandomLayer": "9365ac4104d9a8b20f428b7b71c64df8c3410e59dcb3532f6db560990ea21edf",
     "Landmarks": "4547f1935d02d0eaf6c2b55bc9cb630d99d9dee4bf8dfcdc80cfde07ac9fb630",
     "class-wise Linear": "5561220a9a5ae93b8775f04ef5a5025e468a233e659f8dfc4cf87decfdb160c3",
-    "Cubes": "7aad3ecd8a82cb475db7852a3256c1922ba21a79116ffebd60e634000e10f100",
+    "Cubes": "9a1596fcd78f8523d3bd616aa64f694c02cf4aab20ad2b576f793a9d9ab22df9",
 }
 
 

@@ -32,6 +32,9 @@ OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
     Linear(resolution=np.full(3, 2**-6)),
     Landmarks(np.arange(12.0).reshape(4, 3)),
     Landmarks([[0.5, 1, 2], [3, 4.0, 5]]),
+    RandomFourier(3, resolution=[2**-12, 2**-13, 2**-14], input_resolution=np.full(3, 2**-6)),
+    RandomLayer(2, resolution=np.full(2, 2**-6), input_resolution=[2**-5, 2**-6, 2**-14]),
+    Landmarks(2, resolution=[0.5, 2**-14], input_resolution=[2**-14, 2**-12, 2**-10]),
 ]
 NAMES = [["a", "bb", "c"], [3, -5, 2**40], [False, True], [b"x", b"\xff"], ["ä", "\ud800"]]
 

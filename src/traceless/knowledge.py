@@ -38,6 +38,7 @@ from traceless.exact import Integers
 from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
+from traceless.features.probe import PROBE
 from traceless.gather import (
     Classes,
     Label,
@@ -379,7 +380,13 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
     """Raise a sentence that names the first differences of two specifications."""
     a, b = _flat(ours), _flat(theirs)
     keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
+    if keys == [PROBE]:
+        raise MismatchError(
+            f"The feature maps differ: both are called {a['map']!r}, of version {a['version']} and "
+            f"with the same parameters, but they {_why_not_the_same(a, b)}."
+        )
     if keys:
+        keys = [k for k in keys if k != PROBE]  # which follows from the others
         said = "; ".join(
             f"{k} is {a.get(k, _Absent)} here and {b.get(k, _Absent)} there" for k in keys
         )
@@ -418,6 +425,20 @@ def _positive_semidefinite(gram: Integers) -> bool:
     C = np.asfortranarray(gram[np.ix_(used, used)].astype(np.float64) * scale * scale[:, None])
     C[np.diag_indices_from(C)] += 1e-9
     return bool(dpotrf(C, overwrite_a=True, clean=False)[1] == 0)
+
+
+def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    if PROBE in a and PROBE in b:
+        return (
+            "give different codes for the same rows: they are two classes of one name, or one that "
+            "was edited. Learn one side again with the other's class, and raise its `version` "
+            "whenever what it computes changes"
+        )
+    return (
+        "cannot be compared: one is a class of yours, known by what it computes, and the other is "
+        "traceless's own, or was gathered by a traceless that did not look at that yet. If they "
+        "are the same, take it over with dataclasses.replace(knowledge, specification=...)"
+    )
 
 
 class _Absent:

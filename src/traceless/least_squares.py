@@ -293,11 +293,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """The feature map for our columns, made anew only if it has changed."""
         feature_map = self._map()
         bound: BoundMap | None = self.__dict__.get("_bound_map")
-        if (
-            bound is None
-            or bound.n_features != self.n_features_in_
-            or bound.specification != feature_map.specification()
-        ):
+        if bound is None or not bound.is_of(feature_map, self.n_features_in_):
             bound = self._bound_map = feature_map.bind(self.n_features_in_)
         return bound
 
