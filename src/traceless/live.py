@@ -105,7 +105,7 @@ class Live:
         inverse = self._inverse
         facts |= {"sealed": self._sealed is not None, "inverse": None}
         if inverse is not None:
-            tensors |= {"P": packed(inverse.P.T) + 0.0, "U": np.ascontiguousarray(inverse.U)}
+            tensors |= {"P": packed(inverse.P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
             watched = {"floor": list(self._floor), "patience": self._patience}
             facts["inverse"] = {"rho": inverse.rho, "strain": inverse.strain} | watched
         return facts, tensors
@@ -182,7 +182,7 @@ class Live:
             self.seal()
         if self._sealed is not None:
             return self._sealed.weights(rho, phi, code, class_weights)
-        return np.ascontiguousarray(code(self.inverse(rho).U) * phi.steps[:, None])
+        return np.ascontiguousarray(code(self.inverse(rho).U) * phi.steps[:, None] + 0.0)
 
     def inverse(self, rho: float) -> Inverse:
         """P and U for this rho, checked against the knowledge if enough has happened."""
