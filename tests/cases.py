@@ -64,7 +64,7 @@ def rational_solve(S, ridge, Q):
     """The exact solution of (S + diag(ridge)) Z = Q, rounded once, by Gauss-Jordan."""
     n = len(S)
     rows = [
-        [Fraction(int(S[i, j])) + (Fraction(float(ridge[i])) if i == j else 0) for j in range(n)]
+        [Fraction(int(S[i, j])) + (Fraction(ridge[i]) if i == j else 0) for j in range(n)]
         + [Fraction(int(v)) for v in Q[i]]
         for i in range(n)
     ]

@@ -126,6 +126,22 @@ def from_tensor(tensor: Integers) -> Integers:
     return narrow(a.reshape(shape))
 
 
+def nearest(a: Integers, b: Integers) -> Floats:
+    """The float64 nearest to each ``a / b``, b > 0: subnormal, infinite, and zero always +0.0."""
+    try:
+        quotients: Any = a / b  # of Python integers, which is correctly rounded
+    except OverflowError:
+        quotients = np.frompyfunc(_quotient, 2, 1)(a, b)
+    return np.asarray(quotients, dtype=np.float64) + 0.0
+
+
+def _quotient(a: int, b: int) -> float:
+    try:
+        return a / b
+    except OverflowError:
+        return math.inf if a > 0 else -math.inf
+
+
 # --- products ----------------------------------------------------------------------
 
 

@@ -353,7 +353,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
         Z, phi = self._weights()
-        w = (Z / phi.steps[:, None]).T
+        w = (Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
         if phi.has_bias:
             return np.ascontiguousarray(w[:, :-1]), w[:, -1].copy()
         return np.ascontiguousarray(w), np.zeros(len(w))

@@ -130,7 +130,7 @@ class Live:
         inverse = self._inverse
         P = None if inverse is None else inverse.copy_of_P()
         if inverse is not None and P is not None:
-            tensors |= {"P": packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U)}
+            tensors |= {"P": packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
             facts["inverse"] = {
                 "rho": inverse.rho,
                 "strain": inverse.strain,
@@ -205,7 +205,7 @@ class Live:
         """
         if class_weights is not None or self._sealed:
             return self._solved().weights(rho, phi, code, class_weights)
-        return np.ascontiguousarray(code(self.inverse(rho).U) * phi.steps[:, None])
+        return np.ascontiguousarray(code(self.inverse(rho).U) * phi.steps[:, None] + 0.0)
 
     def inverse(self, rho: float) -> Inverse:
         """U for this rho, and P unless a later state has taken it over."""

@@ -19,6 +19,13 @@ The result depends on the integers alone, not on BLAS, threads or machine. A coe
 that lies exactly on a boundary (zero, or halfway between two floats) is recognised by
 Cramer's rule: it is a fraction with denominator det A ≤ Π A_jj, hence either on the
 boundary or farther from it than one over that.
+
+Float64 sees only leading bits, with their exponents kept apart, so neither ρ nor the
+targets are limited by its range. A step is of use if the correction c has become smaller
+by four bits or more than in any step before, either as it is or in the variables that give
+A a diagonal near one: rounding to digits shrinks the first, Cholesky the second, and where
+columns differ in size one of them may grow for a step. Where neither shrinks, float64 is
+too short for the system.
 """
 
 from __future__ import annotations
@@ -27,26 +34,38 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from traceless.exact import Floats, Integers, matrix_times, wide
+from traceless.exact import Floats, Integers, matrix_times, nearest, wide
 from traceless.exceptions import ConditionError, RangeError
 from traceless.twofold import Factor, Twofold, two_sum
 
 __all__ = ["Mixture", "correctly_rounded_solve", "ridge_in_steps"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
+_LEAST_GAIN = 4  # bits
+_LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given
+_TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 
 def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
     """ρ in the units of integer knowledge, one for each feature: exact, or RangeError."""
+    places = weight_bits - 2 * (np.frexp(steps)[1] - 1)  # steps are powers of two
     with np.errstate(over="ignore"):
-        ridge = np.ldexp(rho, weight_bits) / (steps * steps)
-    if not np.all((ridge > 0) & (ridge < np.inf)):
-        raise RangeError(f"rho={rho!r} is too small or too large for the features' grid.")
+        ridge = np.ldexp(rho, places)
+    if not np.array_equal(np.ldexp(ridge, -places), np.full(len(steps), rho)):
+        if np.isinf(ridge).any():
+            what, limit = "large", f"at most {np.ldexp(_HUGE / 2, -places.max()):.1g}"
+        else:
+            what, limit = "small", f"at least {np.ldexp(_TINY * 2, -places.min()):.1g}"
+        raise RangeError(
+            f"rho={rho!r} is too {what} for the features' grid: rho / resolution² would be beyond "
+            f"float64. Choose rho to be {limit}, or another resolution."
+        )
     return np.asarray(ridge)
 
 
@@ -176,46 +195,69 @@ class _System:
     def __init__(self, S: Mixture, ridge: Floats, twofold: bool) -> None:
         self.S, self.ridge = S, ridge
         exact_ridge = [Fraction(float(v)) for v in ridge]
-        self.denominator = max(S.unit, *(f.denominator for f in exact_ridge))  # a power of two
-        self.per_unit = self.denominator // S.unit
-        whole = [int(f * self.denominator) for f in exact_ridge]
+        denominator = max(S.unit, *(f.denominator for f in exact_ridge))  # a power of two
+        self.places = denominator.bit_length() - 1
+        self.per_unit = denominator // S.unit
+        whole = [int(f * denominator) for f in exact_ridge]
         self.whole_ridge = np.array(whole, dtype=object)[:, None]
-        self.apply_inverse = _approximate_inverse(S, ridge, twofold)
+        self.scale, self.apply_inverse = _approximate_inverse(S, ridge, twofold)
 
     def solve(self, Q: Integers) -> Floats:
         state = _Expansion.start(wide(Q) * self.per_unit)
         Z = np.full(Q.shape, np.nan)
+        columns = np.arange(Q.shape[1])  # those with unfinished coefficients
         cramer_bits = self._cramer_bits()
-        while np.isnan(Z).any():
-            self._step(state)
-            bound = self._error_bound(state.residual)
+        while columns.size:
+            state = self._step(state)
+            bound = self._error_bound(state)
             low, high = state.X - bound, state.X + bound
-            below, above = state.to_float(low), state.to_float(high)
-            finished = below == above
-            Z[finished] = below[finished]
+            below, above = nearest(low, state.unit), nearest(high, state.unit)
+            if (below > _HUGE / 2).any() or (above < -_HUGE / 2).any():
+                raise RangeError(
+                    "A coefficient, in steps of the grids, is larger than 2**1022. Scale the "
+                    "targets down, or the columns up."
+                )
+            found = np.where(below == above, below, Z[:, columns])
             if state.bits.max() > cramer_bits:
-                for j, k in np.argwhere(np.isnan(Z)):
-                    Z[j, k] = _boundary(low[j, k], high[j, k], int(state.bits[k]), cramer_bits)
+                for j, k in np.argwhere(np.isnan(found)):
+                    found[j, k] = _boundary(low[j, k], high[j, k], state.bits[k], cramer_bits)
+            Z[:, columns] = found
+            unfinished = np.asarray(np.isnan(found).any(axis=0))
+            columns, state = columns[unfinished], state.of(unfinished)
         return Z
 
-    def _step(self, state: _Expansion) -> None:
-        """Extend the solution by as many bits as are new, at most _STEP_BITS."""
-        c = self.apply_inverse(state.residual) / float(self.denominator)
-        _, exponents = np.frexp(np.abs(c).max(axis=0))
-        shifts = np.where(np.any(c, axis=0), _STEP_BITS - exponents, _STEP_BITS)
-        if state.begun and shifts.min() < 4:
-            raise LinAlgError("a step gains less than four bits")
-        digits = np.rint(np.ldexp(c, shifts))
+    def _step(self, state: _Expansion) -> _Expansion:
+        """The solution with as many bits more as are new, at most _STEP_BITS."""
+        v, exponents = state.leading
+        with np.errstate(all="ignore"):
+            y = self.apply_inverse(v)
+            c = y * self.scale
+        if not np.isfinite(c).all():
+            raise LinAlgError("a factor of the matrix is too close to zero")
+        _, own = np.frexp(np.abs(c).max(axis=0))
+        _, scaled = np.frexp(np.abs(y).max(axis=0))
+        exponents = exponents - self.places
+        sizes = state.gain(exponents + own, exponents + scaled)
+        digits = np.rint(np.ldexp(c, _STEP_BITS - own))
         product = self.S.times(digits, _STEP_BITS) * self.per_unit
         product += wide(digits.astype(np.int64)) * self.whole_ridge
-        state.extend(shifts, digits, product)
+        return state.extended(_STEP_BITS - own - exponents, digits, product, sizes)
 
-    def _error_bound(self, residual: Integers) -> Integers:
+    def _error_bound(self, state: _Expansion) -> Integers:
         """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
-        R = residual.astype(np.float64) / float(self.denominator)
-        norm = np.sqrt((R * R / self.ridge[:, None]).sum(axis=0))
-        bound = np.outer(1.0 / np.sqrt(self.ridge), norm) * (1 + 1e-6)
-        return np.frompyfunc(math.ceil, 1, 1)(bound)
+        v, exponents = state.leading
+        root = np.sqrt(self.ridge)[:, None]
+        R = (np.abs(v).astype(np.float64) + 1.0) / root  # + 1 for the bits that v lacks
+        largest = R.max(axis=0)
+        R /= largest
+        length, length_exponents = np.frexp(np.sqrt((R * R).sum(axis=0)) * largest)
+        bound = length * (1 + 1e-6) / np.frexp(root)[0]
+        exponents = exponents + length_exponents - self.places - np.frexp(root)[1]
+        exponents = np.maximum(exponents, -1000)  # ldexp must not make it zero
+        exponents[:, ~v.any(axis=0)] = -2000  # unless nothing is left
+        beyond = max(int(exponents.max()) - 1000, 0)  # what float64 cannot hold
+        whole = np.frompyfunc(math.ceil, 1, 1)(np.ldexp(bound, exponents - beyond))
+        return np.asarray(whole << beyond if beyond else whole)
 
     def _cramer_bits(self) -> int:
         """log2 of a bound of the determinant of the system scaled to integers."""
@@ -223,33 +265,75 @@ class _System:
         return sum(int(v).bit_length() for v in diagonal)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Expansion:
-    """A solution X · 2^-bits (bits per column) and its residual, all integers."""
+    """A solution X · 2^-bits (bits per column) and its residual, all integers.
+
+    `sizes` has the smallest corrections of each column so far, as exponents of two.
+    """
 
     X: Integers
     residual: Integers
     bits: NDArray[np.int64]
-    begun: bool = False
+    sizes: NDArray[np.int64]
 
     @classmethod
     def start(cls, residual: Integers) -> _Expansion:
+        K = residual.shape[1]
         zero = np.zeros(residual.shape, dtype=np.int64).astype(object)
-        return cls(zero, residual, np.zeros(residual.shape[1], dtype=np.int64))
+        return cls(zero, residual, np.zeros(K, dtype=np.int64), np.full((2, K), 2**62))
 
-    def extend(self, shifts: NDArray[np.int64], digits: Floats, product: Integers) -> None:
-        self.begun = True
-        # the first shift is negative where the solution is large
-        scale = np.array([1 << max(int(s), 0) for s in shifts], dtype=object)
-        coarse = np.array([1 << max(-int(s), 0) for s in shifts], dtype=object)
-        self.X = self.X * scale + wide(digits.astype(np.int64)) * coarse
-        self.residual = self.residual * scale - product * coarse
-        self.bits = self.bits + np.maximum(shifts, 0)
+    @cached_property
+    def leading(self) -> tuple[Integers, NDArray[np.int64]]:
+        """The leading bits v of the residual, and exponents: v · 2^exponent, rounded down."""
+        lengths = np.asarray(np.frompyfunc(int.bit_length, 1, 1)(self.residual))
+        exponents = lengths.max(axis=0).astype(np.int64) - _LEADING_BITS
+        v = self.residual
+        if (exponents < 0).any():
+            v = v << wide(np.maximum(-exponents, 0))
+        if (exponents > 0).any():
+            v = v >> wide(np.maximum(exponents, 0))
+        return v, exponents
 
-    def to_float(self, X: Integers) -> Floats:
-        """X · 2^-bits, correctly rounded, as division of Python integers is."""
-        scale = np.array([1 << int(b) for b in self.bits], dtype=object)
-        return np.asarray((X / scale).astype(np.float64))
+    @property
+    def unit(self) -> Integers:
+        """2^bits."""
+        return _powers(self.bits)
+
+    def of(self, columns: NDArray[np.bool_]) -> _Expansion:
+        """The same for some of the columns."""
+        parts = self.X, self.residual, self.bits, self.sizes
+        return self if columns.all() else _Expansion(*(part[..., columns] for part in parts))
+
+    def gain(self, *exponents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`sizes` with a correction that is about to be made; raises if it gains too little."""
+        sizes = np.array(exponents) - self.bits
+        if not (self.sizes - sizes >= _LEAST_GAIN).any(axis=0).all():
+            raise LinAlgError("a step gains less than four bits")
+        return np.asarray(np.minimum(self.sizes, sizes))
+
+    def extended(
+        self,
+        shifts: NDArray[np.int64],
+        digits: Floats,
+        product: Integers,
+        sizes: NDArray[np.int64],
+    ) -> _Expansion:
+        """2^shift X + digits, and the residual without their product."""
+        added = wide(digits.astype(np.int64))
+        if (shifts < 0).any():  # where the correction is large
+            coarse = _powers(np.maximum(-shifts, 0))
+            added, product = added * coarse, product * coarse
+        finer = np.maximum(shifts, 0)
+        scale = _powers(finer)
+        return _Expansion(
+            self.X * scale + added, self.residual * scale - product, self.bits + finer, sizes
+        )
+
+
+def _powers(bits: NDArray[np.int64]) -> Integers:
+    """2^bits, in Python integers."""
+    return np.array([1 << int(b) for b in bits], dtype=object)
 
 
 def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
@@ -257,8 +341,9 @@ def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
 
     A boundary is 0 or the middle of two neighbouring floats: where rounding changes.
     """
-    scale = 1 << bits
-    below, above = low / scale, high / scale
+    below, above = nearest(np.array([low, high], dtype=object), np.array(1 << int(bits)))
+    if not (math.isfinite(below) and math.isfinite(above)):
+        return math.nan
     middle = Fraction(0) if low <= 0 <= high else (Fraction(below) + Fraction(above)) / 2
     needed = cramer_bits + middle.denominator.bit_length() + (high - low).bit_length()
     return float(middle) if needed < bits else math.nan
@@ -269,8 +354,8 @@ def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
 Apply = Callable[[Integers], Floats]
 
 
-def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> Apply:
-    """The map v ↦ A⁻¹ v, through A scaled by powers of two to a diagonal near one."""
+def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floats, Apply]:
+    """Powers of two d, and a map v ↦ y with A⁻¹ v ≈ d y: it solves d A d, of diagonal near one."""
     if twofold:
         A = _scaled(_twofold(S.integers()), np.array(1.0 / S.unit))
     else:
@@ -281,11 +366,11 @@ def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> Apply:
     if twofold:
         A.low[np.diag_indices_from(A.low)] += diagonal.low
         factor = Factor(_scaled(A, scale * scale.T))
-        return lambda v: factor.solve(_scaled(_twofold(v), scale)) * scale
+        return scale, lambda v: factor.solve(_scaled(_twofold(v), scale))
     A.high[:] *= scale
     A.high[:] *= scale.T
     cholesky = cho_factor(A.high, lower=True, overwrite_a=True, check_finite=False)
-    return lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False) * scale
+    return scale, lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False)
 
 
 def _twofold(a: Integers) -> Twofold:
