@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dsymm, dsymv, dsyr, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from traceless.exact import Floats
@@ -208,23 +208,24 @@ class Plan:
     def add(self, block: Change) -> None:
         """Plan one more block of rows. Raises LinAlgError where a pivot is not sound."""
         sign, Ft = float(block.sign), block.F.T
-        B = dsymv(1.0, self._P, block.F[0])[:, None] if len(block.F) == 1 else None
-        B = dsymm(1.0, self._P, Ft) if B is None else B
+        single = len(block.F) == 1
+        B = dsymv(1.0, self._P, block.F[0])[:, None] if single else dsymm(1.0, self._P, Ft)
         for before, G in self._steps:
             B = dgemm(-before, G, dgemm(1.0, G, Ft, trans_a=True), beta=1.0, c=B)
-        if len(block.F) == 1:
-            pivots = np.array([1.0 / block.weights[0] + sign * ddot(block.F[0], B[:, 0])])
-            self._check(pivots, block)
-            R = np.sqrt(pivots)[:, None]
+        error = block.Y - dgemm(1.0, Ft, self._U, trans_a=True)
+        if single:  # the same, without calls for matrices of one number
+            pivot = 1.0 / block.weights[0] + sign * ddot(block.F[0], B[:, 0])
+            self._check(np.array([pivot]), block)
+            G = B * (1.0 / np.sqrt(pivot))
+            self._U = dger(sign / pivot, B[:, 0], error[0], a=self._U)
         else:
             M = dgemm(sign, Ft, B, trans_a=True)
             M[np.diag_indices_from(M)] += 1.0 / block.weights
             R, failed = dpotrf(M, overwrite_a=True)
             self._check(np.zeros(1) if failed else np.diag(R) ** 2, block)
-        error = np.asfortranarray(block.Y) - dgemm(1.0, Ft, self._U, trans_a=True)
-        G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
-        T = dtrsm(1.0, R, error, trans_a=True, overwrite_b=True)
-        self._U = dgemm(sign, G, T, beta=1.0, c=self._U)
+            G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
+            T = dtrsm(1.0, R, np.asfortranarray(error), trans_a=True)
+            self._U = dgemm(sign, G, T, beta=1.0, c=self._U)
         self._steps.append((sign, G))
 
     def drop(self) -> None:
