@@ -22,7 +22,6 @@ so that classes can be weighted when it is solved; the pooled matrix is a sum of
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -43,12 +42,14 @@ from traceless.gather import (
     Classes,
     Label,
     Task,
+    framed,
     gather,
     gather_by_class,
+    label_bytes,
     responses_of,
     union,
-    whole_weights,
 )
+from traceless.sample_weights import rounded_weights
 
 __all__ = ["Knowledge"]
 
@@ -72,7 +73,8 @@ class Knowledge(saving.Savable):
     sums : ndarray of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
         Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
     weight_bits : int
-        `sums` are in units of 2^-weight_bits: 0 unless some weights were fractions.
+        `sums` are in units of 2^-weight_bits, the largest in which all of them are whole: 0
+        unless some weights were fractions.
 
     Examples
     --------
@@ -118,8 +120,8 @@ class Knowledge(saving.Savable):
         y : array of shape (n_samples,) or, for regression, (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array of shape (n_samples,), optional
-            Weights ≥ 0, rounded to multiples of 2^-16 unless all are whole. A row of
-            weight 0 is no row.
+            Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
+            significant bits, a relative error below 1e-6. A row of weight 0 is no row.
         task : {"classification", "regression"}
         target_resolution : float
             The grid of the targets, a power of two.
@@ -132,17 +134,17 @@ class Knowledge(saving.Savable):
         X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         specification = phi.describe()
-        weights, bits = whole_weights(sample_weight, X.shape[0])
+        weights = rounded_weights(sample_weight, X.shape[0])
         rows = responses_of(y, weights, task, target_resolution)
         if task == "regression":
             specification["target_resolution"] = float(target_resolution)
         if not classwise:
-            sums = gather(phi, X, rows, weights, verbose)
+            sums, exponent = gather(phi, X, rows, weights, verbose)
         elif isinstance(rows, Classes):
-            sums = gather_by_class(phi, X, rows, weights, verbose)
+            sums, exponent = gather_by_class(phi, X, rows, weights, verbose)
         else:
             raise ValueError("A regression has no classes to keep apart: leave classwise out.")
-        return cls(specification, task, rows.names, rows.counts, sums, bits)._canonical()
+        return cls(specification, task, rows.names, rows.counts, sums, -exponent)._canonical()
 
     # --- the group ---------------------------------------------------------------------
 
@@ -259,7 +261,7 @@ class Knowledge(saving.Savable):
 
     def pooled(self) -> Knowledge:
         """The same knowledge with the sums of all classes in one matrix: smaller, for good."""
-        return replace(self, sums=self.gram) if self.classwise else self
+        return replace(self, sums=self.gram)._canonical() if self.classwise else self
 
     @property
     def feature_gram(self) -> Integers:
@@ -275,7 +277,7 @@ class Knowledge(saving.Savable):
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
-        state = hashlib.sha256(self._header().encode())
+        state = hashlib.sha256(self._header())
         for matrix in self._matrices():
             for i, row in enumerate(matrix):
                 state.update(exact.to_bytes(row[: i + 1]))
@@ -308,11 +310,18 @@ class Knowledge(saving.Savable):
 
     # --- inside ----------------------------------------------------------------------------
 
-    def _header(self) -> str:
-        labels = [f"{type(r).__name__}:{r!r}" for r in self.responses]
+    def _header(self) -> bytes:
+        """All but the sums, in bytes that no version of Python or Unicode has a say in."""
         kind = "class-wise knowledge" if self.classwise else "knowledge"
-        what = [f"traceless {kind} 1", specification_digest(self.specification), self.task]
-        return json.dumps([*what, labels, self.counts, self.weight_bits])
+        return framed(
+            f"traceless {kind} 2".encode(),
+            specification_digest(self.specification).encode(),
+            self.task.encode(),
+            framed(*map(label_bytes, self.responses)),
+            framed(*(b"%d" % n for n in self.counts)),
+            b"%d" % self.weight_bits,
+            b"",  # no fingerprint of the rows
+        )
 
     def _matrices(self) -> Integers:
         """The symmetric matrices that it is made of, one after another."""
@@ -323,7 +332,7 @@ class Knowledge(saving.Savable):
         return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
 
     def _canonical(self) -> Knowledge:
-        """Drop classes of which nothing is left, use whole units, forbid writing."""
+        """Drop classes of which nothing is left, use the largest unit, forbid writing."""
         out = self
         if self.task == "classification":
             kept = [k for k, n in enumerate(self.counts) if n or self._of_class(k).any()]
@@ -335,8 +344,10 @@ class Knowledge(saving.Savable):
                     counts=tuple(self.counts[k] for k in kept),
                     sums=self.sums[index],
                 )
-        if out.weight_bits and not (out.sums & ((1 << out.weight_bits) - 1)).any():
-            out = replace(out, sums=exact.narrow(out.sums >> out.weight_bits), weight_bits=0)
+        spare = exact.trailing_zeros(out.sums, out.weight_bits) if out.weight_bits else 0
+        if spare:
+            sums, bits = exact.narrow(out.sums >> spare), out.weight_bits - spare
+            out = replace(out, sums=sums, weight_bits=bits)
         out.sums.setflags(write=False)
         return out
 

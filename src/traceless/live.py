@@ -33,15 +33,9 @@ from scipy.linalg.blas import dgemm, dnrm2, dsymm
 from traceless.exact import Floats, packed
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
-from traceless.gather import (
-    Label,
-    dense_rows,
-    label_array,
-    responses_of,
-    union,
-    whole_weights,
-)
+from traceless.gather import Label, dense_rows, label_array, responses_of, union
 from traceless.knowledge import Knowledge, check_counts, check_targets
+from traceless.sample_weights import rounded_weights
 from traceless.saving import Pieces, labels
 from traceless.states import Recipe, Rows, Settled, State
 from traceless.update import Change, Inverse, Plan, expected_error, worth_updating
@@ -259,13 +253,13 @@ class Live:
 
     def _queued(self, rows: Rows, sign: int) -> _Queued:
         X, y, sample_weight = rows
-        whole, bits = whole_weights(sample_weight, X.shape[0])
-        responses = responses_of(y, whole, self.recipe.task, self.recipe.target_resolution)
+        rounded = rounded_weights(sample_weight, X.shape[0])
+        responses = responses_of(y, rounded, self.recipe.task, self.recipe.target_resolution)
         dense = np.array(dense_rows(X, slice(None)))  # the caller may write into his own again
         F = self.recipe.phi.codes(dense) * self.recipe.phi.steps
         Y = np.empty((len(F), len(responses.names)))
         responses.encode(slice(None), Y)
-        weights = np.ones(len(F)) if whole is None else np.ldexp(whole, -bits)
+        weights = np.ones(len(F)) if rounded is None else rounded
         alive = weights > 0
         change = Change(F[alive], Y[alive], weights[alive], sign)
         if self.recipe.task == "regression":
@@ -348,8 +342,7 @@ class Live:
             several = [q.rows for q in queue if q.change.sign == sign]
             if several:
                 X, y, weight = (np.concatenate(parts) for parts in zip(*several, strict=True))
-                plain = bool((weight == 1.0).all())  # and is added up faster
-                part = self.recipe.knowledge((X, y, None if plain else weight))
+                part = self.recipe.knowledge((X, y, weight))
                 known = known + part if sign > 0 else known - part
         return known
 
