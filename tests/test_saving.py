@@ -68,12 +68,12 @@ def there_and_back(tmp_path):
 
 
 @contextmanager
-def little_memory():
-    """Less than a megabyte."""
+def little_memory(more=0):
+    """Less than a megabyte, and what a larger file needs."""
     tracemalloc.start()
     try:
         yield
-        assert tracemalloc.get_traced_memory()[1] < 2**20
+        assert tracemalloc.get_traced_memory()[1] < 2**20 + more
     finally:
         tracemalloc.stop()
 
@@ -533,6 +533,80 @@ def test_forged_least_squares(fourier, how):
     traceless.load(fourier)  # so that everything is imported
     with little_memory(), pytest.raises(FileError, match="what the file says cannot be"):
         forged(fourier, FORGERIES[how])
+
+
+def reshaped(name, shape, dtype=None, data=b""):
+    return lambda facts, file: file.reshape(name, shape, dtype, data)
+
+
+def triangle(n):
+    return n * (n + 1) // 2
+
+
+def points(*shape):
+    array = {"kind": "array", "shape": shape, "float64": ""}
+    landmarks = described(Landmarks(4))
+    landmarks["parameters"]["points"] = array
+    return parameter(feature_map=landmarks)
+
+
+HOLLOW = {  # sizes that no byte of the file stands behind
+    "rows of no bytes": reshaped("sums", [2**24, 0], "U8"),
+    "endless rows of no bytes": reshaped("sums", [2**47, 0], "U8"),
+    "endless rows of no numbers": reshaped("sums", [2**47, 0]),
+    "no bytes": reshaped("sums", [0, 9], "U8"),
+    "no class, of endless features": reshaped("sums", [0, triangle(2**24)]),
+    "no class, of many features": reshaped("sums", [0, triangle(2**20 + 1)]),
+    "integers that int64 can hold": reshaped("sums", [66, 8], "U8", b"\1" * 66 * 8),
+    "integers of a million bytes": reshaped("sums", [66, 10**6], "U8", b"\1" * 66 * 10**6),
+    "points without columns": points(2**40, 0),
+    "no points": points(0, 2**60),
+}
+
+
+@pytest.mark.parametrize("how", HOLLOW)
+def test_a_size_needs_bytes_behind_it(fourier, how):
+    """What a header says is compared with what is there before anything is made or counted."""
+    traceless.load(fourier)
+    size = fourier.stat().st_size
+    for kind in ("LSSVC", "Knowledge"):
+        if kind == "Knowledge" and "points" in how:
+            continue
+        file = Forged(fourier)
+        facts = file.facts
+        HOLLOW[how](facts, file)
+        if kind == "Knowledge":
+            file.metadata["kind"], facts = kind, facts["state"]["knowledge"]
+            facts |= {"responses": [], "counts": []} if "no class" in how else {}
+        file.facts = facts
+        file.write(fourier.with_name("hollow"))
+        allowed = fourier.with_name("hollow").stat().st_size - size
+        with little_memory(4 * max(allowed, 0)), pytest.raises(FileError):
+            traceless.load(fourier.with_name("hollow"))
+
+
+def test_knowledge_of_no_rows_may_be_wide(tmp_path):
+    """There are no classes to keep apart, so that no bytes stand behind its width."""
+    none = Knowledge.of(Linear(), np.zeros((0, 2000)), np.zeros(0, int), classwise=True)
+    none.save(tmp_path / "x")
+    assert traceless.load(tmp_path / "x") == none
+
+
+def test_a_long_label_is_not_made_once_for_each_row(tmp_path, rng):
+    X = rows(rng, 500)
+    for model in (PathSVC(gamma=0.5), SlidingWindow(LSSVC(), size=500)):
+        model.fit(X, labels(X, ["a", "b"])).save(tmp_path / "x")
+        traceless.load(tmp_path / "x")
+
+        def longer(facts, file):
+            state, long = facts["state"], "b" + "z" * 10**5
+            state["classes"] = ["a", long]
+            if "estimator" in state:
+                state["estimator"]["state"]["knowledge"]["responses"] = ["a", long]
+
+        with little_memory(20 * 10**5):  # as an array of one width for all: 200 MB
+            again = forged(tmp_path / "x", longer)
+        assert len(again.classes_[1]) == 10**5 + 1
 
 
 HINGE = {

@@ -87,8 +87,13 @@ def _array(value: Any) -> Floats:
     except binascii.Error:
         raise ValueError("an array is not in base64.") from None
     shape = [facts.whole(int(n)) for n in facts.numbers(said["shape"], 0.0)]
-    if said["kind"] != "array" or len(shape) > 2 or 8 * math.prod(shape) != len(raw):
-        raise ValueError(f"{len(raw)} bytes are no array of shape {shape}.")
+    if (
+        said["kind"] != "array"
+        or len(shape) > 2
+        or 0 in shape[1:]  # behind which any number of rows takes no bytes
+        or 8 * math.prod(shape) != len(raw)
+    ):
+        raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
     return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
 
 

@@ -72,11 +72,11 @@ def _restore_least_squares(
     if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
         known = knowledge(state["knowledge"], tensors)
         if known.n_outputs != J:
-            raise ValueError(f"sums of {known.n_outputs} features, where there are {J}.")
+            raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
         estimator._check_ours(known.specification, known.task)
         check_learned(known)
     elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
-        raise ValueError(f"an inverse of other than {J} features.")
+        raise ValueError(f"an inverse of other than {facts.short(J)} features.")
     recipe = estimator._recipe(None if known is None else known.classwise)
     if estimator.solver == "woodbury":
         estimator._state = _live(recipe, known, state, tensors)

@@ -18,6 +18,8 @@ from traceless.loading import facts
 from traceless.sample_weights import FINEST, LARGEST, SMALLEST
 
 Tensors = Mapping[str, NDArray[Any]]
+_LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
+_WIDEST_OF_NONE = 2**20  # features of knowledge without rows, whose width no bytes stand behind
 _PARTS = {"specification", "task", "responses", "counts", "weight_bits"}
 
 
@@ -98,8 +100,12 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     wide = found is not None and found.dtype == np.uint8
     if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):
         raise ValueError("there are no sums that could be read.")
+    if not len(found) and (wide or width_of(found.shape[-1]) > _WIDEST_OF_NONE):
+        raise ValueError(f"there are no sums of shape {found.shape}.")
     if not wide:
         facts.within("sums", found, 1 - 2**63, 2**63 - 1)
+    elif not 8 < found.shape[-1] <= _LONGEST:
+        raise ValueError(f"no sum takes {found.shape[-1]} bytes: int64 has 8, all {_LONGEST}.")
     return exact.from_tensor(found)
 
 
