@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from traceless import exact
 from traceless.features.grid import grid_steps
+from traceless.fingerprint import LANES, Lanes, from_bytes
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
 from traceless.loading import facts
@@ -36,6 +37,7 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
         counts,
         exact.unpacked(triangles, width_of(triangles.shape[-1])),
         facts.whole(said["weight_bits"], 0, FINEST),
+        _fingerprint(tensors),
     )
     _check_form(known)
     return known
@@ -94,6 +96,11 @@ def _specification(said: Any, task: Task) -> dict[str, Any]:
     return out
 
 
+def sums_of(tensors: Tensors) -> list[str]:
+    """The names of the tensors that knowledge has: sums, and a fingerprint of its rows or none."""
+    return ["sums", *({"fingerprint"} & set(tensors))]
+
+
 def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     """Triangles, one or one for each class: int64, or Python integers that need more."""
     found = tensors.get(name)
@@ -107,6 +114,12 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     elif not 8 < found.shape[-1] <= _LONGEST:
         raise ValueError(f"no sum takes {found.shape[-1]} bytes: int64 has 8, all {_LONGEST}.")
     return exact.from_tensor(found)
+
+
+def _fingerprint(tensors: Tensors) -> Lanes | None:
+    if "fingerprint" not in tensors:
+        return None
+    return from_bytes(facts.tensor(tensors, "fingerprint", "u", (2 * LANES,)).tobytes())
 
 
 def _check_form(known: Knowledge) -> None:
