@@ -52,26 +52,36 @@ class Fingerprint:
 
     def add(self, beside: Bytes, weights: Floats | None, codes: Floats) -> None:
         """Add rows: bytes of their labels or targets, weights (None: all 1), and codes."""
-        if weights is None:
-            weights = np.ones(len(codes))
-        elif not weights.all():
-            alive = weights > 0
-            beside, weights, codes = beside[alive], weights[alive], codes[alive]
+        row_hash, key = self._hash, self._key
         for first in range(0, len(codes), _ROWS):
             some = slice(first, first + _ROWS)
-            weight = np.ascontiguousarray(weights[some, None], dtype="<f8").view(np.uint8)
-            table = np.concatenate([beside[some], weight, code_bytes(codes[some])], axis=1)
-            self._add(memoryview(table.tobytes()), table.shape[1])
+            rows = encoded_rows(
+                beside[some], None if weights is None else weights[some], codes[some]
+            )
+            hashes = b"".join([row_hash(row, key=key).digest(2 * LANES) for row in rows])
+            lanes = np.frombuffer(hashes, dtype="<u2").reshape(-1, LANES)
+            self.lanes += lanes.sum(axis=0, dtype=np.uint16)
 
-    def _add(self, text: memoryview, size: int) -> None:
-        """Add rows of `size` bytes, one behind the other."""
-        row_hash, key = self._hash, self._key
-        hashes = [
-            row_hash(text[i : i + size], key=key).digest(2 * LANES)
-            for i in range(0, len(text), size)
-        ]
-        lanes = np.frombuffer(b"".join(hashes), dtype="<u2").reshape(-1, LANES)
-        self.lanes += lanes.sum(axis=0, dtype=np.uint16)
+
+def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[memoryview]:
+    """The bytes of each row of positive weight: equal for equal rows, and for no others.
+
+    Parameters
+    ----------
+    beside : array of bytes, one row for each
+        Labels or targets.
+    weights : ndarray, or None where all are 1
+    codes : ndarray of shape (n_rows, n_outputs)
+    """
+    if weights is None:
+        weights = np.ones(len(codes))
+    elif not weights.all():
+        alive = weights > 0
+        beside, weights, codes = beside[alive], weights[alive], codes[alive]
+    weight = np.ascontiguousarray(weights[:, None], dtype="<f8").view(np.uint8)
+    table = np.concatenate([beside, weight, code_bytes(codes)], axis=1)
+    text, size = memoryview(table.tobytes()), table.shape[1]
+    return [text[i : i + size] for i in range(0, len(text), size)]
 
 
 def label_hashes(labels: list[bytes]) -> Bytes:

@@ -60,6 +60,13 @@ class LSSVC(ClassifierMixin, Portable):
         Keep what is known of each class apart, K matrices instead of one, so that
         class_weight may be set or changed later without the data. By default this is done if
         class_weight is set when learning starts.
+    guard : bool, default=False
+        Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
+        refused: one that was never learned, that is forgotten twice, or that has another label,
+        target or weight. Without it only what contradicts the sums is refused.
+    fingerprint : bool, default=False
+        Let the knowledge carry a fingerprint of its rows (2 kB), so that equal digests mean
+        equal rows, not only equal sums. Needs the extra `store`.
     n_jobs : int, optional
         Processes that learn at the same time (-1: one for each core); results do not depend
         on it. None is one process whose matrix products have all cores.
@@ -104,6 +111,8 @@ class LSSVC(ClassifierMixin, Portable):
         class_weight: Any = None,
         weighting: str = "shared",
         classwise: bool | None = None,
+        guard: bool = False,
+        fingerprint: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -113,6 +122,8 @@ class LSSVC(ClassifierMixin, Portable):
         self.class_weight = class_weight
         self.weighting = weighting
         self.classwise = classwise
+        self.guard = guard
+        self.fingerprint = fingerprint
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -224,6 +235,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
         without a factorisation; `seal` gives the exact ones at any time.
+    guard : bool, default=False
+        Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
+        refused: one that was never learned, that is forgotten twice, or that has another label,
+        target or weight. Without it only what contradicts the sums is refused.
+    fingerprint : bool, default=False
+        Let the knowledge carry a fingerprint of its rows (2 kB), so that equal digests mean
+        equal rows, not only equal sums. Needs the extra `store`.
     n_jobs : int, optional
         Processes that learn at the same time (-1: one for each core); results do not depend
         on it. None is one process whose matrix products have all cores.
@@ -263,6 +281,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         rho: float = 1.0,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
+        guard: bool = False,
+        fingerprint: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -270,6 +290,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         self.rho = rho
         self.solver = solver
         self.target_resolution = target_resolution
+        self.guard = guard
+        self.fingerprint = fingerprint
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -18,6 +18,7 @@ from traceless.path_svc import PathSVC
 from traceless.window import SlidingWindow
 
 Check = Callable[[Any], Any]
+LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
 
 
 def from_description(description: Mapping[str, Any]) -> Any:
@@ -36,8 +37,8 @@ def _described(description: Any, kinds: Mapping[str, tuple[Any, dict[str, Check]
     if facts.text(said["kind"]) not in kinds:
         raise ValueError(f"{said['kind']!r} is none of {', '.join(kinds)}.")
     make, checks = kinds[said["kind"]]
-    parameters = facts.named(said["parameters"], set(checks))
-    return make(**{name: check(parameters[name]) for name, check in checks.items()})
+    parameters = facts.named(said["parameters"], set(checks) - LATER, LATER & set(checks))
+    return make(**{name: checks[name](value) for name, value in parameters.items()})
 
 
 # --- parameters ------------------------------------------------------------------------------
@@ -192,6 +193,8 @@ _ESTIMATORS: dict[str, tuple[Any, dict[str, Check]]] = {
             "class_weight": _weights,
             "weighting": _text,
             "classwise": _or(_none, _truth),
+            "guard": _yes,
+            "fingerprint": _yes,
             "n_jobs": _or(_none, _jobs),
             "verbose": _yes,
         },
@@ -203,6 +206,8 @@ _ESTIMATORS: dict[str, tuple[Any, dict[str, Check]]] = {
             "rho": _number,
             "target_resolution": _number,
             "solver": _text,
+            "guard": _yes,
+            "fingerprint": _yes,
             "n_jobs": _or(_none, _jobs),
             "verbose": _yes,
         },

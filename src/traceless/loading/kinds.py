@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from traceless import exact
+from traceless.guard import KEY, SIZE, Book, Guard
 from traceless.least_squares import LeastSquares
 from traceless.live import Live
 from traceless.loading import facts
@@ -45,9 +46,11 @@ def made(kind: str, said: Any, tensors: Tensors) -> Any:
 
 
 def _learned(kind: str, said: Any) -> dict[str, Any]:
-    fitted = {"columns", "state"} | ({"merged"} if kind in ("LSSVC", "LSSVR") else set())
-    some = isinstance(said, Mapping) and "state" in said
-    return facts.named(said, {"parameters"} | (fitted if some else set()))
+    least_squares = kind in ("LSSVC", "LSSVR")
+    fitted = {"columns", "state"} | ({"merged"} if least_squares else set())
+    if not (isinstance(said, Mapping) and "state" in said):
+        return facts.named(said, {"parameters"})
+    return facts.named(said, {"parameters"} | fitted, {"guard"} if least_squares else set())
 
 
 def _take_columns(estimator: Any, said: Any) -> None:
@@ -66,7 +69,8 @@ def _take_columns(estimator: Any, said: Any) -> None:
 def _restore_least_squares(
     estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors
 ) -> None:
-    state = said["state"]
+    state, tensors = said["state"], dict(tensors)
+    guard = _guard(said["guard"], tensors) if "guard" in said else None
     J = estimator._map().n_outputs(estimator.n_features_in_)
     known = None
     if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
@@ -77,7 +81,7 @@ def _restore_least_squares(
         check_learned(known)
     elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
         raise ValueError(f"an inverse of other than {facts.short(J)} features.")
-    recipe = estimator._recipe(None if known is None else known.classwise)
+    recipe = estimator._recipe(known)
     if estimator.solver == "woodbury":
         estimator._state = _live(recipe, known, state, tensors)
     elif estimator.solver == "cholesky" and known is not None and set(state) == {"knowledge"}:
@@ -87,6 +91,24 @@ def _restore_least_squares(
         raise ValueError(f"no state of the solver {estimator.solver!r}.")
     merged = facts.named(said["merged"], set(said["merged"]))
     estimator._merged = {name: facts.whole(n, 1) for name, n in merged.items()}
+    if guard is not None:
+        if len(guard) != estimator.n_samples_:
+            raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")
+        estimator._guard = guard
+
+
+def _guard(keys: Any, tensors: dict[str, NDArray[Any]]) -> Guard:
+    """The guard of a file, whose tensors are taken out of those given."""
+    books = []
+    for k, key in enumerate(facts.several(keys)):
+        raw = facts.tensor(tensors, f"guard.{k}", "u", (None, SIZE))
+        digests = np.frombuffer(tensors.pop(f"guard.{k}").tobytes(), dtype=f"S{SIZE}")
+        if (digests[1:] < digests[:-1]).any() or len(raw) != len(digests):
+            raise ValueError("digests of rows are not in order.")
+        books.append(Book(bytes.fromhex(facts.text(key)), digests))
+    if not books or any(len(book.key) != KEY for book in books):
+        raise ValueError("digests of rows without a key.")
+    return Guard(tuple(books))
 
 
 def _width_of_inverse(tensors: Tensors) -> int:

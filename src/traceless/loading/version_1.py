@@ -18,6 +18,7 @@ from traceless import exact
 from traceless.container import Contents
 from traceless.features.feature_map import specification_digest
 from traceless.knowledge import Knowledge
+from traceless.loading.descriptions import LATER
 from traceless.loading.knowledge import sums_in
 
 WEIGHT_BITS = 16
@@ -26,6 +27,8 @@ WEIGHT_BITS = 16
 def upgraded(contents: Contents) -> Contents:
     """The contents of a file of version 1 as they are written now."""
     facts, tensors = copy.deepcopy(contents.facts), dict(contents.tensors)
+    for said in _models_in({"kind": contents.kind, **facts}):
+        said["parameters"] |= dict.fromkeys(sorted(LATER), False)
     for said, name in _knowledge_in(facts, ""):
         bits = said.get("weight_bits")
         if bits == 0 or name not in tensors:
@@ -39,6 +42,17 @@ def upgraded(contents: Contents) -> Contents:
         tensors[name] = exact.to_tensor(exact.narrow(sums >> spare))
         said["weight_bits"] = WEIGHT_BITS - spare
     return replace(contents, facts=facts, tensors=tensors)
+
+
+def _models_in(said: Any) -> Iterator[dict[str, Any]]:
+    """What is said of least-squares models, at any depth."""
+    if not isinstance(said, dict):
+        return
+    for part in said.values():
+        yield from _models_in(part)
+    parameters = said.get("parameters")
+    if isinstance(parameters, dict) and "rho" in parameters:
+        yield said
 
 
 def digest(known: Knowledge) -> str:
