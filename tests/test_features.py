@@ -1,4 +1,11 @@
+import dataclasses
+import json
+import math
 import pickle
+import subprocess
+import sys
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,9 +15,18 @@ from hypothesis.extra import numpy as npst
 from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
+import traceless.features
 from cases import MAPS, Cubes, name
-from traceless import RangeError
-from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError
+from traceless.features import (
+    FeatureMap,
+    Landmarks,
+    Linear,
+    Polynomial,
+    RandomFourier,
+    RandomLayer,
+)
+from traceless.features.probe import PROBE, probe_rows
 
 every_map = pytest.mark.parametrize("phi", MAPS, ids=name)
 rows = npst.arrays(np.float64, (7, 3), elements=st.floats(-50, 50) | st.floats(-1e4, 1e4))
@@ -134,8 +150,6 @@ def test_random_fourier_against_libm(rng):
 
 def test_random_fourier_takes_huge_values_exactly():
     # far out on a line the angles are huge; whole turns must drop out without rounding
-    from fractions import Fraction
-
     phi = RandomFourier(2, gamma=0.3, bias=False)
     encode = phi.bind(1).encode
     W, turn = int(encode.keywords["W"][0, 0]), int(encode.keywords["turn"])
@@ -220,8 +234,6 @@ def test_a_map_of_ones_own():
 
 
 def test_a_map_without_values_says_what_is_missing():
-    from traceless.features import FeatureMap
-
     with pytest.raises(NotImplementedError, match="must define values"):
         FeatureMap().values(np.zeros((1, 1)))
 
@@ -240,7 +252,7 @@ def test_features_are_counted_without_making_them(phi):
     assert phi.n_outputs(4) == len(phi.bind(4).steps)
 
 
-@pytest.mark.parametrize("phi", [m for m in MAPS if not isinstance(m, Polynomial)], ids=name)
+@every_map
 def test_a_bound_map_stays_what_it_was(phi, rng):
     """Tables are made with the first row; what became of the parameters since has no part in it."""
     X = rng.normal(size=(5, 4))
@@ -249,3 +261,300 @@ def test_a_bound_map_stays_what_it_was(phi, rng):
     phi.set_params(resolution=2**-3, **({"gamma": 9.0} if hasattr(phi, "gamma") else {}))
     assert (late.codes(X) == before).all()
     assert (pickle.loads(pickle.dumps(late)).codes(X) == late.codes(X)).all()
+
+
+# --- one resolution per column ----------------------------------------------------------------
+
+SEVERAL = [
+    (RandomFourier, {"n_components": 5, "gamma": 0.3}),
+    (RandomLayer, {"n_units": 5, "activation": "tanh"}),
+    (RandomLayer, {"n_units": 5, "activation": "sine", "bias": False}),
+    (Landmarks, {"points": 5}),
+    (Landmarks, {"points": [[0.3, -1.0, 2.0]] * 4 + [[1.0, 1.0, 1.0]]}),
+]
+several = pytest.mark.parametrize(("kind", "parameters"), SEVERAL)
+
+
+@several
+def test_each_feature_may_have_a_grid_of_its_own(kind, parameters, rng):
+    X = rng.normal(size=(70, 3))
+    steps = np.array([2**-4, 2**-9, 2**-14, 2**-20, 2**-30])
+    bound = kind(**parameters, resolution=steps).bind(3)
+    assert (bound.steps[:5] == steps).all()
+    codes = bound.codes(X)
+    for j, step in enumerate(steps):
+        alone = kind(**parameters, resolution=float(step)).bind(3).codes(X)
+        assert (codes[:, j] == alone[:, j]).all()
+    with pytest.raises(ValueError, match=r"resolution must be one number or one per column \(5\)"):
+        kind(**parameters, resolution=steps[:3]).bind(3)
+
+
+@several
+def test_each_column_may_have_a_grid_of_its_own(kind, parameters, rng):
+    X = rng.normal(size=(70, 3)) * [1.0, 50.0, 1000.0]
+    steps = np.array([2**-14, 2**-6, 2.0])
+    phi = kind(**parameters, input_resolution=steps.tolist())
+    rounded = np.rint(X / steps) * steps
+    finest = kind(**parameters, input_resolution=2**-14).bind(3)
+    if kind is Landmarks and not isinstance(parameters["points"], int):
+        given = np.rint(np.array(parameters["points"]) / steps) * steps
+        finest = Landmarks(given, input_resolution=2**-14).bind(3)
+    elif kind is Landmarks:
+        return  # random points are rounded to the grid too: the next test has them
+    assert (phi.bind(3).codes(X) == finest.codes(rounded)).all()
+    assert (phi.input_steps(3) == steps).all()
+    with pytest.raises(ValueError, match="input_resolution must be one number or one per column"):
+        kind(**parameters, input_resolution=[2**-14]).bind(3)
+
+
+def test_landmarks_on_several_grids_in_exact_arithmetic(rng):
+    X, P, gamma = rng.normal(size=(40, 3)) * 9, rng.normal(size=(6, 3)) * 9, 0.0625
+    steps = np.array([0.5, 2**-3, 2**-7])
+    phi = Landmarks(P, gamma=gamma, bias=False, resolution=2**-30, input_resolution=steps)
+    for x, found in zip(X, phi.transform(X), strict=True):
+        for p, value in zip(P, found, strict=True):
+            gaps = [
+                (Fraction(round(a / s)) - Fraction(round(b / s))) * Fraction(s)
+                for a, b, s in zip(x.tolist(), p.tolist(), steps.tolist(), strict=True)
+            ]
+            exact = math.exp(-Fraction(gamma) * sum(gap * gap for gap in gaps))
+            assert abs(value - exact) <= 0.5001 * 2**-30
+
+
+def test_random_fourier_on_several_grids_in_exact_arithmetic(rng):
+    X = rng.normal(size=(40, 3)) * 9
+    steps = [0.5, 2**-3, 2**-7]
+    grids = [2**-9, 2**-20, 2**-12, 2**-16]
+    phi = RandomFourier(4, gamma=0.3, bias=False, resolution=grids, input_resolution=steps)
+    encode = phi.bind(3).encode
+    W, turn = encode.keywords["W"].astype(int).tolist(), Fraction(encode.keywords["turn"])
+    for x, found in zip(X.tolist(), phi.transform(X), strict=True):
+        codes = [round(v / s) * round(s / 2**-7) for v, s in zip(x, steps, strict=True)]
+        for k in range(2):
+            turns = sum(c * row[k] for c, row in zip(codes, W, strict=True)) / turn % 1
+            angle = 2 * math.pi * float(turns)
+            for j, value in ((k, math.cos(angle)), (k + 2, math.sin(angle))):
+                assert abs(found[j] - math.sqrt(0.5) * value) <= 0.501 * grids[j]
+
+
+def test_polynomials_with_a_grid_for_each_monomial_can_be_learned(rng):
+    X = rng.normal(size=(30, 2))
+    phi = Polynomial(resolution=[2**-14, 2**-13, 2**-12, 2**-11, 2**-10])
+    model = LSSVR(phi).fit(X, X[:, 0])
+    assert model.forget(X[:9], X[:9, 0]).digest() == LSSVR(phi).fit(X[9:], X[9:, 0]).digest()
+
+
+# --- which map it is --------------------------------------------------------------------------
+
+
+def own_map(compute, name="Squares", base=FeatureMap):
+    """A class as a user writes it."""
+
+    def make(self, bias=True, resolution=2**-14):
+        self.bias = bias
+        self.resolution = resolution
+
+    methods = {"values": lambda self, X: compute(X)} if compute else {}
+    return type(name, (base,), {"__init__": make, **methods})
+
+
+Squares, Doubles = own_map(lambda X: X * X), own_map(lambda X: X * X * X)
+MINE = own_map(lambda X: X * 1.0, name="Linear")
+
+
+def learned(phi, start=0):
+    X = np.random.default_rng(start).normal(size=(20, 2))
+    return LSSVC(phi).fit(X, X[:, 0] > 0)
+
+
+def test_two_maps_of_one_name_do_not_merge():
+    a, b = learned(Squares()), learned(Doubles(), 1)
+    before = a.digest()
+    with pytest.raises(MismatchError, match=r"both are called 'Squares'.*different codes"):
+        a.merge(b)
+    assert a.digest() == before
+    with pytest.raises(MismatchError, match="different codes"):
+        _ = a.knowledge_ + b.knowledge_
+    assert a.merge(learned(own_map(lambda X: X * X)(), 1)).n_samples_ == 40  # the same, elsewhere
+
+
+def test_a_map_called_linear_is_not_ours():
+    X = np.arange(6.0).reshape(3, 2)
+    theirs = Knowledge.of(MINE(), X, [0, 1, 1])
+    ours = Knowledge.of(Linear(), X, [0, 1, 1])
+    assert (theirs.sums == ours.sums).all()
+    assert theirs.digest() != ours.digest()
+    with pytest.raises(MismatchError, match="one is a class of yours"):
+        _ = theirs + ours
+    same = dataclasses.replace(theirs, specification=ours.specification)
+    assert same == ours
+
+
+def test_a_subclass_of_ours_is_a_map_of_its_own():
+    class Shifted(RandomFourier):
+        def bind(self, n_features):
+            bound = super().bind(n_features)
+            encode = bound.encode
+            return dataclasses.replace(bound, encode=lambda X, out: encode(X + 1.0, out))
+
+    X = np.arange(6.0).reshape(3, 2)
+    plain = type("RandomFourier", (RandomFourier,), {})
+    several = [RandomFourier(9), plain(9), Shifted(9), Shifted(9, gamma=0.2)]
+    assert len({Knowledge.of(phi, X, [0, 1, 1]).digest() for phi in several}) == 4
+    for phi in several[1:]:
+        assert PROBE in phi.bind(2).describe()["features"]
+
+
+def test_maps_of_ours_are_known_by_their_specification_alone():
+    for phi in MAPS[:-1]:
+        assert phi.bind(3).describe()["features"] == phi.specification()
+    pretended = type("Linear", (Linear,), {"__module__": "traceless.features.linear"})
+    assert PROBE in pretended().bind(3).describe()["features"]
+
+
+def test_an_edited_map_shows_though_its_version_was_not_raised():
+    model = learned(Squares())
+    old = pickle.loads(pickle.dumps(model.knowledge_))
+    edited = own_map(lambda X: X * X + 2**-14)
+    with pytest.raises(MismatchError, match="raise its `version`"):
+        _ = old + learned(edited()).knowledge_
+
+
+def test_a_change_of_class_under_one_name_is_noticed():
+    model = learned(Squares()).set_params(feature_map=Doubles())
+    with pytest.raises(MismatchError, match="different codes"):
+        model.partial_fit([[1.0, 2.0]], [True])
+
+
+def test_the_same_class_in_a_script_and_in_a_module(tmp_path):
+    """One file run as __main__, and imported, is one map; its name and place do not matter."""
+    (tmp_path / "maps.py").write_text(
+        "from traceless.features import FeatureMap\n"
+        "from traceless import Knowledge\n"
+        "class Squares(FeatureMap):\n"
+        "    def __init__(self, bias=True, resolution=2**-14):\n"
+        "        self.bias, self.resolution = bias, resolution\n"
+        "    def values(self, X):\n"
+        "        return X * X\n"
+        "digest = Knowledge.of(Squares(), [[0.5, 3.0]], ['a']).digest()\n"
+        "if __name__ == '__main__':\n"
+        "    import maps\n"
+        "    assert maps.Squares is not Squares and maps.digest == digest\n"
+        "    print(digest)\n"
+    )
+    command = [sys.executable, str(tmp_path / "maps.py")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    assert shown == Knowledge.of(Squares(), [[0.5, 3.0]], ["a"]).digest()
+
+
+def test_the_probe_is_the_same_everywhere():
+    rows = np.vstack(list(probe_rows(3)))
+    assert rows.shape == (16, 3)
+    assert not rows[0].any()
+    for r in range(1, 16):
+        for j in range(3):
+            whole = 2654435761 * (3 * r + j) % 2**32 // 2**23 - 256
+            assert rows[r, j] == whole * 2.0 ** (2 * (r % 4) - 10)
+    assert (np.abs(rows).max(axis=0) > 8).all()
+    assert Cubes().bind(3).describe()["features"][PROBE] == (
+        "cd617424a7081b8e4f0fbbbed41f348c220b0e19e568bef355ec2dad411a3789"
+    )
+
+
+def test_maps_that_refuse_or_overflow_at_the_probe():
+    """What cannot be learned counts as one value, whatever libm makes of it; warnings are none."""
+    with np.errstate(all="raise"):
+        for compute in (np.sqrt, np.log, lambda X: 1.0 / X, lambda X: np.exp(X * 1e6)):
+            assert len(own_map(compute)().bind(3).describe()["features"][PROBE]) == 64
+
+    def positive(X):
+        if (X < 0).any():
+            raise ValueError("negative")
+        return X
+
+    def never(X):
+        return X if X.flags.writeable else positive(-1.0 - X * X)  # all but the first, in bind
+
+    some, none = own_map(positive)().bind(1), own_map(never)().bind(1)
+    assert some.describe() != own_map(lambda X: positive(X) * 2)().bind(1).describe()
+    assert none.describe()["features"][PROBE] == "refused by Squares"
+    warns = own_map(lambda X: (warnings.warn("odd", stacklevel=1), X)[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quiet = warns().bind(2)
+    assert quiet.describe() == own_map(lambda X: X)().bind(2).describe()
+
+
+def test_arrays_of_a_map_that_are_changed_later_change_nothing_that_is_bound():
+    class Shifts(FeatureMap):
+        def __init__(self, shift, bias=True, resolution=2**-14):
+            self.shift = shift
+            self.bias = bias
+            self.resolution = resolution
+
+        def values(self, X):
+            return X + self.shift
+
+    X, shift = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0])
+    phi = Shifts(shift)
+    bound = phi.bind(2)
+    before, specification = bound.codes(X), dict(bound.describe()["features"])
+    points = np.eye(2)
+    landmarks = Landmarks(points)
+    late = landmarks.bind(2)
+    model = LSSVC(phi).fit(X, [0, 1, 1])
+    shift[:] = points[:] = 7.0
+    assert (bound.codes(X) == before).all()
+    assert bound.describe()["features"] == specification
+    assert (late.codes(X) == Landmarks(np.eye(2)).bind(2).codes(X)).all()
+    assert phi.specification() != {k: v for k, v in specification.items() if k != PROBE}
+    with pytest.raises(MismatchError, match="shift is"):
+        model.partial_fit(X, [0, 1, 1])
+
+
+def test_a_map_cannot_write_to_the_rows_it_is_given():
+    def careless(X):
+        X *= 2.0
+        return X
+
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        LSSVC(own_map(careless)()).fit(X, [0, 1, 1])
+    assert X.ravel().tolist() == list(range(6))
+    with pytest.raises(ValueError, match="read-only"):
+        Linear().bind(2).steps[0] = 1.0
+
+
+def test_values_that_would_never_be_called_are_refused():
+    with pytest.raises(TypeError, match=r"Twice\.values would never be called: Linear\.bind"):
+        own_map(lambda X: 2 * X, name="Twice", base=Linear)
+    for ours in (getattr(traceless.features, n) for n in traceless.features.__all__):
+        if ours is not traceless.features.BoundMap:
+            own_map(None, base=ours)
+
+
+def test_parameters_that_a_specification_cannot_tell():
+    class Named(FeatureMap):
+        def __init__(self, version=2):
+            self.version = version
+
+    with pytest.raises(TypeError, match="'version'"):
+        Named().specification()
+
+    class Clipped(FeatureMap):
+        def __init__(self, low=-np.inf, high=np.nan, bias=np.True_):
+            self.low, self.high, self.bias = low, high, bias
+
+    said = Clipped().specification()
+    assert json.loads(json.dumps(said, allow_nan=False)) == said == Clipped().specification()
+    assert said == {"map": "Clipped", "version": 1, "low": "-inf", "high": "nan", "bias": True}
+
+
+def test_what_is_bound_knows_what_it_is_of():
+    phi = RandomFourier(5)
+    bound = phi.bind(3)
+    assert bound.is_of(clone(phi), 3)
+    assert not bound.is_of(phi, 4)
+    assert not bound.is_of(RandomFourier(6), 3)
+    assert not Squares().bind(3).is_of(Doubles(), 3)
+    assert Squares().bind(3).is_of(Squares(), 3)

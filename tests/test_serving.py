@@ -18,6 +18,10 @@ OURS = [
     Linear(resolution=[2**-4, 2**-14, 2**-20]),
     Polynomial(degree=3, gamma=0.5, coef0=0.0, bias=False),
     RandomFourier(51, gamma=2.0),
+    RandomFourier(5, gamma=0.5, resolution=2.0 ** -np.arange(10, 15)),
+    RandomFourier(6, input_resolution=[2**-4, 2**-14, 2**-20]),
+    RandomLayer(2, resolution=[2**-8, 2**-14], input_resolution=[2**-6, 2**-20, 2**-5]),
+    Landmarks(2, resolution=[2**-8, 2**-14], input_resolution=[2**-6, 2**-14, 2**-5]),
     Landmarks(np.arange(12.0).reshape(4, 3) / 6, gamma=50.0),
 ]
 

@@ -8,6 +8,10 @@ from traceless import update
 from traceless.update import Change, Inverse, expected_error, update_flops, worth_updating
 
 
+def changed(inverse, F, Y, weights, sign):
+    return inverse.plan([Change(F, Y, weights, sign)]).done()
+
+
 def dense(F, Y, weights, rho):
     A = (F.T * weights) @ F + rho * np.eye(F.shape[1])
     return np.linalg.inv(A), np.linalg.solve(A, (F.T * weights) @ Y)
@@ -22,10 +26,11 @@ def assert_is(inverse, F, Y, weights):
 @given(
     seed=st.integers(0, 2**32 - 1),
     steps=st.lists(st.tuples(st.sampled_from([1, -1]), st.integers(1, 40)), max_size=6),
-    rank_one=st.sampled_from([0, 3, 8]),
+    at_once=st.booleans(),
+    keep=st.booleans(),
     block=st.sampled_from([5, 16, 128]),
 )
-def test_any_sequence_of_batches_equals_a_dense_inverse(seed, steps, rank_one, block):
+def test_any_sequence_of_batches_equals_a_dense_inverse(seed, steps, at_once, keep, block):
     rng = np.random.default_rng(seed)
     F, Y = rng.normal(size=(300, 7)), rng.normal(size=(300, 2))
     weights = rng.uniform(0.5, 2, size=300)
@@ -35,13 +40,62 @@ def test_any_sequence_of_batches_equals_a_dense_inverse(seed, steps, rank_one, b
     )
     fresh = iter(range(20, 300))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(update, "RANK_ONE_ROWS", rank_one)
         patch.setattr(update, "block_rows", lambda _: block)
+        changes = []
         for sign, n in steps:
             rows = [next(fresh) for _ in range(n)] if sign > 0 else held[: min(n, len(held))]
-            inverse.apply(Change(F[rows], Y[rows], weights[rows], sign))
+            changes.append(Change(F[rows], Y[rows], weights[rows], sign))
             held = held + rows if sign > 0 else held[len(rows) :]
+        for several in [changes] if at_once else [[change] for change in changes]:
+            before = inverse, inverse.full(), inverse.U.copy()
+            inverse = inverse.plan(several).done(keep)
+            assert (before[2] == before[0].U).all()
+            assert not keep or (before[0].full() == before[1]).all()
     assert_is(inverse, F[held], Y[held], weights[held])
+
+
+def test_a_change_takes_p_over_and_leaves_u(rng):
+    F, Y = rng.normal(size=(40, 6)), rng.normal(size=(40, 2))
+    first = Inverse.of(F.T @ F, F.T @ Y, 1.0)
+    U, memory = first.U.copy(), first._whole()
+    second = changed(first, F[:1], Y[:1], np.ones(1), -1)
+    assert second._whole() is memory
+    assert (first.U == U).all()
+    assert first.plan([]) is None
+    assert first.copy_of_P() is None
+    with pytest.raises(LinAlgError, match="taken over"):
+        first.times(U)
+
+
+def test_a_plan_that_is_refused_or_dropped_changes_nothing(rng):
+    F, Y = rng.normal(size=(5, 30)), rng.normal(size=(5, 1))
+    inverse = Inverse.of(F.T @ F, F.T @ Y, 0.1)
+    P, U = inverse.full(), inverse.U.copy()
+    strange = Change(rng.normal(size=(3, 30)), np.ones((3, 1)), np.ones(3), -1)
+    known = Change(F[:2], Y[:2], np.ones(2), -1)
+    with pytest.raises(LinAlgError, match="not in the data"):
+        inverse.plan([known, strange])
+    inverse.plan([known]).drop()
+    assert (inverse.full() == P).all()
+    assert (inverse.U == U).all()
+
+
+@pytest.mark.parametrize("how", ["read-only", "mapped", "a view"])
+def test_memory_that_is_not_ours_is_not_written(rng, tmp_path, how):
+    F, Y = rng.normal(size=(40, 6)), rng.normal(size=(40, 2))
+    P = Inverse.of(F.T @ F, F.T @ Y, 1.0)._whole()
+    if how == "mapped":
+        np.save(tmp_path / "P.npy", P)
+        P = np.load(tmp_path / "P.npy", mmap_mode="r+")
+    elif how == "a view":
+        P = P[:]
+    else:
+        P.setflags(write=False)
+    before = np.array(P)
+    inverse = Inverse(P, np.zeros((6, 2)), 1.0)
+    after = changed(inverse, F[:1], Y[:1], np.ones(1), -1)
+    assert (before == P).all()
+    assert (after.full() != Inverse(before, P, 1.0).full()).any()
 
 
 def test_theorem_1_as_the_paper_states_it(rng):
@@ -57,7 +111,7 @@ def test_theorem_1_as_the_paper_states_it(rng):
     w_new = w + (C - np.eye(J)) @ Fc @ small @ (Fs.T @ w - yc)
     C_new = C + (C - np.eye(J)) @ Fc @ small @ Fs.T @ (C - np.eye(J))
     for rows, sign in ((added, 1), (removed, -1)):
-        inverse.apply(Change(F[rows], y[rows], np.ones(len(F[rows])), sign))
+        inverse = changed(inverse, F[rows], y[rows], np.ones(len(F[rows])), sign)
     np.testing.assert_allclose(inverse.U, w_new, rtol=1e-9)
     np.testing.assert_allclose(np.eye(J) - rho * inverse.full(), C_new, rtol=1e-9, atol=1e-12)
 
@@ -68,7 +122,7 @@ def test_rows_that_were_never_learned_have_unsound_pivots(rng, n):
     inverse = Inverse.of(F.T @ F, F.T @ Y, 0.1)
     strange = rng.normal(size=(n, 30))
     with pytest.raises(LinAlgError, match="not in the data"):
-        inverse.apply(Change(strange, np.ones((n, 1)), np.ones(n), -1))
+        changed(inverse, strange, np.ones((n, 1)), np.ones(n), -1)
 
 
 def test_not_positive_definite():
@@ -92,8 +146,8 @@ def test_arguments_are_not_written_to(rng):
     arrays = [F, Y, S, V]
     before = [a.copy() for a in arrays]
     inverse = Inverse.of(S, V, 1.0)
-    inverse.apply(Change(F, Y, np.ones(40), 1))
-    inverse.apply(Change(F[:2], Y[:2], np.ones(2), -1))
+    inverse = changed(inverse, F, Y, np.ones(40), 1)
+    changed(inverse, F[:2], Y[:2], np.ones(2), -1)
     assert all((a == b).all() for a, b in zip(arrays, before, strict=True))
 
 
@@ -101,15 +155,14 @@ def test_expected_error_of_forgetting_an_estimate(rng):
     """Against what forgetting many random estimates of one row really does."""
     F, Y = rng.normal(size=(200, 12)), rng.normal(size=(200, 2))
     full = Inverse.of(F.T @ F, F.T @ Y, 1.0)
-    true = full.copy()
     row = Change(F[:1], Y[:1], np.ones(1), -1)
-    true.apply(row)
+    true = full.plan([row]).done(keep=True)
     predicted = expected_error(true, true.U, row, 0.05)
     errors = []
     for _ in range(2000):
         delta = rng.normal(size=(1, 12))
         delta *= 0.05 * np.linalg.norm(F[0]) / np.linalg.norm(delta)
-        off = full.copy()
-        off.apply(Change(F[:1] + delta, Y[:1], np.ones(1), -1))
+        near = Change(F[:1] + delta, Y[:1], np.ones(1), -1)
+        off = full.plan([near]).done(keep=True)
         errors.append(np.linalg.norm(off.U - true.U) / np.linalg.norm(true.U))
     assert predicted == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.1)

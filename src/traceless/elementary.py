@@ -30,7 +30,7 @@ _LOG2_E = 1.4426950408889634
 _EXP = tuple(1.0 / f for f in (1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800))
 
 
-def _horner(coefficients: Sequence[float], x: Floats) -> Floats:
+def _horner(coefficients: Sequence[Floats | float], x: Floats) -> Floats:
     out = np.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
         out *= x
@@ -38,8 +38,8 @@ def _horner(coefficients: Sequence[float], x: Floats) -> Floats:
     return out
 
 
-def cosine(turns: Floats, scale: float = 1.0) -> Floats:
-    """``scale · cos(2π turns)``, absolute error below 2e-11 · scale."""
+def cosine(turns: Floats, scale: Floats | float = 1.0) -> Floats:
+    """``scale · cos(2π turns)``, absolute error below 2e-11 · scale; one scale, or one a column."""
     u = np.rint(turns)
     np.subtract(turns, u, out=u)
     np.abs(u, out=u)

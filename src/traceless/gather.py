@@ -6,7 +6,9 @@ written beside it, and one matrix product adds it to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import islice
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,8 +21,8 @@ from traceless.exceptions import MismatchError, RangeError
 from traceless.features import BoundMap
 from traceless.features.grid import grid_steps
 from traceless.progress import progress
+from traceless.sample_weights import bands
 
-WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 Label = int | str | bool | bytes
 Task = Literal["classification", "regression"]
@@ -73,6 +75,10 @@ class Classes:
         return np.searchsorted(self._labels, self._y[rows])
 
     def _sorted_labels(self) -> NDArray[Any]:
+        if self._y.dtype == object:
+            one_of_each = {type(v): v for v in self._y.tolist()}.values()
+            if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
+                check_one_type(tuple(map(_label, one_of_each)))
         try:
             found = [np.unique(self._y[rows]) for rows in _parts(len(self))]
             return np.unique(np.concatenate([self._y[:0], *found]))
@@ -106,39 +112,76 @@ def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: 
 
 def gather(
     phi: BoundMap, X: Any, responses: Responses, weights: Floats | None, verbose: bool
-) -> Integers:
-    """Σ ω [φ; r][φ; r]ᵀ over the rows of X, in integers."""
+) -> tuple[Integers, int]:
+    """Σ ω [φ; r][φ; r]ᵀ over the rows of X, in integers, and the exponent of their unit."""
     _check_shapes(phi, X, responses)
+    found = bands(weights)
+    groups = [(slice(0, X.shape[0]) if rows is None else rows, unit) for rows, unit in found]
     width = len(phi.steps) + len(responses.names)
-    chunks = [slice(i, i + _chunk_rows(width)) for i in range(0, X.shape[0], _chunk_rows(width))]
-    total = exact.GramSum(width)
-    for rows in progress(chunks, "learning", verbose):
-        _add_chunk(total, phi, X, rows, weights, responses.encode)
-    return total.total()
+    sums = _gathered(phi, X, groups, width, weights, responses.encode, verbose)
+    exponent = min(0, *(unit for _, unit in groups))
+    return _joined(sums, groups, exponent), exponent
 
 
 def gather_by_class(
     phi: BoundMap, X: Any, classes: Classes, weights: Floats | None, verbose: bool
-) -> Integers:
-    """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one matrix after another."""
+) -> tuple[Integers, int]:
+    """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one matrix after another, and their unit."""
     _check_shapes(phi, X, classes)
     width = len(phi.steps) + 1
-    size = _chunk_rows(width)
-    chunks = [
-        (k, rows[i : i + size])
-        for k, rows in enumerate(classes.members())
-        for i in range(0, len(rows), size)
+    several = [
+        [
+            (members if rows is None else np.intersect1d(members, rows, assume_unique=True), unit)
+            for rows, unit in bands(weights)
+        ]
+        for members in classes.members()
     ]
-    totals: list[Integers] = []
-    total = exact.GramSum(width)
-    for k, rows in progress(chunks, "learning", verbose):
-        if k > len(totals):
-            totals.append(total.total())
-            total = exact.GramSum(width)
-        _add_chunk(total, phi, X, rows, weights, _ones)
-    if chunks:
-        totals.append(total.total())
-    return np.stack(totals) if totals else np.zeros((0, width, width), dtype=np.int64)
+    flat = [group for groups in several for group in groups]
+    sums = _gathered(phi, X, flat, width, weights, _ones, verbose)
+    exponent = min([0, *(unit for _, unit in flat)])
+    totals = [_joined(islice(sums, len(g)), g, exponent) for g in several]
+    empty = np.zeros((0, width, width), dtype=np.int64)
+    return (np.stack(totals) if totals else empty), exponent
+
+
+Group = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
+
+
+def _gathered(
+    phi: BoundMap,
+    X: Any,
+    groups: Sequence[Group],
+    width: int,
+    weights: Floats | None,
+    encode: Callable[[Any, Floats], None],
+    verbose: bool,
+) -> Iterator[Integers]:
+    """The sums of one group of rows after another, each in its own unit."""
+    parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in groups]
+    chunks = progress([rows for part in parts for rows in part], "learning", verbose)
+    for (_, unit), part in zip(groups, parts, strict=True):
+        total = exact.GramSum(width)
+        for rows in islice(chunks, len(part)):
+            whole = None if weights is None else np.ldexp(weights[rows], -unit)
+            _add_chunk(total, phi, X, rows, whole, encode)
+        yield total.total()
+    next(chunks, None)  # so that it says that all is done
+
+
+def _joined(sums: Iterable[Integers], groups: Sequence[Group], exponent: int) -> Integers:
+    """The sums of several groups in one unit."""
+    units = [unit for _, unit in groups]
+    return reduce(
+        exact.add,
+        (exact.shift_left(s, unit - exponent) for s, unit in zip(sums, units, strict=True)),
+    )
+
+
+def _chunks(rows: Any, size: int) -> list[Any]:
+    """Rows, given by a slice or by indices, a part at a time."""
+    if isinstance(rows, slice):
+        return [slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 def _check_shapes(phi: BoundMap, X: Any, responses: Responses) -> None:
@@ -166,7 +209,7 @@ def _add_chunk(
     bound = exact.energy(block)
     if not bound <= exact.LARGEST:  # large, infinite or NaN
         phi.check(values, block[:, :J])
-    total.add(block, bound, None if weights is None else weights[rows])
+    total.add(block, bound, weights)
 
 
 def _ones(rows: Any, out: Floats) -> None:  # noqa: ARG001
@@ -191,14 +234,39 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 
 
 def _label(value: Any) -> Label:
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and value.is_integer():
+        if abs(value) > exact.LARGEST:
+            raise ValueError(
+                f"The class label {value!r} came as a float, which does not tell it from its "
+                "neighbours beyond 2^53. Give such labels as integers of one type, or as strings."
+            )
         return int(value)  # 1.0 and 1 are the same class, whichever came first
-    if isinstance(value, int | str | bytes):
+    if isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return int(value)  # not a subclass, here and below: a label is known by its type
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
     raise ValueError(
         "Unknown label type: class labels must be integers, strings or booleans, got "
         f"{value!r}. For real targets use a regressor."
     )
+
+
+def label_bytes(label: Label) -> bytes:
+    """A label as bytes, with its type: 1, "1" and True differ, wherever they are written."""
+    kind = type(label).__name__.encode()
+    if isinstance(label, str):
+        return kind + b":" + label.encode("utf-8", "surrogatepass")
+    return kind + b":" + (label if isinstance(label, bytes) else b"%d" % label)
+
+
+def framed(*parts: bytes) -> bytes:
+    """Parts one behind the other, each with its length, so that they can be told apart."""
+    return b"".join(b"%d:%b," % (len(part), part) for part in parts)
 
 
 def check_one_type(labels: tuple[Label, ...]) -> None:
@@ -206,6 +274,12 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
     kinds = sorted({type(label).__name__ for label in labels})
     if len(kinds) > 1:
         raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
+
+
+def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
+    """Labels as an array; Python's own where they fit no integer type of NumPy."""
+    array = np.array(labels)
+    return array if array.dtype.kind != "f" or not labels else np.array(labels, dtype=object)
 
 
 def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
@@ -226,25 +300,3 @@ def _target_codes(y: Floats, resolution: float) -> Floats:
             "target_resolution."
         )
     return codes
-
-
-def whole_weights(sample_weight: Any, n: int) -> tuple[Floats | None, int]:
-    """Weights as whole numbers of 2^-bits, and bits: 0 if all are whole already."""
-    if sample_weight is None:
-        return None, 0
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}.")
-    if not np.all((weights >= 0) & (weights < np.inf)):
-        raise ValueError("sample_weight must be finite and not negative.")
-    bits = 0 if np.array_equal(weights, np.rint(weights)) else WEIGHT_BITS
-    whole = np.rint(np.ldexp(weights, bits))
-    if (whole > 2.0**32).any() or ((whole == 0) & (weights > 0)).any():
-        raise RangeError(
-            f"sample_weight must be between {2.0**-WEIGHT_BITS:g} and {2.0 ** (32 - bits):g} where "
-            f"it is not zero, got {weights[weights > 0].min():g} to {weights.max():g}. Multiply "
-            "all weights, and rho, by the same number."
-        )
-    return whole, bits

@@ -38,6 +38,20 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
     return rows
 
 
+def without_empty(add: Any, forget: Any) -> tuple[Any, Any]:
+    """Both sides of an update, None in place of one without rows if the other side has some."""
+    empty = [isinstance(rows, tuple) and _n_rows(rows) == 0 for rows in (add, forget)]
+    if add is None or forget is None or all(empty):
+        return add, forget  # where nothing at all is given, scikit-learn's checks say so
+    return None if empty[0] else add, None if empty[1] else forget
+
+
+def _n_rows(rows: Rows) -> int | None:
+    shape = getattr(rows[0], "shape", None) if rows else None
+    size = shape[0] if shape else len(rows[0]) if isinstance(rows[0], list) else None
+    return size if isinstance(size, int) else None
+
+
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
     regression = task == "regression"
@@ -101,7 +115,9 @@ def remember(
 
 def check_classes(y: Any, classes: Any) -> None:
     """Raise if there are labels that `classes`, where it is given, does not list."""
-    unknown = [] if classes is None else np.setdiff1d(np.asarray(y), np.asarray(classes)).tolist()
+    if classes is None:
+        return
+    unknown = sorted(set(np.unique(y).tolist()) - set(np.asarray(classes).tolist()))
     if unknown:
         raise ValueError(
             f"y contains classes {unknown} that are not in classes="

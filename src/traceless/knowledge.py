@@ -22,7 +22,6 @@ so that classes can be weighted when it is solved; the pooled matrix is a sum of
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -38,16 +37,19 @@ from traceless.exact import Integers
 from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
+from traceless.features.probe import PROBE
 from traceless.gather import (
     Classes,
     Label,
     Task,
+    framed,
     gather,
     gather_by_class,
+    label_bytes,
     responses_of,
     union,
-    whole_weights,
 )
+from traceless.sample_weights import rounded_weights
 
 __all__ = ["Knowledge"]
 
@@ -71,7 +73,8 @@ class Knowledge(saving.Savable):
     sums : ndarray of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
         Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
     weight_bits : int
-        `sums` are in units of 2^-weight_bits: 0 unless some weights were fractions.
+        `sums` are in units of 2^-weight_bits, the largest in which all of them are whole: 0
+        unless some weights were fractions.
 
     Examples
     --------
@@ -117,8 +120,8 @@ class Knowledge(saving.Savable):
         y : array of shape (n_samples,) or, for regression, (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array of shape (n_samples,), optional
-            Weights ≥ 0, rounded to multiples of 2^-16 unless all are whole. A row of
-            weight 0 is no row.
+            Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
+            significant bits, a relative error below 1e-6. A row of weight 0 is no row.
         task : {"classification", "regression"}
         target_resolution : float
             The grid of the targets, a power of two.
@@ -131,17 +134,17 @@ class Knowledge(saving.Savable):
         X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         specification = phi.describe()
-        weights, bits = whole_weights(sample_weight, X.shape[0])
+        weights = rounded_weights(sample_weight, X.shape[0])
         rows = responses_of(y, weights, task, target_resolution)
         if task == "regression":
             specification["target_resolution"] = float(target_resolution)
         if not classwise:
-            sums = gather(phi, X, rows, weights, verbose)
+            sums, exponent = gather(phi, X, rows, weights, verbose)
         elif isinstance(rows, Classes):
-            sums = gather_by_class(phi, X, rows, weights, verbose)
+            sums, exponent = gather_by_class(phi, X, rows, weights, verbose)
         else:
             raise ValueError("A regression has no classes to keep apart: leave classwise out.")
-        return cls(specification, task, rows.names, rows.counts, sums, bits)._canonical()
+        return cls(specification, task, rows.names, rows.counts, sums, -exponent)._canonical()
 
     # --- the group ---------------------------------------------------------------------
 
@@ -258,7 +261,7 @@ class Knowledge(saving.Savable):
 
     def pooled(self) -> Knowledge:
         """The same knowledge with the sums of all classes in one matrix: smaller, for good."""
-        return replace(self, sums=self.gram) if self.classwise else self
+        return replace(self, sums=self.gram)._canonical() if self.classwise else self
 
     @property
     def feature_gram(self) -> Integers:
@@ -274,7 +277,7 @@ class Knowledge(saving.Savable):
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
-        state = hashlib.sha256(self._header().encode())
+        state = hashlib.sha256(self._header())
         for matrix in self._matrices():
             for i, row in enumerate(matrix):
                 state.update(exact.to_bytes(row[: i + 1]))
@@ -307,11 +310,18 @@ class Knowledge(saving.Savable):
 
     # --- inside ----------------------------------------------------------------------------
 
-    def _header(self) -> str:
-        labels = [f"{type(r).__name__}:{r!r}" for r in self.responses]
+    def _header(self) -> bytes:
+        """All but the sums, in bytes that no version of Python or Unicode has a say in."""
         kind = "class-wise knowledge" if self.classwise else "knowledge"
-        what = [f"traceless {kind} 1", specification_digest(self.specification), self.task]
-        return json.dumps([*what, labels, self.counts, self.weight_bits])
+        return framed(
+            f"traceless {kind} 2".encode(),
+            specification_digest(self.specification).encode(),
+            self.task.encode(),
+            framed(*map(label_bytes, self.responses)),
+            framed(*(b"%d" % n for n in self.counts)),
+            b"%d" % self.weight_bits,
+            b"",  # no fingerprint of the rows
+        )
 
     def _matrices(self) -> Integers:
         """The symmetric matrices that it is made of, one after another."""
@@ -322,7 +332,7 @@ class Knowledge(saving.Savable):
         return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
 
     def _canonical(self) -> Knowledge:
-        """Drop classes of which nothing is left, use whole units, forbid writing."""
+        """Drop classes of which nothing is left, use the largest unit, forbid writing."""
         out = self
         if self.task == "classification":
             kept = [k for k, n in enumerate(self.counts) if n or self._of_class(k).any()]
@@ -334,8 +344,10 @@ class Knowledge(saving.Savable):
                     counts=tuple(self.counts[k] for k in kept),
                     sums=self.sums[index],
                 )
-        if out.weight_bits and not (out.sums & ((1 << out.weight_bits) - 1)).any():
-            out = replace(out, sums=exact.narrow(out.sums >> out.weight_bits), weight_bits=0)
+        spare = exact.trailing_zeros(out.sums, out.weight_bits) if out.weight_bits else 0
+        if spare:
+            sums, bits = exact.narrow(out.sums >> spare), out.weight_bits - spare
+            out = replace(out, sums=sums, weight_bits=bits)
         out.sums.setflags(write=False)
         return out
 
@@ -371,24 +383,36 @@ class Knowledge(saving.Savable):
                 "Gather the pooled one again with classwise=True, or combine it with pooled() of "
                 "the other."
             )
-        if self.task == "regression" and self.responses != other.responses:
-            raise MismatchError(
-                f"The knowledge has {len(self.responses)} targets on one side and "
-                f"{len(other.responses)} on the other."
-            )
+        if self.task == "regression":
+            check_targets(self.responses, other.responses)
 
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Raise a sentence that names the first differences of two specifications."""
     a, b = _flat(ours), _flat(theirs)
     keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
+    if keys == [PROBE]:
+        raise MismatchError(
+            f"The feature maps differ: both are called {a['map']!r}, of version {a['version']} and "
+            f"with the same parameters, but they {_why_not_the_same(a, b)}."
+        )
     if keys:
+        keys = [k for k in keys if k != PROBE]  # which follows from the others
         said = "; ".join(
             f"{k} is {a.get(k, _Absent)} here and {b.get(k, _Absent)} there" for k in keys
         )
         raise MismatchError(
             f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
             "the same features; learn one side again with the other's feature map."
+        )
+
+
+def check_targets(ours: Sequence[Label], theirs: Sequence[Label]) -> None:
+    """Raise if there are not as many targets on both sides."""
+    if len(ours) != len(theirs):
+        raise MismatchError(
+            f"There are {len(ours)} targets on one side and {len(theirs)} on the other: give as "
+            "many for each row as were learned."
         )
 
 
@@ -412,6 +436,20 @@ def _positive_semidefinite(gram: Integers) -> bool:
     C = np.asfortranarray(gram[np.ix_(used, used)].astype(np.float64) * scale * scale[:, None])
     C[np.diag_indices_from(C)] += 1e-9
     return bool(dpotrf(C, overwrite_a=True, clean=False)[1] == 0)
+
+
+def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    if PROBE in a and PROBE in b:
+        return (
+            "give different codes for the same rows: they are two classes of one name, or one that "
+            "was edited. Learn one side again with the other's class, and raise its `version` "
+            "whenever what it computes changes"
+        )
+    return (
+        "cannot be compared: one is a class of yours, known by what it computes, and the other is "
+        "traceless's own, or was gathered by a traceless that did not look at that yet. If they "
+        "are the same, take it over with dataclasses.replace(knowledge, specification=...)"
+    )
 
 
 class _Absent:

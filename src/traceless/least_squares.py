@@ -28,11 +28,12 @@ from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
-from traceless.gather import Task, dense_rows, whole_weights
-from traceless.intake import checked, remember, take_names
+from traceless.gather import Task, dense_rows
+from traceless.intake import checked, remember, take_names, without_empty
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.products import Multiplier
+from traceless.sample_weights import rounded_weights
 from traceless.states import Recipe, Rows, Settled, State
 from traceless.transaction import Changeable, changing
 from traceless.weighting import Weights
@@ -67,8 +68,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights ≥ 0; rounded to multiples of 2^-16 unless all are whole numbers. A row
-            of weight 0 is no row.
+            Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
+            significant bits, a relative error below 1e-6. A row of weight 0 is no row.
 
         Returns
         -------
@@ -105,11 +106,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Parameters
         ----------
         add, forget : tuple (X, y) or (X, y, sample_weight), or a source, optional
+            One of the two may be without rows.
 
         Returns
         -------
         self
         """
+        add, forget = without_empty(add, forget)
         with changing(self) as draft:
             draft._learn(add, forget)
         return self
@@ -172,7 +175,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         ``solver="cholesky"`` every model is sealed.
         """
         check_is_fitted(self)
-        self._held().seal()
+        with changing(self) as draft:
+            draft._state = draft._held().sealed()
         return self
 
     # --- what is known ---------------------------------------------------------------------
@@ -253,7 +257,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if self.n_jobs is None:
             return recipe.knowledge(rows)
         X, y, weight = rows
-        whole_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
+        rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
         return gather(
             recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
         )
@@ -291,11 +295,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """The feature map for our columns, made anew only if it has changed."""
         feature_map = self._map()
         bound: BoundMap | None = self.__dict__.get("_bound_map")
-        if (
-            bound is None
-            or bound.n_features != self.n_features_in_
-            or bound.specification != feature_map.specification()
-        ):
+        if bound is None or not bound.is_of(feature_map, self.n_features_in_):
             bound = self._bound_map = feature_map.bind(self.n_features_in_)
         return bound
 
@@ -324,9 +324,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _current(self) -> State | None:
         """The state, in the form that the solver asks for; None before anything is learned."""
         state: State | None = self.__dict__.get("_state")
-        if state is not None and state.solver != self.solver:
-            state = self._state = self._new_state(state.knowledge())
-        return state
+        if state is None or state.solver == self.solver:
+            return state
+        if state.other is None or state.other.solver != self.solver:
+            state.other = self._new_state(state.knowledge())
+        return state.other
 
     def _held(self) -> State:
         """The state, or AttributeError: what is not learned has no attributes."""
@@ -369,11 +371,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return out
 
     def __copy__(self) -> Self:
-        """A copy that does not share a live state, which changes in place."""
+        """A copy with a P of its own, which the next change would take from the other."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
-        if "_state" in self.__dict__:
-            other._state = copy.deepcopy(self._state)
+        if "_state" in other.__dict__:
+            other._state = copy.copy(other._state)
         return other
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -17,12 +17,13 @@ from traceless.distributed import as_source
 from traceless.exact import Floats
 from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
+from traceless.gather import label_array
 from traceless.intake import check_classes
 from traceless.knowledge import Knowledge
 from traceless.least_squares import ROWS
 from traceless.portable import Portable
 from traceless.states import State
-from traceless.transaction import changing
+from traceless.transaction import changing, snapshot
 from traceless.weighting import SCOPES, Weights, class_weights
 
 __all__ = ["LSSVC", "LSSVR"]
@@ -147,7 +148,7 @@ class LSSVC(ClassifierMixin, Portable):
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels of the rows held now, in order."""
-        return np.array(self._held().responses)
+        return label_array(self._held().responses)
 
     @property
     def coef_(self) -> Floats:
@@ -186,10 +187,10 @@ class LSSVC(ClassifierMixin, Portable):
         -------
         ndarray of shape (n_samples,)
         """
-        scores = self._decision(X)
-        if len(self.classes_) == 2:
-            return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        now = snapshot(self)  # scores and classes of one state
+        scores, classes = now._decision(X), now.classes_
+        winner = scores[:, 0] > 0 if len(classes) == 2 else scores.argmax(axis=1)
+        return np.asarray(classes[winner.astype(np.intp)])
 
     def _code(self, V: Any) -> Any:
         """±1 coding: a class against the rest; with two classes the second against the first."""

@@ -51,7 +51,9 @@ class Portable(LeastSquares):
             live = draft._live("forget_estimate")
             rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
             rho = positive("rho", draft.rho)
-            return live.forget_estimate(rows, rho, draft._code, positive("error", error, zero=True))
+            size = positive("error", error, zero=True)
+            draft._state, expected = live.forget_estimate(rows, rho, draft._code, size)
+        return expected
 
     def export_state(self) -> dict[str, Any]:
         """The paper's state: what an end user needs to update the model, and no more.
@@ -91,7 +93,7 @@ class Portable(LeastSquares):
     @property
     def auxiliary_(self) -> Floats:
         """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
-        P = self._live("auxiliary_").inverse(positive("rho", self.rho)).full()
+        P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
         return np.asarray(np.eye(len(P)) - self.rho * P)
 
     def _live(self, what: str) -> Live:

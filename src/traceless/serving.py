@@ -29,6 +29,7 @@ from traceless.features import (
     RandomFourier,
     RandomLayer,
 )
+from traceless.features.grid import InputGrid
 from traceless.lssvm import LSSVC, LSSVR
 
 __all__ = ["to_onnx"]
@@ -209,13 +210,17 @@ def _polynomial(graph: _Graph, feature_map: Polynomial, phi: BoundMap, encode: A
 def _fourier(graph: _Graph, feature_map: Any, phi: BoundMap, encode: Any) -> str:  # noqa: ARG001
     W, turn, scale = (encode.keywords[name] for name in ("W", "turn", "scale"))
     parts = []
-    for shift, product in _projections(graph, W, encode.keywords["input_scale"]):
+    for shift, product in _projections(graph, W, encode.keywords["grid"]):
         turns = graph("Mul", product, 2.0**shift / turn)
         parts.append(graph("Sub", turns, graph("Round", turns)))
     turns = graph("Add", *parts)
     n_sines = len(phi.steps) - phi.has_bias - W.shape[1]
     some = graph("Slice", turns, np.array([0]), np.array([n_sines]), np.array([1]))
-    both = _cosine(graph, turns, scale), _cosine(graph, graph("Sub", some, 0.25), scale)
+    each = np.broadcast_to(scale, W.shape[1] + n_sines)
+    both = (
+        _cosine(graph, turns, each[: W.shape[1]]),
+        _cosine(graph, graph("Sub", some, 0.25), each[W.shape[1] :]),
+    )
     return graph("Round", graph("Concat", *both, axis=1))
 
 
@@ -223,7 +228,7 @@ def _layer(graph: _Graph, feature_map: RandomLayer, phi: BoundMap, encode: Any) 
     tables = encode.keywords
     low, high = (
         graph("Mul", product, 2.0**shift)
-        for shift, product in _projections(graph, tables["W"], tables["input_scale"])
+        for shift, product in _projections(graph, tables["W"], tables["grid"])
     )
     z = graph("Add", graph("Mul", graph("Add", low, high), tables["unit"]), tables["offset"])
     values = _ACTIVATIONS[feature_map.activation](graph, z)
@@ -233,7 +238,7 @@ def _layer(graph: _Graph, feature_map: RandomLayer, phi: BoundMap, encode: Any) 
 def _landmarks(graph: _Graph, feature_map: Any, phi: BoundMap, encode: Any) -> str:  # noqa: ARG001
     tables = encode.keywords
     P = tables["P"]
-    codes = graph("Round", graph("Mul", "X", tables["input_scale"]))
+    codes = _codes(graph, tables["grid"])
     norms = graph("ReduceSum", graph("Mul", codes, codes), np.array([1]), keepdims=1)
     distance = graph("Add", norms, (P * P).sum(axis=0))
     distance = graph("Sub", distance, graph("Mul", graph("MatMul", codes, P), 2.0))
@@ -253,15 +258,21 @@ _MAPS: dict[type, Callable[[_Graph, Any, BoundMap, Any], str]] = {
 # --- as in `projection` and `elementary` -------------------------------------------------------
 
 
-def _projections(graph: _Graph, W: Floats, scale: float) -> list[tuple[int, str]]:
+def _codes(graph: _Graph, grid: InputGrid) -> str:
+    """The rows in steps of the finest grid."""
+    codes = graph("Round", graph("Mul", "X", grid.scale))
+    return graph("Mul", codes, grid.stretch) if np.ndim(grid.stretch) else codes
+
+
+def _projections(graph: _Graph, W: Floats, grid: InputGrid) -> list[tuple[int, str]]:
     """(shift, product) with Σ product · 2^shift = codes(X) W, exact up to 2^41 steps."""
-    codes = graph("Round", graph("Mul", "X", scale))
+    codes = _codes(graph, grid)
     high = graph("Round", graph("Mul", codes, 2.0**-LIMB_BITS))
     low = graph("Sub", codes, graph("Mul", high, 2.0**LIMB_BITS))
     return [(0, graph("MatMul", low, W)), (LIMB_BITS, graph("MatMul", high, W))]
 
 
-def _cosine(graph: _Graph, turns: str, scale: float = 1.0) -> str:
+def _cosine(graph: _Graph, turns: str, scale: Floats | float = 1.0) -> str:
     u = graph("Sub", turns, graph("Round", turns))
     u = graph("Sub", 0.25, graph("Abs", u))
     series = _horner(graph, [scale * c for c in elementary._SINE], graph("Mul", u, u))
@@ -279,7 +290,7 @@ def _exponential(graph: _Graph, x: str) -> str:
     return graph("Where", graph("LessOrEqual", x, -700.0), 0.0, value)
 
 
-def _horner(graph: _Graph, coefficients: Sequence[float], x: str) -> str:
+def _horner(graph: _Graph, coefficients: Sequence[Floats | float], x: str) -> str:
     out = graph("Mul", x, coefficients[-1])
     for c in coefficients[-2:0:-1]:
         out = graph("Mul", graph("Add", out, c), x)

@@ -2,7 +2,8 @@
 
 A *settled* state is the knowledge, and coefficients that are solved to the last bit when
 they are asked for. A *live* one (`traceless.live`) keeps float64 coefficients ready after
-each change. Both give the exact knowledge at any time.
+each change. Both give the exact knowledge at any time, and are never changed: an estimator
+goes from one state to the next, and threads that still read the one before read on.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ class Recipe:
 
 
 class State(Protocol):
-    """The common face of both."""
+    """The interface of both kinds."""
 
     solver: str
     recipe: Recipe
+    other: State | None  # the same rows for another solver, once asked for
 
     @property
     def responses(self) -> tuple[Label, ...]:
@@ -69,8 +71,8 @@ class State(Protocol):
     def pieces(self) -> Pieces:
         """What a file needs to make this state again."""
 
-    def seal(self) -> None:
-        """Make the coefficients correctly rounded."""
+    def sealed(self) -> State:
+        """The same with correctly rounded coefficients."""
 
     def weights(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
@@ -85,6 +87,7 @@ class Settled:
 
     def __init__(self, recipe: Recipe, knowledge: Knowledge) -> None:
         self.recipe, self._known = recipe, knowledge
+        self.other: State | None = None
         self._solved: tuple[tuple[float, Weights | None], Floats] | None = None
 
     @property
@@ -106,15 +109,16 @@ class Settled:
         facts, tensors = self._known._pieces()
         return {"knowledge": facts}, tensors
 
-    def seal(self) -> None:
-        """Nothing to do: coefficients are always correctly rounded."""
+    def sealed(self) -> Settled:
+        """The same: coefficients are always correctly rounded."""
+        return self
 
     def weights(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Floats:
         """Correctly rounded coefficients."""
-        question = rho, class_weights
-        if self._solved is None or self._solved[0] != question:
+        question, solved = (rho, class_weights), self._solved
+        if solved is None or solved[0] != question:
             known = self._known
             ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
             if class_weights is not None:
@@ -122,5 +126,6 @@ class Settled:
             else:
                 Q = code(known.response_sums.astype(object))
                 Z = correctly_rounded_solve(known.feature_gram, ridge, Q)
-            self._solved = question, Z
-        return self._solved[1]
+            Z.setflags(write=False)
+            solved = self._solved = question, Z
+        return solved[1]

@@ -1,23 +1,31 @@
 """The (w, C) update of Lee et al. 2019: small changes without a factorisation.
 
-With A = ρI + Σωφφᵀ, P = A⁻¹, responses V = Σωφrᵀ and coefficients U = P V, a batch of
+With A = ρI + Σωφφᵀ, P = A⁻¹, responses V = Σωφrᵀ and coefficients U = P V, a block of
 rows Φ (one per row) with responses Y and weights ω changes A by ±Φᵀ diag(ω) Φ. Theorem 1,
 for rows that are added (+) or removed (-), with the small matrix factored, never inverted:
 
     B = P Φᵀ,    M = diag(1/ω) ± Φ B = RᵀR,    G = B R⁻¹
     P ← P ∓ G Gᵀ,       U ← U ± G R⁻ᵀ (Y - Φ U)
 
-in place and symmetric: 3J²L + 3JL² + L³/3 flops for L rows. Corollaries 1 and 2 are L = 1,
-3 and 4 are + and - alone; a change both ways is + then -, at the same cost. Lee et al. hold
-C = I - ρP, which cancels catastrophically for small ρ; P does not, and C is a property.
+symmetric: 3J²L + 3JL² + L³/3 flops for L rows. Corollaries 1 and 2 are L = 1, 3 and 4 are +
+and - alone; a change both ways is + then -, at the same cost. Lee et al. hold C = I - ρP,
+which cancels catastrophically for small ρ; P does not, and C is a property.
 
 A row that is in the data has 1/ω - φPφᵀ ≥ ρ / (ω (ρ + ω‖φ‖²)): the pivots of M (for
 removals) below that show rows that were never learned, or an inverse that has decayed.
+
+All blocks of a change are planned before P is touched: with G₁, …, Gₖ of the blocks before it,
+
+    B = P Φᵀ ∓ G₁ G₁ᵀ Φᵀ ∓ … ∓ Gₖ Gₖᵀ Φᵀ
+
+so a change that is refused has changed nothing, and one that is made needs no copy of P.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -26,7 +34,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from traceless.exact import Floats
 
-RANK_ONE_ROWS = 8  # up to here rows are taken one by one: no small matrix is needed
+SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
 
 
 def block_rows(J: int) -> int:
@@ -69,27 +77,49 @@ class Change:
     weights: Floats
     sign: int
 
-    def block(self, rows: slice) -> Change:
-        """Some of the rows."""
+    def blocks(self) -> list[Change]:
+        """The same rows, at most `block_rows` at a time; very few of them one by one."""
+        size = block_rows(self.F.shape[1]) if len(self.F) > SINGLE_ROWS else 1
+        starts = range(0, len(self.F), size)
+        return [self._block(slice(start, start + size)) for start in starts]
+
+    def _block(self, rows: slice) -> Change:
         return Change(self.F[rows], self.Y[rows], self.weights[rows], self.sign)
 
 
 class Inverse:
-    """P = (ρI + S)⁻¹ and U = P V, kept up to date in place.
+    """P = (ρI + S)⁻¹ and U = P V.
 
-    Attributes
+    U is never changed in place, so coefficients can be read at any time. P is as large as the
+    knowledge, and small changes are made in its memory: the next inverse takes P over, and
+    this one is left with U alone. There is one P at most, and who takes it has it to himself.
+
+    Parameters
     ----------
-    P : ndarray of shape (J, J), column-major
+    P : ndarray of shape (J, J), column-major, or None
         Only its upper triangle is meaningful; see `full`.
     U : ndarray of shape (J, K), column-major
+    rho : float
     strain : float
-        How much rounding errors may have grown since it was last reset, in units of one
+        How much rounding errors may have grown since they were last looked at, in units of one
         update: removals with small pivots count more.
+    floor : residual and error of P that a new inverse had
+    patience : float
+        The strain at which errors are looked at again.
     """
 
-    def __init__(self, P: Floats, U: Floats, rho: float) -> None:
-        self.P, self.U, self.rho = np.asfortranarray(P), np.asfortranarray(U), rho
-        self.strain = 0.0
+    def __init__(
+        self,
+        P: Floats | None,
+        U: Floats,
+        rho: float,
+        strain: float = 0.0,
+        floor: tuple[float, float] = (0.0, 0.0),
+        patience: float = np.inf,
+    ) -> None:
+        self._P = [] if P is None else [np.asfortranarray(P)]
+        self.U, self.rho = np.asfortranarray(U), rho
+        self.strain, self.floor, self.patience = strain, floor, patience
 
     @classmethod
     def of(cls, S: Floats, V: Floats, rho: float) -> Inverse:
@@ -102,65 +132,133 @@ class Inverse:
         P, _ = dpotri(factor, overwrite_c=True)
         return cls(P, dsymm(1.0, P, np.asfortranarray(V)), rho)
 
-    def copy(self) -> Inverse:
-        """A copy that shares nothing."""
-        other = Inverse(self.P.copy(order="F"), self.U.copy(order="F"), self.rho)
-        other.strain = self.strain
-        return other
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: P as it is now, while nobody else writes into it."""
+        P = self.copy_of_P()
+        return self.__dict__ | {"_P": [] if P is None else [P]}
+
+    def take(self) -> Floats | None:
+        """P for the caller alone, until it is given back; None if somebody else has it."""
+        try:
+            return self._P.pop()  # one step, so that two threads cannot both have it
+        except IndexError:
+            return None
+
+    def give_back(self, P: Floats) -> None:
+        """Return a P that was taken and is unchanged."""
+        self._P.append(P)
+
+    def copy_of_P(self) -> Floats | None:  # noqa: N802
+        """A copy of P, or None if somebody else has it."""
+        P = self.take()
+        if P is None:
+            return None
+        try:
+            return P.copy(order="F")
+        finally:
+            self.give_back(P)
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
-        upper = np.triu(self.P)
+        upper = np.triu(self._whole())
         return upper + np.triu(upper, 1).T
 
     def times(self, R: Floats) -> Floats:
         """``P R``."""
-        return np.asarray(dsymm(1.0, self.P, np.asfortranarray(R)))
+        return np.asarray(dsymm(1.0, self._whole(), np.asfortranarray(R)))
 
-    def apply(self, change: Change) -> None:
-        """Take rows in or out. Raises LinAlgError, half done, where a pivot is not sound."""
-        size = 1 if len(change.F) <= RANK_ONE_ROWS else block_rows(len(self.P))
-        for start in range(0, len(change.F), size):
-            block = change.block(slice(start, start + size))
-            if len(block.F) == 1:
-                self._rank_one(block)
+    def _whole(self) -> Floats:
+        if not self._P:
+            raise LinAlgError("P was taken over by a later inverse")
+        return self._P[0]
+
+    def plan(self, changes: Sequence[Change], U: Floats | None = None) -> Plan | None:
+        """Prepare a change without making it; None if P is not here.
+
+        Raises LinAlgError, with everything as it was, where a pivot is not sound.
+
+        Parameters
+        ----------
+        changes : sequence of Change
+        U : ndarray, optional
+            In place of our own, where there are other responses now.
+        """
+        P = self.take()
+        if P is None:
+            return None
+        plan = Plan(self, P, self.U if U is None else U)
+        try:
+            for change in changes:
+                for block in change.blocks():
+                    plan.add(block)
+        except BaseException:
+            plan.drop()
+            raise
+        return plan
+
+
+class Plan:
+    """A change of an inverse that waits to be made or dropped; it has taken P meanwhile."""
+
+    def __init__(self, inverse: Inverse, P: Floats, U: Floats) -> None:
+        self._inverse, self._P, self._U = inverse, P, U
+        self._strain = inverse.strain
+        self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
+
+    def add(self, block: Change) -> None:
+        """Plan one more block of rows. Raises LinAlgError where a pivot is not sound."""
+        sign, Ft = float(block.sign), block.F.T
+        single = len(block.F) == 1
+        B = dsymv(1.0, self._P, block.F[0])[:, None] if single else dsymm(1.0, self._P, Ft)
+        for before, G in self._steps:
+            B = dgemm(-before, G, dgemm(1.0, G, Ft, trans_a=True), beta=1.0, c=B)
+        error = block.Y - dgemm(1.0, Ft, self._U, trans_a=True)
+        if single:  # the same, without calls for matrices of one number
+            pivot = 1.0 / block.weights[0] + sign * ddot(block.F[0], B[:, 0])
+            self._check(np.array([pivot]), block)
+            G = B * (1.0 / np.sqrt(pivot))
+            self._U = dger(sign / pivot, B[:, 0], error[0], a=self._U)
+        else:
+            M = dgemm(sign, Ft, B, trans_a=True)
+            M[np.diag_indices_from(M)] += 1.0 / block.weights
+            R, failed = dpotrf(M, overwrite_a=True)
+            self._check(np.zeros(1) if failed else np.diag(R) ** 2, block)
+            G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
+            T = dtrsm(1.0, R, np.asfortranarray(error), trans_a=True)
+            self._U = dgemm(sign, G, T, beta=1.0, c=self._U)
+        self._steps.append((sign, G))
+
+    def drop(self) -> None:
+        """Give P back: nothing was changed."""
+        self._inverse.give_back(self._P)
+
+    def done(self, keep: bool = False) -> Inverse:
+        """The inverse after the change; the one before keeps its P only if that is asked for."""
+        before, P = self._inverse, self._P
+        if keep:
+            before.give_back(P)
+        if keep or not (type(P) is np.ndarray and P.flags.owndata and P.flags.writeable):
+            P = np.array(P, order="F")  # mapped, shared or read-only memory is not written into
+        for sign, G in self._steps:
+            if G.shape[1] == 1:
+                P = dsyr(-sign, G[:, 0], a=P, overwrite_a=True)
             else:
-                self._rank_many(block)
+                P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
+        return Inverse(P, self._U, before.rho, self._strain, before.floor, before.patience)
 
-    def _rank_one(self, change: Change) -> None:
-        sign, f, weight = float(change.sign), change.F[0], float(change.weights[0])
-        b = dsymv(1.0, self.P, f)
-        pivot = 1.0 / weight + sign * float(ddot(f, b))
-        self._check(np.array([pivot]), change)
-        error = change.Y[0] - dgemm(1.0, self.U, f[:, None], trans_a=True)[:, 0]
-        self.U = dger(sign / pivot, b, error, a=self.U, overwrite_a=True)
-        self.P = dsyr(-sign / pivot, b, a=self.P, overwrite_a=True)
-
-    def _rank_many(self, change: Change) -> None:
-        sign, Ft = float(change.sign), change.F.T
-        B = dsymm(1.0, self.P, Ft)
-        M = dgemm(sign, Ft, B, trans_a=True)
-        M[np.diag_indices_from(M)] += 1.0 / change.weights
-        R, failed = dpotrf(M, overwrite_a=True)
-        if failed:
-            raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self._check(np.diag(R) ** 2, change)
-        error = np.asfortranarray(change.Y) - dgemm(1.0, Ft, self.U, trans_a=True)
-        G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
-        T = dtrsm(1.0, R, error, trans_a=True, overwrite_b=True)
-        self.U = dgemm(sign, G, T, beta=1.0, c=self.U, overwrite_c=True)
-        self.P = dsyrk(-sign, G, beta=1.0, c=self.P, overwrite_c=True)
-
-    def _check(self, pivots: Floats, change: Change) -> None:
-        self.strain += 1.0
-        if change.sign > 0:
+    def _check(self, pivots: Floats, block: Change) -> None:
+        self._strain += 1.0
+        if block.sign > 0:
+            if not np.all(pivots > 0.0):
+                raise LinAlgError("P has decayed")
             return
-        relative = pivots * change.weights
-        norms = np.einsum("ij,ij->i", change.F, change.F)
-        least = self.rho / (self.rho + change.weights * norms)
+        relative = pivots * block.weights[: len(pivots)]
+        norms = np.einsum("ij,ij->i", block.F, block.F)
+        rho = self._inverse.rho
+        least = rho / (rho + block.weights * norms)
         if not np.all(relative >= 0.999 * least):
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self.strain += float((1.0 / relative).max())
+        self._strain += float((1.0 / relative).max())
 
 
 def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
+import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +19,7 @@ from sklearn.utils import check_array
 
 from traceless.exact import Floats
 from traceless.features.grid import check_range, encode_linear, grid_steps
+from traceless.features.probe import PROBE, probe
 
 Encoder = Callable[[Floats, Floats], None]
 
@@ -37,6 +41,9 @@ class BoundMap:
     encode : callable
         ``encode(X, out)`` writes the codes of the rows into `out`. Codes that are not
         finite or beyond 2^53 are left to `check`.
+    kind : type, optional
+        The class of the map. Those of this package are known by their specification alone;
+        any other is also known by what it computes, see `describe`.
     """
 
     specification: Mapping[str, Any]
@@ -44,10 +51,32 @@ class BoundMap:
     steps: Floats
     has_bias: bool
     encode: Encoder
+    kind: type[FeatureMap] | None = None
 
     def describe(self) -> dict[str, Any]:
-        """The specification together with the number of columns."""
-        return {"features": dict(self.specification), "n_features": self.n_features}
+        """The specification together with the number of columns.
+
+        That of a map from elsewhere has a hash of the codes of fixed rows besides, so that two
+        classes of one name, or one whose code was edited, are told apart.
+        """
+        return {
+            "features": dict(self.specification) | self._identity,
+            "n_features": self.n_features,
+        }
+
+    def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
+        """Whether binding a map to so many columns would give this again."""
+        return (
+            self.n_features == n_features
+            and self.kind is type(feature_map)
+            and self.specification == feature_map.specification()
+        )
+
+    @cached_property
+    def _identity(self) -> dict[str, str]:
+        if self.kind is not None and _is_ours(self.kind):
+            return {}
+        return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
 
     def codes(self, X: Floats) -> Floats:
         """The integer codes of some rows, as float64."""
@@ -109,16 +138,35 @@ class FeatureMap(BaseEstimator):
     bias: bool
     resolution: Any
     version = 1  # to be raised whenever the same parameters come to give other codes
+    features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a subclass whose `values` nobody would call."""
+        super().__init_subclass__(**options)
+        if "values" in vars(cls) and "bind" not in vars(cls) and cls.bind is not FeatureMap.bind:
+            raise TypeError(
+                f"{cls.__name__}.values would never be called: {cls.bind.__qualname__} makes the "
+                "codes without it. Subclass FeatureMap instead, or define bind as well."
+            )
 
     def values(self, X: Floats) -> Floats:
-        """Features of some rows, before rounding; each row by itself."""
+        """Features of some rows, before rounding; each row by itself.
+
+        The rows may be the caller's own memory, so they cannot be written to.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define values(X)")
 
     def bind(self, n_features: int) -> BoundMap:
-        """Check the parameters and prepare the map for rows of `n_features` columns."""
-        width = self.values(np.zeros((1, n_features))).shape[1]
-        steps = grid_steps(self.resolution, width)
-        return self._bound(n_features, steps, partial(_encode_values, self.values, 1.0 / steps))
+        """Check the parameters and prepare the map for rows of `n_features` columns.
+
+        What is bound is a copy: whatever becomes of the map and its arrays later, the same
+        specification gives the same codes.
+        """
+        own = copy.deepcopy(self)
+        with np.errstate(all="ignore"):  # only the shape matters
+            width = own.values(np.zeros((1, n_features))).shape[1]
+        steps = grid_steps(own.resolution, width)
+        return own._bound(n_features, steps, partial(_encode_values, own.values, 1.0 / steps))
 
     def n_outputs(self, n_features: int) -> int:
         """Number of features for rows of `n_features` columns, the constant one included.
@@ -128,14 +176,29 @@ class FeatureMap(BaseEstimator):
         return len(self.bind(n_features).steps)
 
     def input_steps(self, n_features: int) -> Floats:
-        """The grid that the input columns are rounded to, one step per column."""
-        resolution = getattr(self, "input_resolution", self.resolution)
-        return grid_steps(resolution, n_features, "input_resolution")
+        """The grid that the input columns are rounded to, one step per column.
+
+        Of a map that rounds its features only, and each to a grid of its own, the finest.
+        """
+        if hasattr(self, "input_resolution"):
+            return grid_steps(self.input_resolution, n_features, "input_resolution")
+        finest = self.resolution if self.features_are_columns else np.min(self.resolution)
+        return grid_steps(finest, n_features)
 
     def specification(self) -> dict[str, Any]:
-        """Everything that fixes the map, in JSON's types: name and parameters."""
+        """Everything that fixes the map, in JSON's types: name, version and parameters.
+
+        The name and the version of a class of your own are what you make them. What a model
+        learns with it therefore has a hash of what it computes besides: `BoundMap.describe`.
+        """
         parameters = self.get_params(deep=False)
         name = {"map": type(self).__name__, "version": self.version}
+        taken = sorted(name.keys() & parameters.keys())
+        if taken:
+            raise TypeError(
+                f"A parameter of {type(self).__name__} is called {taken[0]!r}, which stands for "
+                "something else in a specification. Give it another name."
+            )
         return name | {k: _plain(v) for k, v in parameters.items()}
 
     def digest(self) -> str:
@@ -160,7 +223,10 @@ class FeatureMap(BaseEstimator):
     def _bound(self, n_features: int, steps: Floats, encode: Encoder) -> BoundMap:
         if self.bias:
             steps, encode = np.append(steps, 1.0), partial(_encode_bias, encode)
-        return BoundMap(self.specification(), n_features, steps, bool(self.bias), encode)
+        steps.setflags(write=False)
+        return BoundMap(
+            self.specification(), n_features, steps, bool(self.bias), encode, type(self)
+        )
 
 
 def specification_digest(specification: Mapping[str, Any]) -> str:
@@ -169,14 +235,25 @@ def specification_digest(specification: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _is_ours(kind: type) -> bool:
+    """Whether a class is one of this package, and not just said to be."""
+    module = kind.__module__
+    inside = module.startswith(f"{__package__}.")
+    return inside and getattr(sys.modules.get(module), kind.__name__, None) is kind
+
+
 def _plain(value: Any) -> Any:
     """A parameter in JSON's types; an array as the hash of its values."""
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
         number = float(value)
+        if not math.isfinite(number):
+            return str(number)  # JSON has no such numbers, and NaN would not equal itself
         return int(number) if number.is_integer() else number
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value, dtype="<f8", order="C")
@@ -195,4 +272,6 @@ def _encode_bias(encode: Encoder, X: Floats, out: Floats) -> None:
 def _encode_values(
     values: Callable[[Floats], Floats], scale: Floats, X: Floats, out: Floats
 ) -> None:
-    encode_linear(scale, values(X), out)
+    rows = X.view()
+    rows.setflags(write=False)
+    encode_linear(scale, values(rows), out)

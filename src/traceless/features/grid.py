@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,56 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
     return np.broadcast_to(steps, (width,)).copy()
 
 
+def per_unit(resolution: Any, steps: Floats) -> Floats | float:
+    """Steps per unit: one number where one resolution is given for all, which is faster."""
+    return 1.0 / steps if np.ndim(resolution) else 1.0 / float(resolution)
+
+
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
     """Write round(X · scale) into `out`."""
     for rows in blocks(*X.shape):
         block = out[rows]
         np.multiply(X[rows], scale, out=block)
         np.rint(block, out=block)
+
+
+@dataclass(frozen=True)
+class InputGrid:
+    """The grids that input columns are rounded to, and the finest, in whose steps all are counted.
+
+    A column on a coarser grid has codes that are multiples of step_j / step, which is a power of
+    two: so products and distances of columns on several grids are those of integers, as on one.
+
+    Attributes
+    ----------
+    scale : float or ndarray of shape (n_features,)
+        Steps per unit, 1 / step_j.
+    stretch : float or ndarray of shape (n_features,)
+        Steps of the finest grid per step of a column's own, step_j / step.
+    step : float
+        The finest step.
+    """
+
+    scale: Floats | float
+    stretch: Floats | float
+    step: float
+
+    @classmethod
+    def of(cls, resolution: Any, n_features: int) -> InputGrid:
+        """The grid of an `input_resolution`: one number, or one per column."""
+        if not np.ndim(resolution):  # without a table of as many columns as a file may say
+            step = float(grid_steps(resolution, 1, "input_resolution")[0])
+            return cls(1.0 / step, 1.0, step)
+        steps = grid_steps(resolution, n_features, "input_resolution")
+        finest = float(steps.min(initial=2.0**200))
+        return cls(1.0 / steps, steps / finest, finest)
+
+    def encode(self, X: Floats, out: Floats) -> None:
+        """Write the codes of rows into `out`, in steps of the finest grid."""
+        encode_linear(self.scale, X, out)
+        if np.ndim(self.stretch):
+            out *= self.stretch
+        check_range(out, self.step, X)
 
 
 def check_range(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column") -> None:

@@ -14,7 +14,7 @@ from traceless import elementary
 from traceless.exact import LARGEST, Floats
 from traceless.exceptions import RangeError
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
-from traceless.features.grid import blocks, check_range, encode_linear, grid_steps
+from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
 from traceless.features.parameters import count, positive, seed
 
 
@@ -31,7 +31,11 @@ class Landmarks(FeatureMap):
     random_state : int, default=0
         Seed of the points if `points` is a number.
     bias : bool, default=True
-    resolution, input_resolution : float, default=2**-14
+    resolution : float or sequence of float, default=2**-14
+        Step of the features; one for all, or one for each point.
+    input_resolution : float or sequence of float, default=2**-14
+        Step of the grid that rows and points are rounded to; one for all columns, or one
+        each. How far out they may be is counted in the finest step.
 
     Examples
     --------
@@ -45,8 +49,8 @@ class Landmarks(FeatureMap):
         gamma: float = 0.1,
         random_state: int = 0,
         bias: bool = True,
-        resolution: float = 2**-14,
-        input_resolution: float = 2**-14,
+        resolution: Any = 2**-14,
+        input_resolution: Any = 2**-14,
     ) -> None:
         self.points = points
         self.gamma = gamma
@@ -61,10 +65,11 @@ class Landmarks(FeatureMap):
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         gamma = positive("gamma", self.gamma)
-        input_step = float(grid_steps(self.input_resolution, 1, "input_resolution")[0])
+        grid = InputGrid.of(self.input_resolution, n_features)
         points = self._points(n_features)
         steps = grid_steps(self.resolution, self.n_outputs(n_features) - bool(self.bias))
-        make = partial(_encoder, points, n_features, input_step, gamma, float(1.0 / steps[0]))
+        scale = per_unit(self.resolution, steps)
+        make = partial(_encoder, points, n_features, grid, gamma, scale)
         return self._bound(n_features, steps, Later(make))
 
     def _points(self, n_features: int) -> tuple[int, int] | Floats:
@@ -81,36 +86,39 @@ class Landmarks(FeatureMap):
 
 
 def _encoder(
-    points: tuple[int, int] | Floats, n_features: int, input_step: float, gamma: float, scale: float
+    points: tuple[int, int] | Floats,
+    n_features: int,
+    grid: InputGrid,
+    gamma: float,
+    scale: Floats | float,
 ) -> partial[None]:
     if isinstance(points, tuple):
         n, entropy = points
         points = elementary.normal(entropy, "points", n * n_features).reshape(n, n_features)
     return partial(
         _encode_landmarks,
-        P=np.ascontiguousarray(np.rint(points / input_step).T),
-        input_scale=1.0 / input_step,
-        rate=-gamma * input_step * input_step,
+        P=np.ascontiguousarray((np.rint(points * grid.scale) * grid.stretch).T),
+        grid=grid,
+        rate=-gamma * grid.step * grid.step,
         scale=scale,
     )
 
 
 def _encode_landmarks(
-    X: Floats, out: Floats, *, P: Floats, input_scale: float, rate: float, scale: float
+    X: Floats, out: Floats, *, P: Floats, grid: InputGrid, rate: float, scale: Floats | float
 ) -> None:
     squares = (P * P).sum(axis=0)
     reach = math.sqrt(LARGEST) / 2.0  # (‖x‖ + ‖p‖)² ≤ 2^53 keeps every sum exact
     for rows in blocks(len(X), P.shape[1]):
         codes = np.empty((rows.stop - rows.start, X.shape[1]))
-        encode_linear(input_scale, X[rows], codes)
-        check_range(codes, 1.0 / input_scale, X[rows])
+        grid.encode(X[rows], codes)
         norms = (codes * codes).sum(axis=1)
         if not max(norms.max(), squares.max()) <= reach * reach:
-            far = math.sqrt(max(norms.max(), squares.max())) / input_scale
+            far = math.sqrt(max(norms.max(), squares.max())) * grid.step
             raise RangeError(
                 f"Landmarks: a row or a point is {far:.6g} from the origin, more than "
-                f"{reach / input_scale:.6g}, beyond which distances on a grid of "
-                f"{1 / input_scale:g} are not exact. Scale the columns, or give a coarser "
+                f"{reach * grid.step:.6g}, beyond which distances on a grid of "
+                f"{grid.step:g} are not exact. Scale the columns, or give a coarser "
                 "input_resolution."
             )
         distance = norms[:, None] + squares

@@ -5,10 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from traceless.features.feature_map import BoundMap, FeatureMap
-from traceless.features.grid import encode_linear, grid_steps
+from traceless.features.grid import encode_linear, grid_steps, per_unit
 
 
 class Linear(FeatureMap):
@@ -28,6 +26,8 @@ class Linear(FeatureMap):
     array([[ 0.25, -1.  ,  1.  ]])
     """
 
+    features_are_columns = True
+
     def __init__(self, bias: bool = True, resolution: Any = 2**-14) -> None:
         self.bias = bias
         self.resolution = resolution
@@ -37,5 +37,6 @@ class Linear(FeatureMap):
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
         steps = grid_steps(self.resolution, n_features)
-        scale = 1.0 / steps if np.ndim(self.resolution) else 1.0 / float(self.resolution)
-        return self._bound(n_features, steps, partial(encode_linear, scale))
+        return self._bound(
+            n_features, steps, partial(encode_linear, per_unit(self.resolution, steps))
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.blas import dgemm
 
 from traceless.exact import Floats, limbs
-from traceless.features.grid import check_range, encode_linear
+from traceless.features.grid import InputGrid
 
 
 def on_grid(W: Floats, spread: float) -> tuple[Floats, float]:
@@ -27,7 +27,7 @@ def on_grid(W: Floats, spread: float) -> tuple[Floats, float]:
 
 
 def projections(
-    X: Floats, W: Floats, input_scale: float
+    X: Floats, W: Floats, grid: InputGrid
 ) -> Iterator[tuple[slice, list[tuple[int, Floats]]]]:
     """Yield (rows, [(shift, product)]) with Σ product · 2^shift = codes(X) @ W, exactly.
 
@@ -37,6 +37,5 @@ def projections(
     for start in range(0, len(X), 512):
         rows = slice(start, min(start + 512, len(X)))
         block = codes[: rows.stop - start]
-        encode_linear(input_scale, X[rows], block)
-        check_range(block, 1.0 / input_scale, X[rows])
+        grid.encode(X[rows], block)
         yield rows, [(s, dgemm(1.0, W[c].T, part.T).T) for c, s, part in limbs(block)]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from traceless import elementary
 from traceless.exact import Floats
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
-from traceless.features.grid import blocks, grid_steps
+from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
 from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
 
@@ -31,10 +32,12 @@ class RandomFourier(FeatureMap):
     random_state : int, default=0
         Seed, part of the specification.
     bias : bool, default=True
-    resolution : float, default=2**-20
-        Step of the features, which are at most √(2/D) in size.
-    input_resolution : float, default=2**-14
-        Step of the grid that the rows are rounded to.
+    resolution : float or sequence of float, default=2**-20
+        Step of the features, which are at most √(2/D) in size; one for all, or one for each
+        of the D features.
+    input_resolution : float or sequence of float, default=2**-14
+        Step of the grid that the rows are rounded to; one for all columns, or one each. No
+        value may exceed 2^53 of the finest step.
 
     References
     ----------
@@ -56,8 +59,8 @@ class RandomFourier(FeatureMap):
         gamma: float = 0.1,
         random_state: int = 0,
         bias: bool = True,
-        resolution: float = 2**-20,
-        input_resolution: float = 2**-14,
+        resolution: Any = 2**-20,
+        input_resolution: Any = 2**-14,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
@@ -73,15 +76,14 @@ class RandomFourier(FeatureMap):
         D = count("n_components", self.n_components)
         gamma, entropy = positive("gamma", self.gamma), seed(self.random_state)
         steps = grid_steps(self.resolution, D)
-        input_step = float(grid_steps(self.input_resolution, 1, "input_resolution")[0])
-        make = partial(
-            _encoder, entropy, n_features, D, gamma, input_step, math.sqrt(2.0 / D) / steps[0]
-        )
+        grid = InputGrid.of(self.input_resolution, n_features)
+        scale = math.sqrt(2.0 / D) * per_unit(self.resolution, steps)
+        make = partial(_encoder, entropy, n_features, D, gamma, grid, scale)
         return self._bound(n_features, steps, Later(make))
 
 
 def _encoder(
-    entropy: int, n_features: int, D: int, gamma: float, input_step: float, scale: float
+    entropy: int, n_features: int, D: int, gamma: float, grid: InputGrid, scale: Floats | float
 ) -> partial[None]:
     pairs = (D + 1) // 2
     # x·W in turns: frequencies are N(0, 2γ) radians per unit
@@ -91,17 +93,18 @@ def _encoder(
     return partial(
         _encode_fourier,
         W=W,
-        turn=1.0 / (step * input_step),
-        input_scale=1.0 / input_step,
+        turn=1.0 / (step * grid.step),
+        grid=grid,
         scale=scale,
     )
 
 
 def _encode_fourier(
-    X: Floats, out: Floats, *, W: Floats, turn: float, input_scale: float, scale: float
+    X: Floats, out: Floats, *, W: Floats, turn: float, grid: InputGrid, scale: Floats | float
 ) -> None:
     pairs, D = W.shape[1], out.shape[1]
-    for rows, products in projections(X, W, input_scale):
+    even, odd = (scale[:pairs], scale[pairs:]) if isinstance(scale, np.ndarray) else (scale, scale)
+    for rows, products in projections(X, W, grid):
         turns = np.zeros((rows.stop - rows.start, pairs))
         for shift, product in products:  # whole turns drop out, exactly
             product *= 2.0**shift / turn
@@ -109,6 +112,6 @@ def _encode_fourier(
             turns += product
         for block in blocks(*turns.shape):
             target = out[rows][block]
-            np.rint(elementary.cosine(turns[block], scale), out=target[:, :pairs])
-            sine = elementary.cosine(turns[block][:, : D - pairs] - 0.25, scale)
+            np.rint(elementary.cosine(turns[block], even), out=target[:, :pairs])
+            sine = elementary.cosine(turns[block][:, : D - pairs] - 0.25, odd)
             np.rint(sine, out=target[:, pairs:])

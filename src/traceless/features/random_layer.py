@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from traceless import elementary
 from traceless.exact import Floats
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
-from traceless.features.grid import blocks, grid_steps
+from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
 from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
 
@@ -27,7 +28,11 @@ class RandomLayer(FeatureMap):
         W and b are uniform in ±scale.
     random_state : int, default=0
     bias : bool, default=True
-    resolution, input_resolution : float, default=2**-14
+    resolution : float or sequence of float, default=2**-14
+        Step of the features; one for all, or one for each unit.
+    input_resolution : float or sequence of float, default=2**-14
+        Step of the grid that the rows are rounded to; one for all columns, or one each. No
+        value may exceed 2^53 of the finest step.
 
     Examples
     --------
@@ -43,8 +48,8 @@ class RandomLayer(FeatureMap):
         scale: float = 1.0,
         random_state: int = 0,
         bias: bool = True,
-        resolution: float = 2**-14,
-        input_resolution: float = 2**-14,
+        resolution: Any = 2**-14,
+        input_resolution: Any = 2**-14,
     ) -> None:
         self.n_units = n_units
         self.activation = activation
@@ -65,10 +70,16 @@ class RandomLayer(FeatureMap):
             )
         scale, entropy = positive("scale", self.scale), seed(self.random_state)
         steps = grid_steps(self.resolution, n_units)
-        input_step = float(grid_steps(self.input_resolution, 1, "input_resolution")[0])
+        grid = InputGrid.of(self.input_resolution, n_features)
         shape = n_features + 1, n_units
         make = partial(
-            _encoder, entropy, shape, scale, input_step, self.activation, float(1.0 / steps[0])
+            _encoder,
+            entropy,
+            shape,
+            scale,
+            grid,
+            self.activation,
+            per_unit(self.resolution, steps),
         )
         return self._bound(n_features, steps, Later(make))
 
@@ -77,9 +88,9 @@ def _encoder(
     entropy: int,
     shape: tuple[int, int],
     spread: float,
-    input_step: float,
+    grid: InputGrid,
     activation: str,
-    scale: float,
+    scale: Floats | float,
 ) -> partial[None]:
     draws = 2.0 * elementary.uniform(entropy, "layer", shape[0] * shape[1]) - 1.0
     W, step = on_grid(spread * draws.reshape(shape), spread)
@@ -87,8 +98,8 @@ def _encoder(
         _encode_layer,
         W=np.ascontiguousarray(W[:-1]),
         offset=W[-1] * step,
-        unit=step * input_step,
-        input_scale=1.0 / input_step,
+        unit=step * grid.step,
+        grid=grid,
         activation=_ACTIVATIONS[activation],
         scale=scale,
     )
@@ -101,11 +112,11 @@ def _encode_layer(
     W: Floats,
     offset: Floats,
     unit: float,
-    input_scale: float,
+    grid: InputGrid,
     activation: Callable[[Floats], Floats],
-    scale: float,
+    scale: Floats | float,
 ) -> None:
-    for rows, products in projections(X, W, input_scale):
+    for rows, products in projections(X, W, grid):
         z = np.zeros((rows.stop - rows.start, W.shape[1]))
         for shift, product in products:
             z += product * 2.0**shift

@@ -128,9 +128,10 @@ def _jobs(value: Any) -> int:
 
 _text, _truth = facts.text, facts.truth
 _yes: Check = _or(facts.truth, facts.whole)
+_steps: Check = _or(_number, _list, _array)  # one for all columns, or one each
 _weights: Check = _or(_none, facts.text, _by_label)
 _MAPS: dict[str, tuple[Any, dict[str, Check]]] = {
-    "Linear": (Linear, {"bias": _yes, "resolution": _or(_number, _list, _array)}),
+    "Linear": (Linear, {"bias": _yes, "resolution": _steps}),
     "Polynomial": (
         Polynomial,
         {
@@ -138,7 +139,7 @@ _MAPS: dict[str, tuple[Any, dict[str, Check]]] = {
             "gamma": _number,
             "coef0": _number,
             "bias": _yes,
-            "resolution": _or(_number, _list, _array),
+            "resolution": _steps,
         },
     ),
     "RandomFourier": (
@@ -148,8 +149,8 @@ _MAPS: dict[str, tuple[Any, dict[str, Check]]] = {
             "gamma": _number,
             "random_state": _seed,
             "bias": _yes,
-            "resolution": _number,
-            "input_resolution": _number,
+            "resolution": _steps,
+            "input_resolution": _steps,
         },
     ),
     "RandomLayer": (
@@ -160,8 +161,8 @@ _MAPS: dict[str, tuple[Any, dict[str, Check]]] = {
             "scale": _number,
             "random_state": _seed,
             "bias": _yes,
-            "resolution": _number,
-            "input_resolution": _number,
+            "resolution": _steps,
+            "input_resolution": _steps,
         },
     ),
     "Landmarks": (
@@ -171,8 +172,8 @@ _MAPS: dict[str, tuple[Any, dict[str, Check]]] = {
             "gamma": _number,
             "random_state": _seed,
             "bias": _yes,
-            "resolution": _number,
-            "input_resolution": _number,
+            "resolution": _steps,
+            "input_resolution": _steps,
         },
     ),
 }

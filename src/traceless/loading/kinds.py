@@ -105,14 +105,12 @@ def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors)
         state = Live(recipe, known)
     else:
         shape = len(recipe.phi.steps), len(known[0] if alone else known.responses)
-        state = Live.restored(recipe, known, *_inverse(said["inverse"], tensors, shape))
-    if facts.truth(said["sealed"]):
-        state.seal()
-    return state
+        state = Live(recipe, known, _inverse(said["inverse"], tensors, shape))
+    return state.sealed() if facts.truth(said["sealed"]) else state
 
 
-def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> tuple[Any, ...]:
-    """The inverse, and how far it is trusted."""
+def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
+    """The inverse, with how far it is trusted."""
     said = facts.named(said, _INVERSE)
     rho, strain, patience = (facts.number(said[k], 0.0) for k in ("rho", "strain", "patience"))
     floor = facts.numbers(said["floor"], 0.0)
@@ -120,9 +118,8 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> tuple[Any, 
         raise ValueError("what is said of the inverse is not complete.")
     triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
     U = facts.tensor(tensors, "U", "f", shape)
-    inverse = Inverse(exact.unpacked(triangle, shape[0]), U.copy(), rho)
-    inverse.strain = strain
-    return inverse, tuple(floor), patience
+    P = exact.unpacked(triangle, shape[0])
+    return Inverse(P, U.copy(), rho, strain, (floor[0], floor[1]), patience)
 
 
 # --- a window --------------------------------------------------------------------------------

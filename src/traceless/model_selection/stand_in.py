@@ -23,12 +23,12 @@ class StandIns:
     def __init__(self, probe: LeastSquares, total: Knowledge) -> None:
         mixin = _HeldOutClassifier if total.task == "classification" else _HeldOut
         kind = type(probe)
-        self._kind = type(f"HeldOut{kind.__name__}", (mixin, kind), {})
+        self._kind: Any = type(f"HeldOut{kind.__name__}", (mixin, kind), {})
         self._shared = {**vars(probe), "_labels": np.array(total.responses)}
 
     def __call__(self, X: Any, scores: Floats, make: Callable[[], LeastSquares]) -> Any:
         """One that gives these scores to X; `make` makes the model that it stands for."""
-        model: Any = object.__new__(self._kind)
+        model = self._kind.__new__(self._kind)
         model.__dict__.update(self._shared, _X=X, _scores=scores, _make=make)
         return model
 

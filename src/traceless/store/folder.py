@@ -115,7 +115,7 @@ class Folder:
         with os.fdopen(handle, "wb") as file:
             file.write(secret)
             file.flush()
-            os.fsync(handle)
+            container.bring_to_disk(handle)
 
     def size(self) -> int:
         """Bytes of all files; those that vanish meanwhile have none."""

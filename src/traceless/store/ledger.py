@@ -211,7 +211,9 @@ def _opened(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
     address = f"{path.resolve().as_uri()}?mode=rw"
     with (
         _errors(path, patience),
-        closing(sqlite3.connect(address, patience, isolation_level=None, uri=True)) as connection,
+        closing(
+            sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
+        ) as connection,
     ):
         _check_version(path, connection)
         _set_up(connection)
@@ -221,6 +223,7 @@ def _opened(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
 def _set_up(connection: sqlite3.Connection) -> None:
     for pragma in (
         "synchronous = FULL",
+        "fullfsync = ON",  # macOS: as `container.bring_to_disk`
         "secure_delete = ON",  # what is deleted is overwritten with zeros
         "temp_store = MEMORY",
         "trusted_schema = OFF",

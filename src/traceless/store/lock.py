@@ -1,7 +1,7 @@
 """One writer at a time: an advisory lock that a dead process cannot keep.
 
-The kernel lets go of a `flock` when its process ends, however that happens. Where there is
-none (Windows), the lock of SQLite, which every writer takes too, is the only one.
+The kernel lets go of a `flock` when its process ends, however that happens. Windows has none, and
+cannot remove a file that somebody reads: what is written here about old models would not be true.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from traceless.exceptions import StoreBusyError
+from traceless.exceptions import StoreBusyError, StoreError
 from traceless.store.entries import now
 
 if sys.platform != "win32":
@@ -27,9 +27,7 @@ _WIDTH = 80  # bytes: whoever holds the lock overwrites what the last one wrote
 @contextmanager
 def writing(path: Path, wait: float) -> Iterator[None]:
     """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s."""
-    if sys.platform == "win32":
-        yield
-        return
+    check_system()
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         _acquire(lock, wait)
@@ -39,6 +37,16 @@ def writing(path: Path, wait: float) -> Iterator[None]:
     finally:
         fcntl.flock(lock, fcntl.LOCK_UN)  # also for processes that were forked meanwhile
         os.close(lock)
+
+
+def check_system() -> None:
+    """Raise where a store cannot keep what it promises."""
+    if sys.platform == "win32":
+        raise StoreError(
+            "A store needs Linux or macOS: Windows has no lock that ends with its process, and "
+            "does not remove the file of an old model while somebody reads it. Save the model to a "
+            "file instead, or keep the store on another machine. Nothing was changed."
+        )
 
 
 def _acquire(lock: int, wait: float) -> None:

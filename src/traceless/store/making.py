@@ -13,6 +13,7 @@ from traceless import saving
 from traceless.store.entries import Entry, hash_of, now
 from traceless.store.folder import made_aside
 from traceless.store.ledger import create
+from traceless.store.lock import check_system
 from traceless.store.rows import Printer, checked_secret, new_secret, root_text
 
 _NEEDED = ("partial_fit", "forget", "update", "digest", "save")
@@ -20,6 +21,7 @@ _NEEDED = ("partial_fit", "forget", "update", "digest", "save")
 
 def make(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: Any) -> None:
     """Make the folder of a new store."""
+    check_system()
     estimator = _checked(estimator)
     secret = new_secret() if secret is None else checked_secret(secret)
     with made_aside(Path(path)) as folder:
