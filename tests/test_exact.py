@@ -117,25 +117,9 @@ def test_matrix_times(A, shift, data):
     assert (exact.matrix_times(S, D.astype(float), 20) == whole(S) @ whole(D)).all()
 
 
-def test_row_products_are_accurate_and_do_not_depend_on_the_batch(rng):
-    codes = np.rint(rng.normal(size=(300, 120)) * 2**14)
-    codes[7] *= 2**30  # one row with large values must not disturb the others
-    Z = rng.normal(size=(120, 3)) * 2.0 ** rng.integers(-30, 3, size=(120, 3))
-    together = exact.row_products(codes, Z)
-    alone = np.vstack([exact.row_products(codes[i : i + 1], Z) for i in range(300)])
-    assert (together == alone).all()
-    scale = np.abs(codes) @ np.abs(Z)
-    assert (np.abs(together - codes @ Z) <= 1e-15 * 120 * scale).all()
-
-
-def test_row_products_of_nothing():
-    assert exact.row_products(np.zeros((2, 3)), np.zeros((3, 1))).tolist() == [[0.0], [0.0]]
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_products_leave_their_arguments_alone(rng, order):
     A = np.array(rng.integers(-9, 9, size=(20, 6)), dtype=float, order=order)
     before = A.copy()
     exact.cross_product(A, A)
-    exact.row_products(A, np.ones((6, 2)))
     assert (before == A).all()

@@ -347,30 +347,3 @@ def matrix_times(S: Integers, D: Floats, bits: int) -> Integers:
                 break
             rest, shift = rest >> size, shift + size
     return out
-
-
-def row_products(codes: Floats, Z: Floats) -> Floats:
-    """``codes Z``, the same for a row whatever batch it comes in.
-
-    Z is cut into slices of integers (64 bits below the largest of its column), the
-    codes into limbs; every partial product is exact, and they are added in a
-    fixed order from the smallest to the largest.
-    """
-    bits = 53 - LIMB_BITS - len(Z).bit_length()
-    out = np.zeros((len(codes), Z.shape[1]))
-    parts = list(limbs(codes))
-    for exponents, piece in reversed(list(_slices(Z, bits))):
-        for columns, shift, part in parts:
-            product = dgemm(1.0, piece[columns].T, part.T).T
-            out += np.ldexp(product, exponents + shift)
-    return out
-
-
-def _slices(Z: Floats, bits: int) -> Iterator[tuple[NDArray[np.intp], Floats]]:
-    """Cut each column of Z into integers of `bits` bits: Σ piece · 2^exponent ≈ Z."""
-    _, exponents = np.frexp(np.abs(Z).max(axis=0, initial=0.0))
-    rest = np.ldexp(Z, bits - exponents)
-    for k in range(-(-64 // bits)):
-        piece = np.rint(rest)
-        yield (exponents - bits * (k + 1)).astype(np.intp), piece
-        rest = np.ldexp(rest - piece, bits)

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from traceless import exact, saving
+from traceless import saving
 from traceless.distributed import Source
 from traceless.distributed.local import gather, slices_of
 from traceless.exact import Floats
@@ -33,6 +33,7 @@ from traceless.guard import Guard
 from traceless.intake import checked, remember, take_names, without_empty
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
+from traceless.products import Multiplier
 from traceless.sample_weights import rounded_weights
 from traceless.states import Recipe, Rows, Settled, State
 from traceless.transaction import Changeable, changing
@@ -401,10 +402,10 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         check_is_fitted(self)
         Z, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        out = np.empty((X.shape[0], Z.shape[1]))
+        out, multiplier = np.empty((X.shape[0], Z.shape[1])), Multiplier(Z)
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = exact.row_products(phi.codes(dense_rows(X, rows)), Z)
+            out[rows] = multiplier.times(phi.codes(dense_rows(X, rows)))
         return out
 
     def __copy__(self) -> Self:

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from traceless import exact
 from traceless.exact import Floats
 from traceless.knowledge import Knowledge
 from traceless.least_squares import LeastSquares
@@ -25,6 +24,7 @@ from traceless.model_selection.by_forgetting import left_out_values
 from traceless.model_selection.held_out import Whole, blocks
 from traceless.model_selection.rows import Indices, Rows
 from traceless.path_svc import PathSVC
+from traceless.products import Multiplier
 from traceless.progress import progress
 from traceless.solve import correctly_rounded_solve
 
@@ -189,7 +189,7 @@ def _exact_scores(
     """Scores of some rows by the model of `known`, in the classes of `total`."""
     Q = rows.right_sides(known, total.responses)
     Z = correctly_rounded_solve(known.feature_gram, rows.ridge(known, rho), Q)
-    return exact.row_products(rows.codes(index), Z)
+    return Multiplier(Z).times(rows.codes(index))
 
 
 def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:

@@ -1,0 +1,176 @@
+"""Predictions: sums Σ_j c_j z_j of integer codes c and float64 coefficients z, correctly rounded.
+
+Coefficients, scaled such that |z| ≤ 1, are cut into slices of b bits and a rest,
+
+    z_j = Σ_m p_jm + r_j,     p_jm a multiple of 2^(1-b(m+1)),     |p_jm| ≤ 2^(-bm),
+
+so that Σ_j c_j z_j = Σ_m P_m + Σ_j c_j r_j with P_m = Σ_j c_j p_jm. Where J · max|c| ≤ 2^(54-b)
+every P_m is exact, whatever the order in which BLAS adds: one matrix product gives all of them.
+Codes beyond 2^20 are cut too, into limbs, each of which counts as a feature of its own with the
+coefficient z_j 2^(21 l).
+
+The P_m are added in twofold precision, s + t with an error of at most δ, which includes
+max|c| Σ_j |r_j|. If s + (t - δ) and s + (t + δ) round to the same float64, so does the exact sum
+(rounding is monotone). All others (next to none, unless terms cancel) are added in Python
+integers, with as many slices as it takes until no rest is left. So each result is the float64
+nearest to the exact sum, ties to even, and hence the same in any batch and on any machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dgemm
+
+from traceless.exact import LIMB_BITS, Floats, limbs, nearest, peak, wide
+from traceless.exceptions import RangeError
+from traceless.twofold import two_sum
+
+__all__ = ["Multiplier"]
+
+_BITS = 72  # of the slices together: 53 for the result, the others to decide its rounding
+_USUAL = 2.0**17  # codes up to here are served by slices made once: |x| ≤ 8 at 2^-14
+_COLUMNS = 64  # of Z at a time, so that the parts of their products stay small
+_SAFE = 900  # exponents up to which scaling by a power of two neither rounds nor overflows
+
+
+class Multiplier:
+    """Coefficients, made ready to be multiplied by the codes of rows.
+
+    Parameters
+    ----------
+    Z : float64 array of shape (J, K), finite
+    """
+
+    def __init__(self, Z: Floats) -> None:
+        self._width = Z.shape[1]
+        self._blocks = [
+            _Block(np.ascontiguousarray(Z[:, start : start + _COLUMNS].T))
+            for start in range(0, self._width, _COLUMNS)
+        ]
+
+    def times(self, codes: Floats) -> Floats:
+        """``codes Z``, each entry the float64 nearest to the exact sum; zero is +0.0.
+
+        Parameters
+        ----------
+        codes : integers up to 2^53, as float64 array of shape (n, J)
+        """
+        out = np.empty((len(codes), self._width))
+        largest = peak(codes)
+        if largest <= 2.0 ** (LIMB_BITS - 1):
+            several = (block.fit_for(largest) for block in self._blocks)
+        else:
+            columns, shifts, parts = zip(*limbs(codes), strict=True)
+            codes, features = np.hstack(parts), np.concatenate(columns)
+            places = np.repeat(shifts, [len(part) for part in columns])
+            several = (block.spread(features, places) for block in self._blocks)
+            largest = 2.0 ** (LIMB_BITS - 1)
+        for i, block in enumerate(several):
+            out[:, i * _COLUMNS : (i + 1) * _COLUMNS] = block.products(codes, largest)
+        return out
+
+
+class _Block:
+    """Some columns of coefficients as the rows of W, cut into slices for codes up to a limit.
+
+    Feature j counts 2^places[j] times.
+    """
+
+    def __init__(
+        self, W: Floats, limit: float = _USUAL, places: NDArray[np.intp] | None = None
+    ) -> None:
+        self.W, self.limit, self.places = W, limit, places
+        self.bits = min(54 - int(max(limit, 1.0) * W.shape[1] - 1).bit_length(), 50)
+        self.exponents = _exponents(W)
+        if places is not None:
+            powers = np.ldexp(1.0, places)
+            self.exponents += _exponents(_times_power(W, -self.exponents[:, None]) * powers)
+        rest = _times_power(W, -self.exponents[:, None])
+        if places is not None:
+            rest *= powers
+        self.pieces = np.empty((-(-_BITS // self.bits), *W.shape))
+        unit = 2.0
+        for piece in self.pieces:
+            unit *= 2.0**-self.bits
+            shift = 1.5 * 2.0**52 * unit  # numbers of its size are multiples of the unit
+            np.add(rest, shift, out=piece)
+            piece -= shift
+            rest -= piece
+        self.rest = np.abs(rest).sum(axis=1) * (1 + 1e-6)
+        self.rest[self.exponents > 0] += W.shape[1] * 2.0**-1000  # what underflow may have cost
+
+    def fit_for(self, largest: float) -> _Block:
+        """The same for codes of this size, if they are larger than expected."""
+        return self if largest <= self.limit else _Block(self.W, largest)
+
+    def spread(self, features: NDArray[np.intp], places: NDArray[np.intp]) -> _Block:
+        """The same for codes that are cut into limbs, at certain places of some features."""
+        return _Block(self.W[:, features], 2.0 ** (LIMB_BITS - 1), places)
+
+    def products(self, codes: Floats, largest: float) -> Floats:
+        """``codes @ W.T`` for codes up to `largest`, correctly rounded."""
+        n_slices, K, J = self.pieces.shape
+        P = dgemm(1.0, codes.T, self.pieces.reshape(-1, J).T, trans_a=True)
+        s, t, size = P[:, -K:], np.zeros(1), np.zeros(1)
+        for m in range(n_slices - 2, -1, -1):
+            total = two_sum(P[:, m * K : (m + 1) * K], s)
+            s, t, size = total.high, t + total.low, size + np.abs(total.low)
+        # δ: the rest, n_slices roundings of t, and those of t ± δ
+        size = size * ((n_slices + 4) * 2.0**-52) + largest * self.rest
+        out = s + (t + size)
+        certain = out == s + (t - size)
+        if np.abs(self.exponents).max() > _SAFE:
+            zero = out == 0
+            out = _times_power(out, self.exponents)
+            certain &= zero | (np.abs(out) > 2.0**-1021)  # below, this has rounded again
+        else:
+            out *= np.ldexp(1.0, self.exponents)
+        out += 0.0
+        if not certain.all():
+            for k in np.flatnonzero(~certain.all(axis=0)).tolist():
+                rows = ~certain[:, k]
+                out[rows, k] = self._exactly(codes[rows], k)
+        return np.asarray(out)
+
+    def _exactly(self, codes: Floats, k: int) -> Floats:
+        """``codes @ W[k]`` from all slices of W, in Python integers, rounded once."""
+        pieces, exponents = zip(*self._all_slices(k), strict=True)
+        P = dgemm(1.0, codes.T, np.array(pieces).T, trans_a=True).astype(np.int64)
+        total, last = wide(P[:, 0]), exponents[0]
+        for m in range(1, len(pieces)):
+            total = (total << (last - exponents[m])) + wide(P[:, m])
+            last = exponents[m]
+        return nearest(total << max(last, 0), np.array(1 << max(-last, 0), dtype=object))
+
+    def _all_slices(self, k: int) -> Iterator[tuple[Floats, int]]:
+        """Integers p and exponents e: Σ p · 2^e = W[k] · 2^places, exactly."""
+        rest, places = np.frexp(self.W[k])
+        if self.places is not None:
+            places = places + self.places
+        while True:
+            exponent = int(places[rest != 0].max(initial=-5000)) - (self.bits - 1)
+            piece = np.rint(np.ldexp(rest, places - exponent))
+            yield piece, exponent
+            rest = rest - np.ldexp(piece, exponent - places)
+            if not rest.any():
+                return
+            rest, more = np.frexp(rest)
+            places = places + more
+
+
+def _exponents(W: Floats) -> NDArray[np.intp]:
+    """The least e with |w| ≤ 2^e for each row of W."""
+    largest = np.abs(W).max(axis=1)
+    if not np.isfinite(largest).all():
+        raise RangeError("Coefficients must be finite numbers, and some are not.")
+    return np.asarray(np.frexp(largest)[1], dtype=np.intp)
+
+
+def _times_power(a: Floats, exponents: NDArray[np.intp]) -> Floats:
+    """``a · 2^exponents``, for exponents that may be too large for one power of two."""
+    half = exponents // 2
+    with np.errstate(over="ignore"):
+        return np.asarray(a * np.ldexp(1.0, half) * np.ldexp(1.0, exponents - half))
