@@ -82,7 +82,7 @@ def test_against_a_direct_solve_and_ridge_on_the_same_features(phi, iris):
     Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     w = np.linalg.solve(F.T @ F + 0.7 * np.eye(F.shape[1]), F.T @ Y)
     ridge = Ridge(alpha=0.7, fit_intercept=False, solver="cholesky").fit(F, Y)
-    ours = model.coef_
+    ours = model.feature_coef_
     if model.intercept_.any():
         ours = np.hstack([ours, model.intercept_[:, None]])
     scale = np.abs(w).max()
@@ -357,7 +357,7 @@ def test_a_feature_map_changed_after_training_is_refused(iris):
     model.set_params(feature_map__gamma=0.3)
     for use in (
         lambda: model.predict(iris[0]),
-        lambda: model.coef_,
+        lambda: model.feature_coef_,
         lambda: model.partial_fit(*iris),
     ):
         with pytest.raises(MismatchError, match=r"gamma is 0\.[23] here and 0\.[23] there"):

@@ -366,7 +366,7 @@ def test_windows(rng, there_and_back, estimator, form):
     window = SlidingWindow(estimator, size=40)
     assert there_and_back(window).n_samples_ == 0
     for start in range(0, 60, 20):
-        window.partial_fit(X[start : start + 20], y[start : start + 20], np.arange(1.0, 21.0))
+        window.partial_fit(X[start : start + 20], y[start : start + 20], None, np.arange(1.0, 21.0))
     again = there_and_back(window)
     for _ in range(2):
         assert again.predict(X).tolist() == window.predict(X).tolist()

@@ -80,8 +80,10 @@ class LSSVC(ClassifierMixin, Portable):
     merged_ : dict
         The slices taken in by `merge`, by name or digest.
     classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
-        Correctly rounded coefficients of the features.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Correctly rounded coefficients of the columns: only with `Linear`.
+    feature_coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
+        The same of the features, of any map.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_samples_ : int
         Number of rows held now.
@@ -163,7 +165,13 @@ class LSSVC(ClassifierMixin, Portable):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients of the features, without the constant one."""
+        """Coefficients of the columns; AttributeError if the features are not the columns."""
+        _check_columns(self._map())
+        return self.feature_coef_
+
+    @property
+    def feature_coef_(self) -> Floats:
+        """Coefficients of the features that the map makes, without the constant one."""
         return self._coefficients()[0]
 
     @property
@@ -254,8 +262,10 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         All that is kept of the rows.
     merged_ : dict
         The slices taken in by `merge`, by name or digest.
-    coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
-        Correctly rounded coefficients of the features.
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Correctly rounded coefficients of the columns: only with `Linear`.
+    feature_coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
+        The same of the features, of any map.
     intercept_ : float or ndarray of shape (n_targets,)
     n_samples_ : int
         Number of rows held now.
@@ -312,7 +322,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients of the features, without the constant one."""
+        """Coefficients of the columns; AttributeError if the features are not the columns."""
+        _check_columns(self._map())
+        return self.feature_coef_
+
+    @property
+    def feature_coef_(self) -> Floats:
+        """Coefficients of the features that the map makes, without the constant one."""
         coef = self._coefficients()[0] * self.target_resolution + 0.0
         return coef[0] if len(coef) == 1 else coef
 
@@ -347,3 +363,16 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
 
     def _code(self, V: Any) -> Any:
         return V
+
+
+def _check_columns(feature_map: FeatureMap) -> None:
+    """Raise AttributeError if the coefficients are not those of columns, as `SVC` does.
+
+    Whatever chooses columns by their coefficients, such as `RFE`, would else choose at random.
+    """
+    if not feature_map.features_are_columns:
+        raise AttributeError(
+            "coef_ has one coefficient for each column, as with Linear(); the features of "
+            f"{type(feature_map).__name__} are not the columns. feature_coef_ has their "
+            "coefficients, in the order of feature_map.transform(X)."
+        )

@@ -162,13 +162,13 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
     else:
         y = labels_of(said["classes"], facts.tensor(ours, "responses", "i", (len(weight),)))
     if (
-        not 0 < len(weight) == inner.n_samples_ <= window.size
+        not len(weight) == inner.n_samples_ <= window.size
         or not (weight > 0.0).all()
         or inner.n_features_in_ != window.n_features_in_
         or (said["classes"] is not None) != hasattr(inner, "classes_")
     ):
         raise ValueError("the window does not hold the rows of its estimator.")
-    window.estimator_, window._rows = inner, (X, y, weight.copy())
+    window._model, window._rows = inner, (X, y, weight.copy())
 
 
 def _targets(tensors: Tensors, n: int) -> NDArray[Any]:
