@@ -101,6 +101,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         ------
         NotLearnedError
             If the model cannot have learned these rows. It is then unchanged.
+
+        Notes
+        -----
+        The check misses errors: with more rows than features, a repeated, invented or
+        mislabelled row is often accepted. With ``guard=True`` only rows that are held are.
         """
         return self.update(forget=(X, y, sample_weight))
 
@@ -167,8 +172,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the knowledge.
 
-        Equal digests mean equal knowledge, hence equal coefficients and predictions at
-        equal ``rho``, whatever the history.
+        Equal digests mean equal sums and feature map, whatever the history; with equal ``rho``,
+        class weights and solver, equal coefficients and predictions. Only with
+        ``fingerprint=True`` do they mean equal rows.
         """
         check_is_fitted(self)
         return self.knowledge_.digest()
