@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as npst
 
 from traceless import LSSVC, LSSVR, RangeError, products
 from traceless.features import Linear
-from traceless.products import Multiplier
+from traceless.products import Coefficients
 
 LARGE = 2**53
 
@@ -37,7 +37,7 @@ def exactly(codes, Z):
 
 def check(codes, Z):
     codes, Z = np.asarray(codes, dtype=float), np.asarray(Z, dtype=float)
-    found = Multiplier(Z).times(codes)
+    found = Coefficients(Z).times(codes)
     assert found.tolist() == exactly(codes, Z).tolist()
     assert not np.signbit(found[found == 0]).any()
 
@@ -101,11 +101,11 @@ def test_one_row_is_the_same_in_any_batch(rng):
     codes[7] *= 2**30  # one row with large values must not disturb the others
     codes[8] = 0
     Z = rng.normal(size=(120, 3)) * 2.0 ** rng.integers(-30, 3, size=(120, 3))
-    multiplier = Multiplier(Z)
-    together = multiplier.times(codes)
-    assert (together == np.vstack([multiplier.times(row[None]) for row in codes])).all()
+    coefficients = Coefficients(Z)
+    together = coefficients.times(codes)
+    assert (together == np.vstack([coefficients.times(row[None]) for row in codes])).all()
     assert (together == exactly(codes, Z)).all()
-    assert (together == Multiplier(Z[:, ::-1]).times(np.asfortranarray(codes))[:, ::-1]).all()
+    assert (together == Coefficients(Z[:, ::-1]).times(np.asfortranarray(codes))[:, ::-1]).all()
 
 
 def test_sums_that_are_as_long_as_exactness_allows():
@@ -127,12 +127,12 @@ def test_undecided_sums_are_few(rng, monkeypatch):
     )
     codes = np.rint(rng.normal(size=(500, 600)) * 2**14)
     Z = rng.normal(size=(600, 10)) * 2.0 ** rng.integers(-20, 3, size=(600, 10))
-    Multiplier(Z).times(codes)
+    Coefficients(Z).times(codes)
     assert sum(redone) <= 5  # of 5000
     codes[:] = 0
-    Multiplier(Z).times(codes)
+    Coefficients(Z).times(codes)
     assert sum(redone) <= 5  # zeros need no proof
-    Multiplier(np.array([[1.0], [2.0**-200], [-1.0]])).times(np.ones((1, 3)))
+    Coefficients(np.array([[1.0], [2.0**-200], [-1.0]])).times(np.ones((1, 3)))
     assert sum(redone) > 0  # the other way exists
 
 
@@ -158,7 +158,7 @@ def test_predictions_are_those_of_the_published_coefficients(rng, solver):
 def test_coefficients_that_are_no_numbers_are_refused():
     for value in (np.nan, np.inf):
         with pytest.raises(RangeError, match="finite"):
-            Multiplier(np.array([[1.0], [value]]))
+            Coefficients(np.array([[1.0], [value]])).times(np.ones((1, 2)))
 
 
 def test_arguments_are_not_written_to(rng):
@@ -166,6 +166,6 @@ def test_arguments_are_not_written_to(rng):
     before = codes.copy(), Z.copy()
     for a in (codes, Z):
         a.setflags(write=False)
-    Multiplier(Z).times(codes)
+    Coefficients(Z).times(codes)
     assert (before[0] == codes).all()
     assert (before[1] == Z).all()

@@ -11,6 +11,7 @@ import pytest
 from cases import MAPS, Cubes, name
 from traceless import LSSVC, LSSVR, PathSVC
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.products import Coefficients
 from traceless.serving import to_onnx
 
 OURS = [
@@ -74,14 +75,14 @@ def test_features_are_those_of_the_model_to_the_bit(rng, phi):
     """Weights that pick one feature show its codes."""
     X = rows(rng)
     reg = LSSVR(phi, rho=0.1).fit(X, X[:, 0])
-    Z, bound = reg._weights()
+    weights, bound = reg._weights()
     J = len(bound.steps) - bound.has_bias
-    only = np.zeros_like(Z)
+    only = np.zeros_like(weights.Z)
     T = np.concatenate([rows(rng, 50, size) for size in (1e-3, 1.0, 30.0, 500.0)])
     codes = bound.codes(T)
     for j in range(0, J, max(1, J // 5)):
         only[:], only[j] = 0.0, 1.0
-        reg._weights = lambda: (only, bound)
+        reg._weights = lambda: (Coefficients(only), bound)
         found = answers(to_onnx(reg), T)["prediction"]
         assert (found == codes[:, j] * reg.target_resolution).all()
 
@@ -152,6 +153,7 @@ def test_without_onnx_it_says_what_to_install():
 import sys
 sys.modules["onnx"] = None
 from traceless import LSSVC
+from traceless.products import Coefficients
 from traceless.serving import to_onnx
 try:
     to_onnx(LSSVC().fit([[0.0], [1.0]], ["a", "b"]))

@@ -140,7 +140,7 @@ def test_zero_is_positive_everywhere(rng, solver):
         for kind in (LSSVC, LSSVR):
             model = kind(Linear(resolution=resolution), rho=rho, solver=solver)
             model.fit(X, y).partial_fit(X[:2], y[:2]).forget(X[1:3], y[1:3])
-            for values in (model.coef_, model.intercept_, model._weights()[0]):
+            for values in (model.coef_, model.intercept_, model._weights()[0].Z):
                 values = np.atleast_1d(values)
                 assert not np.signbit(values[values == 0]).any()
 

@@ -33,7 +33,7 @@ from traceless.guard import Guard
 from traceless.intake import checked, remember, take_names, without_empty
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
-from traceless.products import Multiplier
+from traceless.products import Coefficients
 from traceless.sample_weights import rounded_weights
 from traceless.states import Recipe, Rows, Settled, State
 from traceless.transaction import Changeable, changing
@@ -385,7 +385,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
 
-    def _weights(self) -> tuple[Floats, BoundMap]:
+    def _weights(self) -> tuple[Coefficients, BoundMap]:
         """The solution in steps of the grids, so that predictions are codes(x) @ weights."""
         state = self._held()
         if not state.n_samples:
@@ -398,20 +398,20 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
-        Z, phi = self._weights()
-        w = (Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
+        weights, phi = self._weights()
+        w = (weights.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
         if phi.has_bias:
             return np.ascontiguousarray(w[:, :-1]), w[:, -1].copy()
         return np.ascontiguousarray(w), np.zeros(len(w))
 
     def _decision(self, X: Any) -> Floats:
         check_is_fitted(self)
-        Z, phi = self._weights()
+        weights, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        out, multiplier = np.empty((X.shape[0], Z.shape[1])), Multiplier(Z)
+        out = np.empty((X.shape[0], weights.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = multiplier.times(phi.codes(dense_rows(X, rows)))
+            out[rows] = weights.times(phi.codes(dense_rows(X, rows)))
         return out
 
     def __copy__(self) -> Self:

@@ -35,6 +35,7 @@ from traceless.exceptions import ConditionError, NotLearnedError, UnsealableErro
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, label_array, responses_of, union
 from traceless.knowledge import Knowledge, check_counts, check_targets
+from traceless.products import Coefficients
 from traceless.sample_weights import rounded_weights
 from traceless.saving import Pieces, labels
 from traceless.states import Recipe, Rows, Settled, State
@@ -191,7 +192,7 @@ class Live:
 
     def weights(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Floats:
+    ) -> Coefficients:
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
@@ -199,7 +200,7 @@ class Live:
         """
         if class_weights is not None or self._sealed:
             return self._solved().weights(rho, phi, code, class_weights)
-        return np.ascontiguousarray(code(self.inverse(rho).U) * phi.steps[:, None] + 0.0)
+        return Coefficients(code(self.inverse(rho).U) * phi.steps[:, None] + 0.0)
 
     def inverse(self, rho: float) -> Inverse:
         """U for this rho, and P unless a later state has taken it over."""

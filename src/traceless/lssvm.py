@@ -182,7 +182,8 @@ class LSSVC(ClassifierMixin, Portable):
     def decision_function(self, X: Any) -> Floats:
         """Signed scores: positive for the second of two classes, or one column per class.
 
-        The score of a row does not depend on the batch it comes in.
+        Each score is the float64 nearest to the exact sum of the row's features times the
+        coefficients, so it does not depend on the batch the row comes in.
 
         Parameters
         ----------
@@ -339,7 +340,9 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         return intercept[0] if len(intercept) == 1 else intercept
 
     def predict(self, X: Any) -> Floats:
-        """The predicted target of each row, independent of the batch it comes in.
+        """The predicted target of each row: the float64 nearest to the exact sum.
+
+        It does not depend on the batch the row comes in.
 
         Parameters
         ----------

@@ -19,6 +19,7 @@ nearest to the exact sum, ties to even, and hence the same in any batch and on a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from traceless.exact import LIMB_BITS, Floats, limbs, nearest, peak, wide
 from traceless.exceptions import RangeError
 from traceless.twofold import two_sum
 
-__all__ = ["Multiplier"]
+__all__ = ["Coefficients"]
 
 _BITS = 72  # of the slices together: 53 for the result, the others to decide its rounding
 _USUAL = 2.0**17  # codes up to here are served by slices made once: |x| ≤ 8 at 2^-14
@@ -36,20 +37,28 @@ _COLUMNS = 64  # of Z at a time, so that the parts of their products stay small
 _SAFE = 900  # exponents up to which scaling by a power of two neither rounds nor overflows
 
 
-class Multiplier:
-    """Coefficients, made ready to be multiplied by the codes of rows.
+class Coefficients:
+    """The coefficients of a model, made ready once to be multiplied by the codes of rows.
 
     Parameters
     ----------
     Z : float64 array of shape (J, K), finite
+        Kept, and not to be changed.
     """
 
     def __init__(self, Z: Floats) -> None:
-        self._width = Z.shape[1]
-        self._blocks = [
-            _Block(np.ascontiguousarray(Z[:, start : start + _COLUMNS].T))
-            for start in range(0, self._width, _COLUMNS)
+        self.Z = Z
+
+    @cached_property
+    def _blocks(self) -> list[_Block]:
+        return [
+            _Block(np.ascontiguousarray(self.Z[:, start : start + _COLUMNS].T))
+            for start in range(0, self.Z.shape[1], _COLUMNS)
         ]
+
+    def __getstate__(self) -> dict[str, Floats]:
+        """For pickle: what can be made again need not travel."""
+        return {"Z": self.Z}
 
     def times(self, codes: Floats) -> Floats:
         """``codes Z``, each entry the float64 nearest to the exact sum; zero is +0.0.
@@ -58,7 +67,7 @@ class Multiplier:
         ----------
         codes : integers up to 2^53, as float64 array of shape (n, J)
         """
-        out = np.empty((len(codes), self._width))
+        out = np.empty((len(codes), self.Z.shape[1]))
         largest = peak(codes)
         if largest <= 2.0 ** (LIMB_BITS - 1):
             several = (block.fit_for(largest) for block in self._blocks)

@@ -71,7 +71,8 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
             "depends on its rows, and has no ONNX form here."
         )
     check_is_fitted(estimator)
-    Z, phi = estimator._weights()
+    weights, phi = estimator._weights()
+    Z = weights.Z
     graph = _Graph()
     features = _features(graph, estimator._map(), phi)
     if phi.has_bias:

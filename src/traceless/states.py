@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from traceless.exact import Floats
 from traceless.features import BoundMap
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
+from traceless.products import Coefficients
 from traceless.saving import Pieces
 from traceless.solve import correctly_rounded_solve, ridge_in_steps
 from traceless.weighting import Coding, Weights, solve_weighted
@@ -78,7 +78,7 @@ class State(Protocol):
 
     def weights(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Floats:
+    ) -> Coefficients:
         """Coefficients in steps of the grids, so that predictions are codes(x) @ weights."""
 
 
@@ -90,7 +90,7 @@ class Settled:
     def __init__(self, recipe: Recipe, knowledge: Knowledge) -> None:
         self.recipe, self._known = recipe, knowledge
         self.other: State | None = None
-        self._solved: tuple[tuple[float, Weights | None], Floats] | None = None
+        self._solved: tuple[tuple[float, Weights | None], Coefficients] | None = None
 
     @property
     def responses(self) -> tuple[Label, ...]:
@@ -117,7 +117,7 @@ class Settled:
 
     def weights(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Floats:
+    ) -> Coefficients:
         """Correctly rounded coefficients."""
         question, solved = (rho, class_weights), self._solved
         if solved is None or solved[0] != question:
@@ -129,5 +129,5 @@ class Settled:
                 Q = code(known.response_sums.astype(object))
                 Z = correctly_rounded_solve(known.feature_gram, ridge, Q)
             Z.setflags(write=False)
-            solved = self._solved = question, Z
+            solved = self._solved = question, Coefficients(Z)
         return solved[1]

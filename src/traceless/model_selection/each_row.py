@@ -24,7 +24,7 @@ from traceless.model_selection.by_forgetting import left_out_values
 from traceless.model_selection.held_out import Whole, blocks
 from traceless.model_selection.rows import Indices, Rows
 from traceless.path_svc import PathSVC
-from traceless.products import Multiplier
+from traceless.products import Coefficients
 from traceless.progress import progress
 from traceless.solve import correctly_rounded_solve
 
@@ -189,7 +189,7 @@ def _exact_scores(
     """Scores of some rows by the model of `known`, in the classes of `total`."""
     Q = rows.right_sides(known, total.responses)
     Z = correctly_rounded_solve(known.feature_gram, rows.ridge(known, rho), Q)
-    return Multiplier(Z).times(rows.codes(index))
+    return Coefficients(Z).times(rows.codes(index))
 
 
 def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:
