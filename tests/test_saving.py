@@ -178,6 +178,8 @@ def test_slices_names_and_counts_come_along(rng, there_and_back):
     clf = LSSVC().fit(X[:30], y[:30]).merge(LSSVC().fit(X[30:], y[30:]), name="north")
     again = there_and_back(clf)
     assert again.merged_ == {"north": 1}
+    outer = there_and_back(LSSVC().merge(again, name="all"))
+    assert outer.merged_ == {"all": 1, "north": 1}
     assert list(again.feature_names_in_) == ["a", "b", "c"]
     with pytest.raises(traceless.AlreadyMergedError):
         again.merge(LSSVC().fit(X[30:], y[30:]), name="north")
@@ -511,7 +513,14 @@ FORGERIES = {
     "units finer than weights": known(weight_bits=221),
     "weights of no kind": known(weight_bits=0.5),
     "another task": known(task="regression"),
-    "merged less than once": lambda facts, file: facts.update(merged={"x": 0}),
+    "merged and not merged": lambda facts, file: facts.update(
+        merged={"x": {"times": 0, "brought": {}}}
+    ),
+    "brought less than once": lambda facts, file: facts.update(
+        merged={"x": {"times": 1, "brought": {"y": 0}}}
+    ),
+    "merged as in version 1": lambda facts, file: facts.update(merged={"x": 1}),
+    "merged as a list": lambda facts, file: facts.update(merged=["x"]),
     "sums of no triangle": lambda facts, file: file.tensors["sums"].update(shape=[39, 2]),
     "a row of two classes": numbers("sums", "<i8", lambda a: a.__setitem__(-2, 1)),
     "a negative diagonal": numbers("sums", "<i8", lambda a: a.__setitem__(0, -1)),
@@ -691,8 +700,8 @@ FLOATS = ("lssvc-woodbury", "pathsvc-precomputed")
 @pytest.mark.parametrize("path", sorted(V1.glob("*.traceless")), ids=lambda path: path.stem)
 def test_old_files_stay_readable(path):
     recorded = json.loads((V1 / "said.json").read_text())[path.stem]
-    for old in version_1._models_in(recorded):
-        old["parameters"] |= {"guard": False, "fingerprint": False}  # which came later
+    for old in version_1._parameters_in(recorded):
+        old |= {"guard": False, "fingerprint": False}  # which came later
     model = traceless.load(path)
     found = said(model)
     least_squares = getattr(model, "estimator_", model)

@@ -17,6 +17,7 @@ from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import check_learned, knowledge, responses, sums_of, width_of
+from traceless.provenance import Provenance, Slice
 from traceless.states import Recipe, Settled
 from traceless.update import Inverse
 from traceless.window import SlidingWindow
@@ -89,8 +90,9 @@ def _restore_least_squares(
         estimator._state = Settled(recipe, known)
     else:
         raise ValueError(f"no state of the solver {estimator.solver!r}.")
-    merged = facts.named(said["merged"], set(said["merged"]))
-    estimator._merged = {name: facts.whole(n, 1) for name, n in merged.items()}
+    estimator._merged = Provenance(
+        {name: _slice(piece) for name, piece in facts.mapping(said["merged"]).items()}
+    )
     if guard is not None:
         if len(guard) != estimator.n_samples_:
             raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")
@@ -109,6 +111,15 @@ def _guard(keys: Any, tensors: dict[str, NDArray[Any]]) -> Guard:
     if not books or any(len(book.key) != KEY for book in books):
         raise ValueError("digests of rows without a key.")
     return Guard(tuple(books))
+
+
+def _slice(said: Any) -> Slice:
+    said = facts.named(said, {"times", "brought"})
+    brought = {name: facts.whole(n, 1) for name, n in facts.mapping(said["brought"]).items()}
+    times = facts.whole(said["times"], -facts.LARGEST)
+    if not times:
+        raise ValueError("a slice that was merged as often as it was taken out.")
+    return Slice(times, brought)
 
 
 def _width_of_inverse(tensors: Tensors) -> int:
