@@ -1,4 +1,5 @@
 import copy
+import hashlib
 import pickle
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis.extra import numpy as npst
 from cases import exact_gram
 from traceless import Knowledge, MismatchError, NotLearnedError
 from traceless.features import Linear, RandomFourier
+from traceless.features.feature_map import specification_digest
 
 PHI = Linear()
 
@@ -55,6 +57,31 @@ def test_a_commutative_group(abc):
 @given(pieces(), pieces())
 def test_equal_digests_mean_equal_knowledge(a, b):
     assert (a.digest() == b.digest()) == (a == b)
+
+
+LABELS = [[1, 2], [True, False], ["1", "2"], [b"1", b"2"], ["\U0001fae8", "ä"], ["\ud800", "a,1:b"]]
+
+
+def test_a_digest_is_a_function_of_bytes_that_are_written_down_here():
+    """Neither Python's repr nor its Unicode tables, which differ by version, are in it."""
+    k = Knowledge.of(Linear(bias=False), [[2.0**-14], [2.0**-13]], ["\U0001fae8", "ä"])
+    spec = specification_digest(k.specification)
+    labels = b"6:str:\xc3\xa4,8:str:\xf0\x9f\xab\xa8,"
+    header = b"21:traceless knowledge 2,64:%b,14:classification,%d:%b,8:1:1,1:1,,1:0,0:," % (
+        spec.encode(),
+        len(labels),
+        labels,
+    )
+    rows = [[5], [2, 1], [1, 0, 1]]
+    sums = b"".join(b"int64" + np.array(row, dtype="<i8").tobytes() for row in rows)
+    assert k.digest() == hashlib.sha256(header + sums).hexdigest()
+
+
+def test_labels_of_any_type_are_told_apart():
+    known = [Knowledge.of(PHI, [[0.5], [1.0]], y) for y in LABELS]
+    assert len({k.digest() for k in known}) == len(known)
+    joined = [Knowledge.of(PHI, [[0.5], [0.5]], y) for y in (["a", "b,1:c"], ["a,5:b", "c"])]
+    assert len({k.digest() for k in joined}) == 2
 
 
 def test_of_classes_is_the_sum_of_outer_products(rng):
@@ -110,7 +137,7 @@ def test_whole_weights_are_repetitions_except_for_the_count(rng):
 def test_fractions_that_add_up_to_whole_numbers_leave_no_trace(rng):
     X, y = rng.normal(size=(4, 2)), [0, 1, 0, 1]
     half = Knowledge.of(PHI, X, y, np.full(4, 0.5))
-    assert half.weight_bits == 16
+    assert half.weight_bits == 1
     assert (half + half).weight_bits == 0
     assert ((half + half).gram == Knowledge.of(PHI, X, y).gram).all()
     assert (half - half).weight_bits == 0

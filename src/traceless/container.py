@@ -33,7 +33,7 @@ from traceless.exceptions import FileError
 
 Tensors = Mapping[str, NDArray[Any]]
 
-FORMAT, VERSION = "traceless", 1
+FORMAT, VERSION = "traceless", 2
 SUFFIX = ".part"  # of what is being written: a file of such a name was never finished
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -62,12 +62,15 @@ class Contents:
         Read-only.
     sha256 : str
         Of the file, in hexadecimal.
+    version : int
+        Of the format: older files mean what their version says.
     """
 
     kind: str
     facts: dict[str, Any]
     tensors: dict[str, NDArray[Any]]
     sha256: str
+    version: int = VERSION
 
 
 def canonical_json(value: Any) -> str:
@@ -134,10 +137,16 @@ def _in_order(tensors: Tensors) -> list[str]:
     return sorted(tensors, key=lambda name: (tensors[name].dtype.itemsize == 1, name))
 
 
-def _header(sha256: str, kind: str, facts: str, shapes: Mapping[str, tuple[str, Any]]) -> bytes:
+def _header(
+    sha256: str,
+    kind: str,
+    facts: str,
+    shapes: Mapping[str, tuple[str, Any]],
+    version: int = VERSION,
+) -> bytes:
     """Length and header, padded so that the data is aligned."""
     metadata = {"sha256": sha256, "facts": facts, "format": FORMAT, "kind": str(kind)}
-    said: dict[str, Any] = {"__metadata__": metadata | {"version": str(VERSION)}}
+    said: dict[str, Any] = {"__metadata__": metadata | {"version": str(version)}}
     end = 0
     for name, (dtype, shape) in shapes.items():
         begin, end = end, end + _DTYPES[dtype].itemsize * math.prod(shape)
@@ -243,9 +252,9 @@ def _not_ours(path: Any) -> str:
 def _parsed(data: bytes, stop: int, sha256: str) -> Contents:
     said = parsed_json(data[8:stop])
     metadata = said.pop("__metadata__")
-    kind, text = metadata["kind"], metadata["facts"]
+    kind, text, version = metadata["kind"], metadata["facts"], int(metadata["version"])
     shapes = {name: (spec["dtype"], _checked_shape(spec["shape"])) for name, spec in said.items()}
-    if _header(sha256, kind, text, shapes) != data[:stop]:
+    if version < 1 or _header(sha256, kind, text, shapes, version) != data[:stop]:
         raise ValueError("its header is not as it would be written")
     facts = parsed_json(text)
     if not isinstance(facts, dict) or canonical_json(facts) != text:
@@ -253,7 +262,7 @@ def _parsed(data: bytes, stop: int, sha256: str) -> Contents:
     tensors = dict(_tensors(data, stop, shapes))
     if list(tensors) != _in_order(tensors):
         raise ValueError("its tensors are not in order")
-    return Contents(kind, facts, tensors, sha256)
+    return Contents(kind, facts, tensors, sha256, version)
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:

@@ -71,10 +71,37 @@ def shift_left(a: Integers, bits: int) -> Integers:
     """``a · 2^bits``, exact whatever the size."""
     if not bits:
         return a
-    largest = max(int(a.max()), -int(a.min())) if a.size else 0
-    if a.dtype == np.int64 and largest.bit_length() + bits <= 63:
+    if a.dtype == np.int64 and _magnitude(a).bit_length() + bits <= 63:
         return a << bits
     return narrow(wide(a) << bits)
+
+
+def words(a: Integers) -> list[tuple[int, Integers]]:
+    """int64 arrays and shifts: `a` is the sum of ``part · 2^shift``, none larger than it need be.
+
+    Parts are rounded, not cut, so that in float64 they add up without cancellation.
+    """
+    parts, shift = [], 0
+    while a.dtype != np.int64:
+        high = (a + (1 << 59)) >> 60
+        parts.append((shift, (a - (high << 60)).astype(np.int64)))
+        a, shift = narrow(high), shift + 60
+    return [*parts, (shift, a)]
+
+
+def trailing_zeros(a: Integers, most: int) -> int:
+    """The largest number of bits, up to `most`, by which all of `a` can be shifted right."""
+    seen = 0
+    for row in a.reshape(-1, a.shape[-1]) if a.size else ():
+        seen |= int(np.bitwise_or.reduce(row))
+        if seen & 1:
+            return 0
+    return min(most, (seen & -seen).bit_length() - 1) if seen else most
+
+
+def _magnitude(a: Integers) -> int:
+    """The largest absolute value (0 if empty)."""
+    return max(int(a.max()), -int(a.min())) if a.size else 0
 
 
 def to_bytes(a: Integers) -> bytes:
@@ -165,19 +192,63 @@ def _product(A: Floats, B: Floats) -> Floats:
     return np.asarray(dgemm(1.0, B.T, A.T, trans_b=True).T)
 
 
+def _partial_products(
+    A: Floats, B: Floats, rows: NDArray[np.intp]
+) -> Iterator[tuple[Any, int, Integers]]:
+    """Yields (where, shift, part), parts at most 2^53: A' B is the sum of ``part · 2^shift``.
+
+    Column k of A is row ``rows[k]`` of the result.
+    """
+    for start in range(0, len(A), _WIDE_ROWS):
+        some = slice(start, start + _WIDE_ROWS)
+        right = list(limbs(B[some]))
+        for places, left_shift, left in limbs(A[some]):
+            for columns, shift, part in right:
+                product = _product(left, part).astype(np.int64)
+                yield np.ix_(rows[places], columns), left_shift + shift, product
+
+
+class _ShiftedSum:
+    """Σ part · 2^shift of integers up to 2^53: one int64 array for each shift, joined once."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._parts: dict[int, Integers] = {}
+        self._before: Integers | None = None  # what the parts had no room for
+        self._added = 0
+
+    def add(self, where: Any, shift: int, part: Integers) -> None:
+        """Add part · 2^shift to some rows and columns; the part may be kept."""
+        if self._added == 2**9:  # 2^9 such parts stay below 2^62
+            self._before, self._parts, self._added = self.total(), {}, 0
+        self._added += 1
+        if part.shape == self._shape and shift not in self._parts:
+            self._parts[shift] = part
+            return
+        held = self._parts.setdefault(shift, np.zeros(self._shape, dtype=np.int64))
+        held[... if part.shape == self._shape else where] += part
+
+    def total(self) -> Integers:
+        """All of it, in canonical form."""
+        total = np.zeros(self._shape, dtype=np.int64) if self._before is None else self._before
+        word, base, bound = None, 0, 0
+        for shift, part in sorted(self._parts.items()):
+            size = _magnitude(part)
+            if word is not None and bound + (size << (shift - base)) <= _INT64_MAX:
+                word, bound = word + (part << (shift - base)), bound + (size << (shift - base))
+                continue
+            if word is not None:
+                total = add(total, shift_left(word, base))
+            word, base, bound = part, shift, size
+        return total if word is None else add(total, shift_left(word, base))
+
+
 def cross_product(A: Floats, B: Floats) -> Integers:
     """``A' B`` exactly, for integers of any size up to 2^53."""
-    bound = int(peak(A)) * int(peak(B)) * len(A)
-    kind = np.int64 if bound <= _INT64_MAX else object
-    total = np.zeros((A.shape[1], B.shape[1]), dtype=kind)
-    for start in range(0, len(A), _WIDE_ROWS):
-        rows = slice(start, start + _WIDE_ROWS)
-        right = list(limbs(B[rows]))
-        for left_columns, left_shift, left in limbs(A[rows]):
-            for columns, shift, part in right:
-                exact = _product(left, part).astype(np.int64).astype(kind, copy=False)
-                total[np.ix_(left_columns, columns)] += exact << (left_shift + shift)
-    return narrow(total)
+    total = _ShiftedSum((A.shape[1], B.shape[1]))
+    for place in _partial_products(A, B, np.arange(A.shape[1])):
+        total.add(*place)
+    return total.total()
 
 
 class GramSum:
@@ -192,7 +263,7 @@ class GramSum:
         padded = -(-width // 8) * 8  # whole cache lines: BLAS is a tenth faster
         self._floats = np.zeros((padded, padded), order="F")  # upper triangle only
         self._bound = 0.0
-        self._integers: Integers | None = None
+        self._integers = _ShiftedSum((padded, padded))
         self._block: Floats | None = None
 
     def block(self, n_rows: int) -> Floats:
@@ -202,31 +273,33 @@ class GramSum:
         return self._block[:n_rows]
 
     def add(self, Z: Floats, bound: float, weights: Floats | None = None) -> None:
-        """Add a filled `block`: entries at most 2^53, their `energy` at most `bound`."""
-        if weights is not None:
-            self._keep(_weighted_gram(Z, weights))
-        elif bound > LARGEST:
-            self._keep(cross_product(Z, Z))
-        else:
+        """Add a filled `block`: entries at most 2^53, their `energy` at most `bound`.
+
+        Weights are whole numbers up to 2^32: a limb of Z times its weight is below 2^53, hence
+        exact, and is cut again.
+        """
+        if weights is None and bound <= LARGEST:
             if self._bound + bound > LARGEST:
                 self._flush()
             self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
             self._bound += bound
+            return
+        pieces = [(np.arange(Z.shape[1]), 0, Z)] if weights is None else limbs(Z)
+        for columns, shift, part in pieces:
+            left = part if weights is None else part * weights[:, None]
+            for where, further, product in _partial_products(left, Z, columns):
+                self._integers.add(where, shift + further, product)
 
     def total(self) -> Integers:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
-        if self._bound or self._integers is None:
+        if self._bound:
             self._flush()
-        assert self._integers is not None
-        return np.ascontiguousarray(self._integers[: self.width, : self.width])
+        return np.ascontiguousarray(self._integers.total()[: self.width, : self.width])
 
     def _flush(self) -> None:
-        self._keep(_mirror(self._floats.T.astype(np.int64)))
+        self._integers.add(..., 0, _mirror(self._floats.T.astype(np.int64)))
         self._floats[:] = 0.0
         self._bound = 0.0
-
-    def _keep(self, part: Integers) -> None:
-        self._integers = part if self._integers is None else add(self._integers, part)
 
 
 def _mirror(lower: Integers) -> Integers:
@@ -237,23 +310,6 @@ def _mirror(lower: Integers) -> Integers:
         block += np.tril(block, -1).T
         lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
     return lower
-
-
-def _weighted_gram(Z: Floats, weights: Floats) -> Integers:
-    """``Z' diag(weights) Z`` for integer weights up to 2^32.
-
-    A limb of Z times its weight is below 2^52, hence exact, and is cut again.
-    """
-    parts = [
-        (columns, shift, cross_product(part * weights[:, None], Z))
-        for columns, shift, part in limbs(Z)
-    ]
-    total = np.zeros((Z.shape[1], Z.shape[1]), dtype=np.int64)
-    for columns, shift, part in parts:
-        spread = np.zeros(total.shape, dtype=part.dtype)
-        spread[columns] = part
-        total = add(total, shift_left(spread, shift))
-    return total
 
 
 def matrix_times(S: Integers, D: Floats, bits: int) -> Integers:
@@ -267,7 +323,7 @@ def matrix_times(S: Integers, D: Floats, bits: int) -> Integers:
     for start in range(0, len(S), 256):
         rest, shift = S[start : start + 256], 0
         while True:
-            last = max(int(rest.max()), -int(rest.min())) <= mask
+            last = _magnitude(rest) <= mask
             limb = rest if last else rest & mask
             part = dgemm(1.0, D.T, limb.astype(np.float64).T).T
             out[start : start + 256] += wide(part.astype(np.int64)) << shift

@@ -6,7 +6,10 @@ written beside it, and one matrix product adds it to the sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import islice
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -18,12 +21,14 @@ from traceless.exact import Floats, Integers
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features import BoundMap
 from traceless.features.grid import grid_steps
+from traceless.fingerprint import Bytes, Fingerprint, code_bytes, label_hashes
 from traceless.progress import progress
+from traceless.sample_weights import bands
 
-WEIGHT_BITS = 16  # fractional sample weights are multiples of 2^-16
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 Label = int | str | bool | bytes
 Task = Literal["classification", "regression"]
+Group = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
 
 
 class Responses(Protocol):
@@ -34,8 +39,11 @@ class Responses(Protocol):
 
     def __len__(self) -> int: ...
 
-    def encode(self, rows: slice, out: Floats) -> None:
+    def encode(self, rows: Any, out: Floats) -> None:
         """Write the responses of some rows."""
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The responses of some rows as bytes, one row each, for a fingerprint."""
 
 
 class Classes:
@@ -58,10 +66,18 @@ class Classes:
     def __len__(self) -> int:
         return len(self._y)
 
-    def encode(self, rows: slice, out: Floats) -> None:
+    def encode(self, rows: Any, out: Floats) -> None:
         """Write the one-hot codes of some rows."""
         out[:] = 0.0
         out[np.arange(len(out)), self._where(rows)] = 1.0
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The labels of some rows, with their type."""
+        return self._label_hashes[self._where(rows)]
+
+    @cached_property
+    def _label_hashes(self) -> Bytes:
+        return label_hashes([label_bytes(name) for name in self.names])
 
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""
@@ -69,10 +85,15 @@ class Classes:
         ends = np.cumsum(np.bincount(where, minlength=len(self.names)))
         return np.split(np.argsort(where, kind="stable"), ends[:-1]) if self.names else []
 
-    def _where(self, rows: slice) -> NDArray[np.intp]:
-        return np.searchsorted(self._labels, self._y[rows])
+    def _where(self, rows: Any) -> NDArray[np.intp]:
+        places: NDArray[np.intp] = np.searchsorted(self._labels, self._y[rows])
+        return places
 
     def _sorted_labels(self) -> NDArray[Any]:
+        if self._y.dtype == object:
+            one_of_each = {type(v): v for v in self._y.tolist()}.values()
+            if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
+                check_one_type(tuple(map(_label, one_of_each)))
         try:
             found = [np.unique(self._y[rows]) for rows in _parts(len(self))]
             return np.unique(np.concatenate([self._y[:0], *found]))
@@ -92,9 +113,13 @@ class Targets:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def encode(self, rows: slice, out: Floats) -> None:
+    def encode(self, rows: Any, out: Floats) -> None:
         """Write the codes of the targets of some rows."""
         out[:] = self._codes[rows]
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The codes of the targets of some rows."""
+        return code_bytes(self._codes[rows])
 
 
 def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
@@ -104,69 +129,115 @@ def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: 
     return Targets(y, weights, target_resolution)
 
 
-def gather(
-    phi: BoundMap, X: Any, responses: Responses, weights: Floats | None, verbose: bool
-) -> Integers:
-    """Σ ω [φ; r][φ; r]ᵀ over the rows of X, in integers."""
-    _check_shapes(phi, X, responses)
-    width = len(phi.steps) + len(responses.names)
-    chunks = [slice(i, i + _chunk_rows(width)) for i in range(0, X.shape[0], _chunk_rows(width))]
-    total = exact.GramSum(width)
-    for rows in progress(chunks, "learning", verbose):
-        _add_chunk(total, phi, X, rows, weights, responses.encode)
-    return total.total()
+@dataclass(frozen=True)
+class Gathering:
+    """How rows are gathered.
 
+    Parameters
+    ----------
+    phi : BoundMap
+    X : array or CSR matrix of shape (n_samples, n_features)
+    responses : Responses
+    weights : ndarray of shape (n_samples,), or None where all are 1
+        Rounded.
+    fingerprint : Fingerprint, optional
+        To be given every row.
+    verbose : bool
+        Show progress on standard error.
+    """
 
-def gather_by_class(
-    phi: BoundMap, X: Any, classes: Classes, weights: Floats | None, verbose: bool
-) -> Integers:
-    """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one matrix after another."""
-    _check_shapes(phi, X, classes)
-    width = len(phi.steps) + 1
-    size = _chunk_rows(width)
-    chunks = [
-        (k, rows[i : i + size])
-        for k, rows in enumerate(classes.members())
-        for i in range(0, len(rows), size)
-    ]
-    totals: list[Integers] = []
-    total = exact.GramSum(width)
-    for k, rows in progress(chunks, "learning", verbose):
-        if k > len(totals):
-            totals.append(total.total())
+    phi: BoundMap
+    X: Any
+    responses: Responses
+    weights: Floats | None
+    fingerprint: Fingerprint | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        rows, columns = self.X.shape
+        if len(self.responses) != rows:
+            raise ValueError(
+                f"X has {rows} rows, but y has {len(self.responses)}: one is needed per row."
+            )
+        if self.phi.n_features != columns:
+            raise ValueError(
+                f"X has {columns} columns, the feature map takes {self.phi.n_features}."
+            )
+
+    def pooled(self) -> tuple[Integers, int]:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
+        everything = slice(0, self.X.shape[0])
+        groups = [
+            (everything if rows is None else rows, unit) for rows, unit in bands(self.weights)
+        ]
+        sums = self._sums(groups, len(self.responses.names), self.responses.encode)
+        exponent = min(0, *(unit for _, unit in groups))
+        return _joined(sums, groups, exponent), exponent
+
+    def by_class(self, classes: Classes) -> tuple[Integers, int]:
+        """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
+        several = [
+            [
+                (members if rows is None else np.intersect1d(members, rows), unit)
+                for rows, unit in bands(self.weights)
+            ]
+            for members in classes.members()
+        ]
+        flat = [group for groups in several for group in groups]
+        sums = self._sums(flat, 1, _ones)
+        exponent = min([0, *(unit for _, unit in flat)])
+        totals = [_joined(islice(sums, len(groups)), groups, exponent) for groups in several]
+        width = len(self.phi.steps) + 1
+        empty = np.zeros((0, width, width), dtype=np.int64)
+        return (np.stack(totals) if totals else empty), exponent
+
+    def _sums(
+        self, groups: Sequence[Group], extra: int, encode: Callable[[Any, Floats], None]
+    ) -> Iterator[Integers]:
+        """The sums of one group of rows after another, each in its own unit."""
+        width = len(self.phi.steps) + extra
+        parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in groups]
+        chunks = progress([rows for part in parts for rows in part], "learning", self.verbose)
+        for (_, unit), part in zip(groups, parts, strict=True):
             total = exact.GramSum(width)
-        _add_chunk(total, phi, X, rows, weights, _ones)
-    if chunks:
-        totals.append(total.total())
-    return np.stack(totals) if totals else np.zeros((0, width, width), dtype=np.int64)
+            for rows in islice(chunks, len(part)):
+                self._add_chunk(total, rows, unit, encode)
+            yield total.total()
+        next(chunks, None)  # so that it says that all is done
+
+    def _add_chunk(
+        self, total: exact.GramSum, rows: Any, unit: int, encode: Callable[[Any, Floats], None]
+    ) -> None:
+        """Code some rows, write their responses beside them, and add their products."""
+        values = dense_rows(self.X, rows)
+        weights = None if self.weights is None else self.weights[rows]
+        J = len(self.phi.steps)
+        block = total.block(len(values))
+        codes = block[:, :J]
+        self.phi.encode(values, codes)
+        encode(rows, block[:, J : total.width])
+        bound = exact.energy(block)
+        if not bound <= exact.LARGEST:  # large, infinite or NaN
+            self.phi.check(values, codes)
+        if self.fingerprint is not None:
+            self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
+        total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
 
 
-def _check_shapes(phi: BoundMap, X: Any, responses: Responses) -> None:
-    n = X.shape[0]
-    if len(responses) != n:
-        raise ValueError(f"X has {n} rows, but y has {len(responses)}: one is needed per row.")
-    if phi.n_features != X.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} columns, the feature map takes {phi.n_features}.")
+def _joined(sums: Iterable[Integers], groups: Sequence[Group], exponent: int) -> Integers:
+    """The sums of several groups in one unit."""
+    units = [unit for _, unit in groups]
+    return reduce(
+        exact.add,
+        (exact.shift_left(s, unit - exponent) for s, unit in zip(sums, units, strict=True)),
+    )
 
 
-def _add_chunk(
-    total: exact.GramSum,
-    phi: BoundMap,
-    X: Any,
-    rows: Any,
-    weights: Floats | None,
-    encode: Callable[[Any, Floats], None],
-) -> None:
-    """Code some rows, write their responses beside them, and add their products."""
-    values = dense_rows(X, rows)
-    J = len(phi.steps)
-    block = total.block(len(values))
-    phi.encode(values, block[:, :J])
-    encode(rows, block[:, J : total.width])
-    bound = exact.energy(block)
-    if not bound <= exact.LARGEST:  # large, infinite or NaN
-        phi.check(values, block[:, :J])
-    total.add(block, bound, None if weights is None else weights[rows])
+def _chunks(rows: Any, size: int) -> list[Any]:
+    """Rows, given by a slice or by indices, a part at a time."""
+    if isinstance(rows, slice):
+        return [slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
+    return [rows[i : i + size] for i in range(0, len(rows), size)]
 
 
 def _ones(rows: Any, out: Floats) -> None:  # noqa: ARG001
@@ -191,14 +262,39 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 
 
 def _label(value: Any) -> Label:
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and value.is_integer():
+        if abs(value) > exact.LARGEST:
+            raise ValueError(
+                f"The class label {value!r} came as a float, which does not tell it from its "
+                "neighbours beyond 2^53. Give such labels as integers of one type, or as strings."
+            )
         return int(value)  # 1.0 and 1 are the same class, whichever came first
-    if isinstance(value, int | str | bytes):
+    if isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return int(value)  # not a subclass, here and below: a label is known by its type
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
     raise ValueError(
         "Unknown label type: class labels must be integers, strings or booleans, got "
         f"{value!r}. For real targets use a regressor."
     )
+
+
+def label_bytes(label: Label) -> bytes:
+    """A label as bytes, with its type: 1, "1" and True differ, wherever they are written."""
+    kind = type(label).__name__.encode()
+    if isinstance(label, str):
+        return kind + b":" + label.encode("utf-8", "surrogatepass")
+    return kind + b":" + (label if isinstance(label, bytes) else b"%d" % label)
+
+
+def framed(*parts: bytes) -> bytes:
+    """Parts one behind the other, each with its length, so that they can be told apart."""
+    return b"".join(b"%d:%b," % (len(part), part) for part in parts)
 
 
 def check_one_type(labels: tuple[Label, ...]) -> None:
@@ -226,25 +322,3 @@ def _target_codes(y: Floats, resolution: float) -> Floats:
             "target_resolution."
         )
     return codes
-
-
-def whole_weights(sample_weight: Any, n: int) -> tuple[Floats | None, int]:
-    """Weights as whole numbers of 2^-bits, and bits: 0 if all are whole already."""
-    if sample_weight is None:
-        return None, 0
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}.")
-    if not np.all((weights >= 0) & (weights < np.inf)):
-        raise ValueError("sample_weight must be finite and not negative.")
-    bits = 0 if np.array_equal(weights, np.rint(weights)) else WEIGHT_BITS
-    whole = np.rint(np.ldexp(weights, bits))
-    if (whole > 2.0**32).any() or ((whole == 0) & (weights > 0)).any():
-        raise RangeError(
-            f"sample_weight must be between {2.0**-WEIGHT_BITS:g} and {2.0 ** (32 - bits):g} where "
-            f"it is not zero, got {weights[weights > 0].min():g} to {weights.max():g}. Multiply "
-            "all weights, and rho, by the same number."
-        )
-    return whole, bits

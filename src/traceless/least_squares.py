@@ -28,10 +28,11 @@ from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
-from traceless.gather import Task, dense_rows, whole_weights
+from traceless.gather import Task, dense_rows
 from traceless.intake import checked, remember, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
+from traceless.sample_weights import rounded_weights
 from traceless.states import Recipe, Rows, Settled, State
 from traceless.transaction import Changeable, changing
 from traceless.weighting import Weights
@@ -66,8 +67,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights ≥ 0; rounded to multiples of 2^-16 unless all are whole numbers. A row
-            of weight 0 is no row.
+            Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
+            significant bits, a relative error below 1e-6. A row of weight 0 is no row.
 
         Returns
         -------
@@ -252,7 +253,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if self.n_jobs is None:
             return recipe.knowledge(rows)
         X, y, weight = rows
-        whole_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
+        rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
         return gather(
             recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
         )

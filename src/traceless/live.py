@@ -27,8 +27,9 @@ from scipy.linalg.blas import dgemm, dnrm2, dsymm
 from traceless.exact import Floats, packed
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
-from traceless.gather import Label, dense_rows, responses_of, union, whole_weights
+from traceless.gather import Label, dense_rows, responses_of, union
 from traceless.knowledge import Knowledge, check_counts
+from traceless.sample_weights import rounded_weights
 from traceless.saving import Pieces, labels
 from traceless.states import Recipe, Rows, Settled
 from traceless.update import Change, Inverse, expected_error, worth_updating
@@ -238,13 +239,13 @@ class Live:
 
     def _queued(self, rows: Rows, sign: int) -> _Queued:
         X, y, sample_weight = rows
-        whole, bits = whole_weights(sample_weight, X.shape[0])
-        responses = responses_of(y, whole, self.recipe.task, self.recipe.target_resolution)
+        rounded = rounded_weights(sample_weight, X.shape[0])
+        responses = responses_of(y, rounded, self.recipe.task, self.recipe.target_resolution)
         dense = dense_rows(X, slice(None))
         F = self.recipe.phi.codes(dense) * self.recipe.phi.steps
         Y = np.empty((len(F), len(responses.names)))
         responses.encode(slice(None), Y)
-        weights = np.ones(len(F)) if whole is None else np.ldexp(whole, -bits)
+        weights = np.ones(len(F)) if rounded is None else rounded
         alive = weights > 0
         change = Change(F[alive], Y[alive], weights[alive], sign)
         return _Queued((dense, y, sample_weight), change, responses.names, responses.counts)

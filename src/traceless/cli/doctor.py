@@ -15,7 +15,7 @@ from traceless.cli.answer import Answer, Facts, Grid
 from traceless.cli.command import command
 
 # of the problem below, on every machine, for as long as digests mean the same
-DIGEST = "1a6ece3ad5c48a6b13e374992e5f1db0fa4e56a8156ac25f3f8c4ccb0935bb40"
+DIGEST = "38d55632c9e455cb83fe4c7d5de58d59ae079d213cba65fbbe22c19dfcac3360"
 COEFFICIENTS = "66b588bd4092ab7652221b2910c612b83ebcd3f9194d28ff63926acbaf81d616"
 
 

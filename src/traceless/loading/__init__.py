@@ -15,6 +15,7 @@ from traceless import container
 from traceless.exceptions import FileError
 from traceless.loading.descriptions import from_description
 from traceless.loading.kinds import made
+from traceless.loading.version_1 import upgraded
 
 __all__ = ["constructed", "from_description", "load"]
 
@@ -58,6 +59,7 @@ def load(path: Any) -> Any:
 def constructed(contents: container.Contents) -> Any:
     """What a file that has been read holds, audited and made."""
     try:
+        contents = upgraded(contents) if contents.version == 1 else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = made(contents.kind, contents.facts, contents.tensors)
         _check_same(contents, *out._pieces())

@@ -15,7 +15,7 @@ from traceless.live import Live
 from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
-from traceless.loading.knowledge import check_learned, knowledge, responses, width_of
+from traceless.loading.knowledge import check_learned, knowledge, responses, sums_of, width_of
 from traceless.states import Recipe, Settled
 from traceless.update import Inverse
 from traceless.window import SlidingWindow
@@ -27,7 +27,7 @@ _INVERSE = {"rho", "strain", "floor", "patience"}
 def made(kind: str, said: Any, tensors: Tensors) -> Any:
     """What a file of a kind holds."""
     if kind == "Knowledge":
-        facts.only(tensors, "sums")
+        facts.only(tensors, *sums_of(tensors))
         return knowledge(said, tensors)
     parameters = _learned(kind, said)["parameters"]
     estimator = from_description({"kind": kind, "parameters": parameters})
@@ -81,7 +81,7 @@ def _restore_least_squares(
     if estimator.solver == "woodbury":
         estimator._state = _live(recipe, known, state, tensors)
     elif estimator.solver == "cholesky" and known is not None and set(state) == {"knowledge"}:
-        facts.only(tensors, "sums")
+        facts.only(tensors, *sums_of(tensors))
         estimator._state = Settled(recipe, known)
     else:
         raise ValueError(f"no state of the solver {estimator.solver!r}.")
@@ -96,7 +96,8 @@ def _width_of_inverse(tensors: Tensors) -> int:
 def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Live:
     alone = {"responses", "counts"} if known is None else set()
     said = facts.named(said, {"knowledge", "sealed", "inverse"} | alone)
-    facts.only(tensors, *([] if alone else ["sums"]), *(["P", "U"] if said["inverse"] else []))
+    sums = [] if alone else sums_of(tensors)
+    facts.only(tensors, *sums, *(["P", "U"] if said["inverse"] else []))
     if alone:
         known = responses(said["responses"], said["counts"], recipe.task)
         if said["inverse"] is None or min(known[1], default=0) < 0 or said["sealed"]:

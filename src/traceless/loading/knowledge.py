@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 
 from traceless import exact
 from traceless.features.grid import grid_steps
-from traceless.gather import WEIGHT_BITS, Label, Task
+from traceless.fingerprint import LANES, Lanes, from_bytes
+from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
 from traceless.loading import facts
+from traceless.sample_weights import FINEST, LARGEST, SMALLEST
 
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
@@ -26,14 +29,15 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
     said = facts.named(said, _PARTS)
     task = _task(said["task"])
     names, counts = responses(said["responses"], said["counts"], task)
-    triangles = _sums(tensors)
+    triangles = sums_in(tensors, "sums")
     known = Knowledge(
         _specification(said["specification"], task),
         task,
         names,
         counts,
         exact.unpacked(triangles, width_of(triangles.shape[-1])),
-        facts.whole(said["weight_bits"], 0, WEIGHT_BITS),
+        facts.whole(said["weight_bits"], 0, FINEST),
+        _fingerprint(tensors),
     )
     _check_form(known)
     return known
@@ -44,13 +48,13 @@ def check_learned(known: Knowledge) -> None:
     known.check_possible()
     J = known.n_outputs
     if known.task == "classification":
-        totals = [int(total * 2**WEIGHT_BITS) for total in known.class_totals]
+        totals = known.class_totals
     elif known.specification["features"].get("bias") is True:
-        totals = [int(known.sums[J - 1, J - 1]) << (WEIGHT_BITS - known.weight_bits)]
+        totals = (Fraction(int(known.sums[J - 1, J - 1]), 1 << known.weight_bits),)
     else:
         return  # nothing says what the rows weigh
-    # in units of 2^-16, since fractions may add up to whole numbers: 0.5 twice is 1
-    if any(not n <= total <= n << 48 for n, total in zip(known.counts, totals, strict=True)):
+    least, most = Fraction(SMALLEST), Fraction(LARGEST)
+    if any(not n * least <= w <= n * most for n, w in zip(known.counts, totals, strict=True)):
         raise ValueError("rows cannot weigh so little, or so much.")
 
 
@@ -92,9 +96,14 @@ def _specification(said: Any, task: Task) -> dict[str, Any]:
     return out
 
 
-def _sums(tensors: Tensors) -> NDArray[Any]:
+def sums_of(tensors: Tensors) -> list[str]:
+    """The names of the tensors that knowledge has: sums, and a fingerprint of its rows or none."""
+    return ["sums", *({"fingerprint"} & set(tensors))]
+
+
+def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     """Triangles, one or one for each class: int64, or Python integers that need more."""
-    found = tensors.get("sums")
+    found = tensors.get(name)
     wide = found is not None and found.dtype == np.uint8
     if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):
         raise ValueError("there are no sums that could be read.")
@@ -107,14 +116,20 @@ def _sums(tensors: Tensors) -> NDArray[Any]:
     return exact.from_tensor(found)
 
 
+def _fingerprint(tensors: Tensors) -> Lanes | None:
+    if "fingerprint" not in tensors:
+        return None
+    return from_bytes(facts.tensor(tensors, "fingerprint", "u", (2 * LANES,)).tobytes())
+
+
 def _check_form(known: Knowledge) -> None:
     """Raise unless it is in the form that knowledge has after every operation."""
     K, J = len(known.responses), known.n_outputs
     by_class = known.classwise
     if by_class and (known.task == "regression" or len(known.sums) != K):
         raise ValueError(f"{len(known.sums)} matrices cannot be those of {K} classes.")
-    if J < 1 or known.weight_bits not in (0, WEIGHT_BITS):
-        raise ValueError(f"sums for {J} features in units of 2^-{known.weight_bits}.")
+    if J < 1:
+        raise ValueError(f"sums for {J} features.")
     classes = known.sums[J:, J:] if known.task == "classification" and not by_class else None
     if classes is not None and (classes != np.diag(classes.diagonal())).any():
         raise ValueError("a row cannot be of two classes.")

@@ -11,10 +11,11 @@ from sklearn.base import clone
 
 from traceless.exact import Floats, Integers, wide
 from traceless.features.parameters import positive
-from traceless.gather import Label, dense_rows, whole_weights
+from traceless.gather import Label, dense_rows
 from traceless.intake import checked_arrays
 from traceless.knowledge import Knowledge
 from traceless.least_squares import LeastSquares
+from traceless.sample_weights import rounded_weights
 from traceless.solve import ridge_in_steps
 
 Indices = NDArray[np.intp]
@@ -41,7 +42,7 @@ class Rows:
             )
         probe = clone(estimator)
         X, y, weight = checked_arrays(probe, (X, y, sample_weight), probe._task, reset=True)
-        whole_weights(weight, len(y))  # raises what is wrong with them
+        rounded_weights(weight, len(y))  # raises what is wrong with them
         if weight is not None:
             weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
         return cls(estimator, probe, X, y, weight)
@@ -125,8 +126,8 @@ class Rows:
 
     def weights(self, total: Knowledge) -> Floats | None:
         """The weights as they were rounded, in the units of `total`."""
-        whole, bits = whole_weights(self.sample_weight, len(self))
-        return None if whole is None else np.ldexp(whole, total.weight_bits - bits)
+        rounded = rounded_weights(self.sample_weight, len(self))
+        return None if rounded is None else np.ldexp(rounded, total.weight_bits)
 
     def ridge(self, known: Knowledge, rho: float | None = None) -> Floats:
         """ρ in the units of a knowledge's integers, one for each feature."""

@@ -25,7 +25,8 @@ from sklearn.utils.validation import column_or_1d
 
 from traceless.exact import Floats
 from traceless.exceptions import StoreError
-from traceless.gather import Classes, dense_rows, whole_weights
+from traceless.gather import Classes, dense_rows
+from traceless.sample_weights import rounded_weights
 
 SECRET_BYTES = 32
 SIZE = 16  # bytes of a digest
@@ -78,7 +79,7 @@ class Printer:
         )
         check_consistent_length(X, y)
         n = X.shape[0]
-        whole_weights(weight, n)  # raises what is wrong with them
+        rounded_weights(weight, n)  # raises what is wrong with them
         weights = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, float), n)
         places = np.flatnonzero(weights)
         if self._classifies:

@@ -1,0 +1,81 @@
+"""Files of version 1: read as if they were written today, and the digests that they were known by.
+
+Version 1 kept sums in units of 2^-16 as soon as one weight was a fraction. Its digest had the
+`repr` of labels in it, which is not the same with every Python: it is computed here for nothing
+but to be compared with what was stated then.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from traceless import exact
+from traceless.container import Contents
+from traceless.features.feature_map import specification_digest
+from traceless.knowledge import Knowledge
+from traceless.loading.knowledge import sums_in
+
+WEIGHT_BITS = 16
+
+
+def upgraded(contents: Contents) -> Contents:
+    """The contents of a file of version 1 as they are written now."""
+    facts, tensors = copy.deepcopy(contents.facts), dict(contents.tensors)
+    for said, name in _knowledge_in(facts, ""):
+        bits = said.get("weight_bits")
+        if bits == 0 or name not in tensors:
+            continue  # or it is refused by those who look for it
+        sums = sums_in(tensors, name)
+        spare = exact.trailing_zeros(sums, WEIGHT_BITS)
+        if bits != WEIGHT_BITS or spare == WEIGHT_BITS:
+            raise ValueError(f"sums in units of 2^-{bits}.")
+        if exact.to_tensor(sums).shape != tensors[name].shape:
+            raise ValueError("sums in more bytes than they need.")
+        tensors[name] = exact.to_tensor(exact.narrow(sums >> spare))
+        said["weight_bits"] = WEIGHT_BITS - spare
+    return replace(contents, facts=facts, tensors=tensors)
+
+
+def digest(known: Knowledge) -> str:
+    """The digest that version 1 gave to knowledge.
+
+    Raises
+    ------
+    ValueError
+        If some weights have bits that version 1 could not hold.
+    """
+    if known.weight_bits > WEIGHT_BITS:
+        raise ValueError(f"Version 1 has no digest for weights in units of 2^-{known.weight_bits}.")
+    bits = WEIGHT_BITS if known.weight_bits else 0
+    sums = exact.shift_left(known.sums, bits - known.weight_bits)
+    kind = "class-wise knowledge" if known.classwise else "knowledge"
+    header = [
+        f"traceless {kind} 1",
+        specification_digest(known.specification),
+        known.task,
+        [f"{type(r).__name__}:{r!r}" for r in known.responses],
+        known.counts,
+        bits,
+    ]
+    state = hashlib.sha256(json.dumps(header).encode())
+    for matrix in sums if known.classwise else sums[None]:
+        for i, row in enumerate(matrix):
+            state.update(exact.to_bytes(row[: i + 1]))
+    return state.hexdigest()
+
+
+def _knowledge_in(said: Any, prefix: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """The facts of all knowledge in a file, and the names of their sums."""
+    if not isinstance(said, dict):
+        return
+    if "weight_bits" in said:
+        yield said, f"{prefix}sums"
+    state = said.get("state")
+    if isinstance(state, dict):
+        yield from _knowledge_in(state.get("knowledge"), prefix)
+        yield from _knowledge_in(state.get("estimator"), f"{prefix}estimator.")

@@ -1,0 +1,188 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.preprocessing import StandardScaler
+
+from cases import whole
+from traceless import LSSVC, Knowledge, RangeError
+from traceless.features import Linear
+from traceless.sample_weights import FINEST, bands, rounded_weights
+
+PHI = Linear(resolution=2**-4)
+
+fractions = st.tuples(st.integers(2**19, 2**53 - 1), st.integers(-120, 40)).map(
+    lambda v: float(np.ldexp(float(v[0]), v[1]))
+)
+weights_of_any_size = (
+    st.just(0.0)
+    | st.integers(0, 2**32).map(float)
+    | st.integers(1, 64).map(lambda v: v / 8)
+    | fractions
+    | st.floats(2.0**-200, 2.0**100)
+)
+
+
+@given(weights_of_any_size)
+def test_a_weight_is_rounded_by_itself_and_by_less_than_a_millionth(w):
+    alone = rounded_weights([w, 2.0], 2)[0]
+    beside = rounded_weights([w, 1e-60, 1e30, 0.3], 4)[0]
+    assert alone == beside
+    assert abs(Fraction(alone) - Fraction(w)) <= Fraction(w) / 10**6
+    assert (alone * 2.0**FINEST).is_integer()
+    assert rounded_weights([alone, 2.0], 2)[0] == alone
+    if w <= 2**32 and w == int(w):
+        assert alone == w
+
+
+@given(st.lists(weights_of_any_size, min_size=1, max_size=8))
+def test_bands_hold_every_row_of_some_weight_once_and_in_whole_units(weights):
+    rounded = rounded_weights([*weights, 3.0], len(weights) + 1)
+    seen = np.zeros(len(rounded), dtype=int)
+    for rows, unit in bands(rounded):
+        at = slice(None) if rows is None else rows
+        units = np.ldexp(rounded[at], -unit)
+        assert (units == np.rint(units)).all()
+        assert units.max() <= 2**32
+        seen[at] += 1
+    assert (seen[rounded > 0] == 1).all()
+
+
+def test_weights_that_are_near_each_other_are_one_band(rng):
+    for weights in (rng.uniform(1, 1000, 500), rng.integers(1, 99, 500) / 8, np.full(9, 1 / 3)):
+        assert len(bands(rounded_weights(weights, len(weights)))) == 1
+
+
+def oracle(X, y, weights, classes):
+    """Σ ω [φ; r][φ; r]ᵀ in fractions."""
+    codes = whole(np.hstack([PHI.bind(X.shape[1]).codes(X), y[:, None] == np.array(classes)]))
+    omega = np.array([Fraction(float(w)) for w in weights], dtype=object)
+    return (codes.T * omega) @ codes
+
+
+@st.composite
+def batches(draw):
+    n = draw(st.integers(1, 6))
+    X = draw(npst.arrays(np.float64, (n, 2), elements=st.integers(-(2**24), 2**24).map(float)))
+    y = draw(npst.arrays(np.int64, n, elements=st.integers(0, 2)))
+    weights = draw(st.lists(weights_of_any_size, min_size=n, max_size=n))
+    return X / 16, y, np.array(weights)
+
+
+@given(st.lists(batches(), min_size=1, max_size=4), st.booleans(), st.data())
+def test_sums_are_exact_whatever_the_weights_the_calls_and_their_order(several, classwise, data):
+    X, y, w = (np.concatenate(part) for part in zip(*several, strict=True))
+    at_once = Knowledge.of(PHI, X, y, w, classwise=classwise)
+    alive = w > 0
+    rounded = rounded_weights(np.append(w, 2.0), len(w) + 1)[:-1]
+    exactly = oracle(X[alive], y[alive], rounded[alive], at_once.responses)
+    unit = 1 << at_once.weight_bits
+    assert (whole(at_once.gram) == exactly * unit).all()
+    if at_once.weight_bits:  # no coarser unit would do
+        assert any(int(v) % 2 for v in at_once.sums.flat)
+    order = data.draw(st.permutations(several))
+    one_by_one = sum(Knowledge.of(PHI, *batch, classwise=classwise) for batch in order)
+    assert one_by_one == at_once
+    assert one_by_one.digest() == at_once.digest()
+    assert at_once.pooled() == Knowledge.of(PHI, X, y, w)
+    rest = at_once - Knowledge.of(PHI, *several[0], classwise=classwise)
+    others = [Knowledge.of(PHI, *batch, classwise=classwise) for batch in several[1:]]
+    assert rest == (sum(others) if others else at_once - at_once)
+
+
+def test_chunks_and_bands_do_not_matter(rng, monkeypatch):
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
+    w = np.exp(rng.normal(size=300) * 15)
+    digests = set()
+    for chunk in (1, 7, 300):
+        monkeypatch.setattr("traceless.gather._chunk_rows", lambda _, chunk=chunk: chunk)
+        digests |= {Knowledge.of(PHI, X, y, w).digest()}
+        digests |= {Knowledge.of(PHI, X, y, w, classwise=True).pooled().digest()}
+    assert len(digests) == 1
+
+
+def test_pooled_knowledge_is_in_the_largest_unit():
+    k = Knowledge.of(PHI, [[1.0], [1.0]], ["a", "b"], [0.5, 0.5], classwise=True)
+    features = PHI.bind(1)
+    assert features.codes(np.ones((1, 1)))[0, 0] == 16
+    assert k.pooled() == Knowledge.of(PHI, [[1.0], [1.0]], ["a", "b"], [0.5, 0.5])
+    quarter = Knowledge.of(Linear(bias=False), [[1.0]] * 2, [0, 0], [0.25, 0.25], classwise=True)
+    assert (
+        quarter.pooled().digest()
+        == Knowledge.of(Linear(bias=False), [[1.0]] * 2, [0, 0], [0.25, 0.25]).digest()
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, -1.0], "not negative"),
+        ([1.0, np.nan], "not negative"),
+        ([1.0, np.inf], "not negative"),
+        ([1.0], r"shape \(2,\)"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        rounded_weights(weights, 2)
+
+
+@pytest.mark.parametrize("weight", [1e-61, 5e-324, 1.3e30, 1e300])
+def test_a_weight_out_of_range_is_refused_whatever_comes_with_it(weight):
+    for others in ([], [1.0], [1e-50, 1e20]):
+        with pytest.raises(RangeError, match="Multiply all weights, and rho"):
+            rounded_weights([weight, *others], 1 + len(others))
+
+
+def test_one_weight_for_all():
+    assert rounded_weights(1.0, 3) is None
+    assert rounded_weights(0.5, 3).tolist() == [0.5] * 3
+    assert rounded_weights(None, 3) is None
+
+
+def test_the_callers_weights_are_neither_kept_nor_written_to():
+    weights = np.array([0.1, 2.0])
+    rounded = rounded_weights(weights, 2)
+    rounded[:] = 7
+    assert weights.tolist() == [0.1, 2.0]
+
+
+def test_weights_of_a_boosting():
+    X, y = load_breast_cancer(return_X_y=True)
+    boosted = AdaBoostClassifier(LSSVC()).fit(StandardScaler().fit_transform(X), y)
+    assert len(boosted.estimators_) > 10
+
+
+def test_weights_that_add_up_to_one(rng):
+    n = 30_000
+    X, y, w = rng.normal(size=(n, 2)), rng.integers(0, 2, n), rng.uniform(0.5, 2, n)
+    a = LSSVC(rho=1.0).fit(X, y, w)
+    b = LSSVC(rho=1.0 / w.sum()).fit(X, y, w / w.sum())
+    np.testing.assert_allclose(b.coef_, a.coef_, rtol=2e-6)
+
+
+def test_weights_of_a_thousandth_keep_their_digits(rng):
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    w = rng.uniform(0.5e-3, 1.5e-3, 200)
+    a, b = LSSVC(rho=1e-3).fit(X, y, w), LSSVC(rho=1e-3 * 2**40).fit(X, y, w * 2.0**40)
+    assert (a.coef_ == b.coef_).all()
+    F = Linear().transform(X)
+    t = np.where(y == 1, 1.0, -1.0)
+    exactly = np.linalg.solve(1e-3 * np.eye(4) + (F.T * w) @ F, F.T @ (w * t))
+    np.testing.assert_allclose(a.coef_[0], exactly[:3], rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+def test_what_was_learned_in_two_calls_is_learnable_in_one(rng, solver):
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    w = np.where(np.arange(40) < 20, 1e6, 0.5)
+    two = LSSVC(solver=solver).fit(X[:20], y[:20], w[:20])
+    two.partial_fit(X[20:], y[20:], sample_weight=w[20:])
+    one = LSSVC(solver=solver).fit(X, y, w)
+    assert two.digest() == one.digest()
+    assert two.forget(X[20:], y[20:], w[20:]).digest() == LSSVC().fit(X[:20], y[:20], 1e6).digest()
