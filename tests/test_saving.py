@@ -688,6 +688,8 @@ FLOATS = ("lssvc-woodbury", "pathsvc-precomputed")
 @pytest.mark.parametrize("path", sorted(V1.glob("*.traceless")), ids=lambda path: path.stem)
 def test_old_files_stay_readable(path):
     recorded = json.loads((V1 / "said.json").read_text())[path.stem]
+    if "model" in recorded:  # parameters that came later have their defaults
+        recorded["model"] = described(from_description(recorded["model"]))
     model = traceless.load(path)
     found = said(model)
     least_squares = getattr(model, "estimator_", model)

@@ -49,6 +49,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     n_jobs: int | None
     verbose: bool
     classwise: bool | None = None  # False: what is merged is pooled
+    fingerprint: bool = False  # also of models that were pickled before there were any
     n_features_in_: int
     _task: Task
     _state: State
@@ -234,9 +235,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             return
         known = state.knowledge()
         if new is not None:
-            known = known + self._knowledge_of(new, known.classwise)
+            known = known + self._knowledge_of(new, known)
         if old is not None:
-            known = (known - self._knowledge_of(old, known.classwise)).check_possible()
+            known = (known - self._knowledge_of(old, known)).check_possible()
         self._state = self._new_state(known)
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
@@ -246,8 +247,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         steps = self._map().input_steps(self.n_features_in_)
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
-    def _knowledge_of(self, rows: Rows | Source, classwise: bool | None = None) -> Knowledge:
-        recipe = self._recipe(classwise)
+    def _knowledge_of(self, rows: Rows | Source, like: Knowledge | None = None) -> Knowledge:
+        recipe = self._recipe(like)
         if isinstance(rows, Source):
             return rows.knowledge(recipe, self.n_jobs)
         if self.n_jobs is None:
@@ -258,14 +259,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
         )
 
-    def _recipe(self, classwise: bool | None = None) -> Recipe:
-        """How rows become knowledge, as the parameters are set now."""
+    def _recipe(self, like: Knowledge | None = None) -> Recipe:
+        """How rows become knowledge: as the parameters are set now, or in the form of some."""
         return Recipe(
             self._bind(),
             self._task,
             self._target_resolution(),
-            self._keeps_classes() if classwise is None else classwise,
+            self._keeps_classes() if like is None else like.classwise,
             bool(self.verbose),
+            bool(self.fingerprint) if like is None else like.fingerprint is not None,
         )
 
     def _keeps_classes(self) -> bool:
@@ -308,7 +310,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return recipe.phi
 
     def _new_state(self, knowledge: Knowledge) -> State:
-        recipe = self._recipe(knowledge.classwise)
+        recipe = self._recipe(knowledge)
         if self.solver == "cholesky":
             return Settled(recipe, knowledge)
         if self.solver == "woodbury":
@@ -316,9 +318,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
 
     def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
-        """Both together; what is not to be kept by class is pooled."""
+        """Both together; what is not to be kept of theirs, by class or by row, is left out."""
         pools = self.classwise is False if ours is None else not ours.classwise
         theirs = theirs.pooled() if pools else theirs
+        prints = bool(self.fingerprint) if ours is None else ours.fingerprint is not None
+        if prints and theirs.fingerprint is None:
+            raise MismatchError(
+                "This model has a fingerprint of its rows, and what is to be merged has none. Make "
+                "that with fingerprint=True too (a parameter of estimators and of Knowledge.of), "
+                "or learn its rows here. Nothing was changed."
+            )
+        theirs = theirs if prints else theirs.without_fingerprint()
         return theirs if ours is None else ours + theirs
 
     def _current(self) -> State | None:

@@ -30,6 +30,7 @@ class Recipe:
     target_resolution: float
     classwise: bool = False
     verbose: bool = False
+    fingerprint: bool = False
 
     @property
     def specification(self) -> dict[str, Any]:
@@ -45,6 +46,7 @@ class Recipe:
             task=self.task,
             target_resolution=self.target_resolution,
             classwise=self.classwise,
+            fingerprint=self.fingerprint,
             verbose=self.verbose,
         )
 

@@ -18,6 +18,7 @@ from traceless.path_svc import PathSVC
 from traceless.window import SlidingWindow
 
 Check = Callable[[Any], Any]
+_LATER = {"fingerprint"}  # what descriptions of version 1, in old stores and receipts, do not name
 
 
 def from_description(description: Mapping[str, Any]) -> Any:
@@ -36,8 +37,8 @@ def _described(description: Any, kinds: Mapping[str, tuple[Any, dict[str, Check]
     if facts.text(said["kind"]) not in kinds:
         raise ValueError(f"{said['kind']!r} is none of {', '.join(kinds)}.")
     make, checks = kinds[said["kind"]]
-    parameters = facts.named(said["parameters"], set(checks))
-    return make(**{name: check(parameters[name]) for name, check in checks.items()})
+    parameters = facts.named(said["parameters"], set(checks) - _LATER, set(checks))
+    return make(**{name: checks[name](value) for name, value in parameters.items()})
 
 
 # --- parameters ------------------------------------------------------------------------------
@@ -193,6 +194,7 @@ _ESTIMATORS: dict[str, tuple[Any, dict[str, Check]]] = {
             "classwise": _or(_none, _truth),
             "n_jobs": _or(_none, _jobs),
             "verbose": _yes,
+            "fingerprint": _yes,
         },
     ),
     "LSSVR": (
@@ -204,6 +206,7 @@ _ESTIMATORS: dict[str, tuple[Any, dict[str, Check]]] = {
             "solver": _text,
             "n_jobs": _or(_none, _jobs),
             "verbose": _yes,
+            "fingerprint": _yes,
         },
     ),
     "PathSVC": (

@@ -77,7 +77,7 @@ def _restore_least_squares(
         check_learned(known)
     elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
         raise ValueError(f"an inverse of other than {facts.short(J)} features.")
-    recipe = estimator._recipe(None if known is None else known.classwise)
+    recipe = estimator._recipe(known)
     if estimator.solver == "woodbury":
         estimator._state = _live(recipe, known, state, tensors)
     elif estimator.solver == "cholesky" and known is not None and set(state) == {"knowledge"}:

@@ -38,7 +38,21 @@ def upgraded(contents: Contents) -> Contents:
             raise ValueError("sums in more bytes than they need.")
         tensors[name] = exact.to_tensor(exact.narrow(sums >> spare))
         said["weight_bits"] = WEIGHT_BITS - spare
+    _add_later(contents.kind, facts)
     return replace(contents, facts=facts, tensors=tensors)
+
+
+def _add_later(kind: Any, said: Any) -> None:
+    """Write down the parameters that version 1 did not have, as they are by default."""
+    parameters = said.get("parameters") if isinstance(said, dict) else None
+    if not isinstance(parameters, dict):
+        return  # and is refused by those who look for them
+    if kind in ("LSSVC", "LSSVR"):
+        parameters["fingerprint"] = False
+    inside, state = parameters.get("estimator"), said.get("state")
+    if isinstance(inside, dict):  # of a window: what it is of, and the one that has learned
+        _add_later(inside.get("kind"), inside)
+        _add_later(inside.get("kind"), state.get("estimator") if isinstance(state, dict) else None)
 
 
 def digest(known: Knowledge) -> str:
