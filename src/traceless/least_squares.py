@@ -52,8 +52,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     n_jobs: int | None
     verbose: bool
     classwise: bool | None = None  # False: what is merged is pooled
-    guard: bool
-    fingerprint: bool
+    guard: bool = False  # these two also of models that were pickled before there were any
+    fingerprint: bool = False
     n_features_in_: int
     _task: Task
     _state: State
@@ -376,9 +376,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
 
     def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
-        """Both together; what is not to be kept by class is pooled."""
+        """Both together; what is not to be kept of theirs, by class or by row, is left out."""
         pools = self.classwise is False if ours is None else not ours.classwise
         theirs = theirs.pooled() if pools else theirs
+        prints = bool(self.fingerprint) if ours is None else ours.fingerprint is not None
+        if prints and theirs.fingerprint is None:
+            raise MismatchError(
+                "This model has a fingerprint of its rows, and what is to be merged has none. Make "
+                "that with fingerprint=True too (a parameter of estimators and of Knowledge.of), "
+                "or learn its rows here. Nothing was changed."
+            )
+        theirs = theirs if prints else theirs.without_fingerprint()
         return theirs if ours is None else ours + theirs
 
     def _current(self) -> State | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from sqlite3 import Connection
 
-from traceless.store.rows import SIZE, root_sum
+from traceless.store.rows import SIZE, digest_sum
 
 _MANY = 2**14  # digests in one statement
 _MORE = "ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"
@@ -73,14 +73,14 @@ class Alive:
         yield from self._sql.execute("SELECT digest, queued FROM alive WHERE queued > 0")
 
     def totals(self) -> tuple[int, int]:
-        """Number of rows and the root over them, recomputed."""
-        rows = root = 0
+        """Number of rows and the checksum over them, recomputed."""
+        rows = checksum = 0
         found = self._sql.execute("SELECT digest, count FROM alive")
         while part := found.fetchmany(2**14):
             rows += sum(n for _, n in part)
-            root += root_sum(d for d, _ in part)
-            root += sum((n - 1) * int.from_bytes(d, "little") for d, n in part if n != 1)
-        return rows, root
+            checksum += digest_sum(d for d, _ in part)
+            checksum += sum((n - 1) * int.from_bytes(d, "little") for d, n in part if n != 1)
+        return rows, checksum
 
     def clear(self) -> None:
         """Drop all digests."""

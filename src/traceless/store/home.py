@@ -265,7 +265,7 @@ class Store:
         -------
         Receipt
         """
-        return self._change("seal", key, lambda change: change.seal(key), lambda _: (0, None))
+        return self._change("seal", key, lambda change: change.seal(key), lambda _: (0, [None]))
 
     def destroy(self, what: str, *, key: str | None = None) -> Receipt:
         """Destroy something for good.
@@ -286,7 +286,7 @@ class Store:
         if what not in ("secret", "model"):
             raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
         return self._change(
-            "destroy", key, lambda change: change.destroy(key, what), lambda _: (0, what)
+            "destroy", key, lambda change: change.destroy(key, what), lambda _: (0, [what])
         )
 
     # --- the queue ------------------------------------------------------------------------
@@ -347,7 +347,7 @@ class Store:
                 digest=last.digest_after,
                 root=last.root_after,
                 hash=last.hash,
-                has_secret=last.root_after is not None,
+                has_secret=last.alive is not None,
                 has_model=last.generation is not None,
                 size=self._folder.size(),
             )
@@ -420,12 +420,12 @@ class Store:
         self, kind: str, key: str | None, other: Any, act: Callable[[Change, Slice], Receipt]
     ) -> Receipt:
         def acts(change: Change) -> Receipt:
-            with opened(other, change.secret) as part:
+            with opened(other, change.printer) as part:
                 return act(change, part)
 
         def asked(change: Change) -> Asked:
-            with opened(other, change.secret) as part:
-                return part.rows, part.fingerprint(change.printer)
+            with opened(other, change.printer) as part:
+                return part.rows, change.requests_of(part)
 
         return self._change(kind, key, acts, asked)
 
