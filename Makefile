@@ -16,7 +16,7 @@ help:
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
-	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths (half an hour)"
+	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths, checks (half an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
@@ -93,6 +93,7 @@ soak: $(VENV)/with-test
 	$(BIN)/python tests/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
 	$(BIN)/python -m traceless.path.stress --minutes 5
+	$(BIN)/python -m traceless.checks --minutes 5
 
 docs: $(VENV)/with-docs
 	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html

@@ -510,4 +510,7 @@ def _joined(a: Rows, b: Rows) -> Rows:
         X = np.concatenate([a[0], b[0]])
     if {a[1].dtype.kind, b[1].dtype.kind} == {"i", "u"}:  # together they would be floats
         a, b = ((x, y.astype(object), w) for x, y, w in (a, b))
-    return X, np.concatenate([a[1], b[1]]), np.concatenate([a[2], b[2]])
+    y = np.concatenate([a[1], b[1]])
+    if y.dtype.kind in "US" and len(y):  # as wide as these labels, not as those that have left
+        y = np.array(y.tolist())
+    return X, y, np.concatenate([a[2], b[2]])
