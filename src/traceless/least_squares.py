@@ -334,6 +334,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Both together; what is not to be kept by class is pooled."""
         pools = self.classwise is False if ours is None else not ours.classwise
         theirs = theirs.pooled() if pools else theirs
+        if ours is None or ours.fingerprint is None:
+            theirs = theirs.without_fingerprint()
         return theirs if ours is None else ours + theirs
 
     def _current(self) -> State | None:
