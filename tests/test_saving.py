@@ -175,6 +175,8 @@ def test_slices_names_and_counts_come_along(rng, there_and_back):
     clf = LSSVC().fit(X[:30], y[:30]).merge(LSSVC().fit(X[30:], y[30:]), name="north")
     again = there_and_back(clf)
     assert again.merged_ == {"north": 1}
+    outer = there_and_back(LSSVC().merge(again, name="all"))
+    assert outer.merged_ == {"all": 1, "north": 1}
     assert list(again.feature_names_in_) == ["a", "b", "c"]
     with pytest.raises(traceless.AlreadyMergedError):
         again.merge(LSSVC().fit(X[30:], y[30:]), name="north")
@@ -508,7 +510,14 @@ FORGERIES = {
     "units finer than weights": known(weight_bits=221),
     "weights of no kind": known(weight_bits=0.5),
     "another task": known(task="regression"),
-    "merged less than once": lambda facts, file: facts.update(merged={"x": 0}),
+    "merged and not merged": lambda facts, file: facts.update(
+        merged={"x": {"times": 0, "brought": {}}}
+    ),
+    "brought less than once": lambda facts, file: facts.update(
+        merged={"x": {"times": 1, "brought": {"y": 0}}}
+    ),
+    "merged as in version 1": lambda facts, file: facts.update(merged={"x": 1}),
+    "merged as a list": lambda facts, file: facts.update(merged=["x"]),
     "sums of no triangle": lambda facts, file: file.tensors["sums"].update(shape=[39, 2]),
     "a row of two classes": numbers("sums", "<i8", lambda a: a.__setitem__(-2, 1)),
     "a negative diagonal": numbers("sums", "<i8", lambda a: a.__setitem__(0, -1)),

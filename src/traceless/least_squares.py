@@ -29,9 +29,10 @@ from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
 from traceless.gather import Task, dense_rows
-from traceless.intake import checked, remember, take_names
+from traceless.intake import checked, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
+from traceless.provenance import Provenance
 from traceless.sample_weights import rounded_weights
 from traceless.states import Recipe, Rows, Settled, State
 from traceless.transaction import Changeable, changing
@@ -124,7 +125,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             ``merge(-knowledge)`` takes it out again, exactly.
         name : str, optional
             What this slice is called, such as a site and a month. Without a name its digest
-            identifies it. A slice that was merged is refused the next time.
+            identifies it. A slice that was merged is refused the next time, also where it comes
+            as part of a model that has merged it.
         again : bool, default=False
             Merge it even so: its rows then count twice.
 
@@ -135,13 +137,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Raises
         ------
         AlreadyMergedError
-            If `merged_` has the slice. The model is unchanged.
+            If `merged_` has the slice, or one that the other model has merged. The model is
+            unchanged.
         """
         with changing(self) as draft:
+            theirs = Provenance()
             if isinstance(other, LeastSquares):
                 check_is_fitted(other)
                 take_names(draft, getattr(other, "feature_names_in_", None))
-                other = other.knowledge_
+                theirs, other = other._provenance, other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
                     f"merge takes a fitted {type(self).__name__} or a Knowledge, got "
@@ -151,8 +155,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             if state is None:
                 draft.n_features_in_ = int(other.specification["n_features"])
             draft._check_ours(other.specification, other.task)
-            draft._merged = remember(draft.merged_, other, name, again)
-            known = draft._joined(None if state is None else state.knowledge(), other)
+            held = None if state is None else state.knowledge()
+            draft._merged = draft._provenance.after(held, other, theirs, name, again)
+            known = draft._joined(held, other)
             draft._state = draft._new_state(known.check_possible())
         return self
 
@@ -192,10 +197,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def merged_(self) -> dict[str, int]:
         """The slices merged so far: names, or digests, and how often each was taken in.
 
+        A model that was merged has brought those along that it had merged; bare knowledge
+        brings none.
+
         It says where knowledge came from, so it is no part of the digest; `fit` empties it.
         """
-        merged: dict[str, int] = self.__dict__.get("_merged", {})
-        return dict(merged)
+        return self._provenance.counts()
+
+    @property
+    def _provenance(self) -> Provenance:
+        found: Provenance = self.__dict__.get("_merged", Provenance())
+        return found
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -206,7 +218,10 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if state is not None:
             self._check_ours(state.recipe.specification, self._task)
             facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
-            facts["merged"] = self.merged_
+            facts["merged"] = {
+                identity: {"times": piece.times, "brought": dict(piece.brought)}
+                for identity, piece in self._provenance.merged.items()
+            }
             facts["state"], tensors = state.pieces()
         return facts, tensors
 

@@ -28,7 +28,8 @@ from traceless.exact import Floats, packed
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, responses_of, union
-from traceless.knowledge import Knowledge, check_counts
+from traceless.knowledge import Knowledge
+from traceless.possible import check_counts
 from traceless.sample_weights import rounded_weights
 from traceless.saving import Pieces, labels
 from traceless.states import Recipe, Rows, Settled

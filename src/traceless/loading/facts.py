@@ -23,6 +23,11 @@ def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dic
     return dict(facts)
 
 
+def mapping(facts: Any) -> dict[str, Any]:
+    """A mapping with any names."""
+    return named(facts, set(), set(facts) if isinstance(facts, Mapping) else set())
+
+
 def whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
     """A whole number."""
     if type(value) is not int or not low <= value <= high:

@@ -15,7 +15,8 @@ from traceless.live import Live
 from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
-from traceless.loading.knowledge import check_learned, knowledge, responses, sums_of, width_of
+from traceless.loading.knowledge import knowledge, responses, sums_of, width_of
+from traceless.provenance import Provenance, Slice
 from traceless.states import Recipe, Settled
 from traceless.update import Inverse
 from traceless.window import SlidingWindow
@@ -74,7 +75,7 @@ def _restore_least_squares(
         if known.n_outputs != J:
             raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
         estimator._check_ours(known.specification, known.task)
-        check_learned(known)
+        known.check_possible()
     elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
         raise ValueError(f"an inverse of other than {facts.short(J)} features.")
     recipe = estimator._recipe(known)
@@ -85,8 +86,18 @@ def _restore_least_squares(
         estimator._state = Settled(recipe, known)
     else:
         raise ValueError(f"no state of the solver {estimator.solver!r}.")
-    merged = facts.named(said["merged"], set(said["merged"]))
-    estimator._merged = {name: facts.whole(n, 1) for name, n in merged.items()}
+    estimator._merged = Provenance(
+        {name: _slice(piece) for name, piece in facts.mapping(said["merged"]).items()}
+    )
+
+
+def _slice(said: Any) -> Slice:
+    said = facts.named(said, {"times", "brought"})
+    brought = {name: facts.whole(n, 1) for name, n in facts.mapping(said["brought"]).items()}
+    times = facts.whole(said["times"], -facts.LARGEST)
+    if not times:
+        raise ValueError("a slice that was merged as often as it was taken out.")
+    return Slice(times, brought)
 
 
 def _width_of_inverse(tensors: Tensors) -> int:

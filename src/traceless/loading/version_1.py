@@ -26,7 +26,7 @@ WEIGHT_BITS = 16
 def upgraded(contents: Contents) -> Contents:
     """The contents of a file of version 1 as they are written now."""
     facts, tensors = copy.deepcopy(contents.facts), dict(contents.tensors)
-    for said, name in _knowledge_in(facts, ""):
+    for said, name in _knowledge_in(facts):
         bits = said.get("weight_bits")
         if bits == 0 or name not in tensors:
             continue  # or it is refused by those who look for it
@@ -39,6 +39,9 @@ def upgraded(contents: Contents) -> Contents:
         tensors[name] = exact.to_tensor(exact.narrow(sums >> spare))
         said["weight_bits"] = WEIGHT_BITS - spare
     _add_later(contents.kind, facts)
+    for said in _models_in(facts):
+        if isinstance(said.get("merged"), dict):
+            said["merged"] = {k: {"times": n, "brought": {}} for k, n in said["merged"].items()}
     return replace(contents, facts=facts, tensors=tensors)
 
 
@@ -83,13 +86,18 @@ def digest(known: Knowledge) -> str:
     return state.hexdigest()
 
 
-def _knowledge_in(said: Any, prefix: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _models_in(said: Any) -> Iterator[dict[str, Any]]:
+    """The facts of the model in a file, and of the one inside of it if it is a window."""
+    if isinstance(said, dict):
+        yield said
+        state = said.get("state")
+        yield from _models_in(state.get("estimator") if isinstance(state, dict) else None)
+
+
+def _knowledge_in(facts: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """The facts of all knowledge in a file, and the names of their sums."""
-    if not isinstance(said, dict):
-        return
-    if "weight_bits" in said:
-        yield said, f"{prefix}sums"
-    state = said.get("state")
-    if isinstance(state, dict):
-        yield from _knowledge_in(state.get("knowledge"), prefix)
-        yield from _knowledge_in(state.get("estimator"), f"{prefix}estimator.")
+    for depth, said in enumerate(_models_in(facts)):
+        state = said.get("state")
+        for known in (said, state.get("knowledge") if isinstance(state, dict) else None):
+            if isinstance(known, dict) and "weight_bits" in known:
+                yield known, "estimator." * depth + "sums"
