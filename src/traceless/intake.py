@@ -37,10 +37,13 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
 
 
 def without_empty(add: Any, forget: Any) -> tuple[Any, Any]:
-    """Both sides of an update, None in place of one without rows if the other side has some."""
+    """Both sides of an update, None in place of one without rows.
+
+    Where only one side is given, scikit-learn's checks say that there are no rows.
+    """
+    if add is None or forget is None:
+        return add, forget
     empty = [isinstance(rows, tuple) and _n_rows(rows) == 0 for rows in (add, forget)]
-    if add is None or forget is None or all(empty):
-        return add, forget  # where nothing at all is given, scikit-learn's checks say so
     return None if empty[0] else add, None if empty[1] else forget
 
 

@@ -22,7 +22,7 @@ so that classes can be weighted when it is solved; the pooled matrix is a sum of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -376,17 +376,19 @@ class Knowledge(saving.Savable):
             total = Fraction(int(self.sums[J - 1, J - 1]), 1 << self.weight_bits)
         return [Group("rows", self.n_samples, total, not self.sums.any())]
 
-    def _without_bias(self) -> Integers:
+    def _without_bias(self) -> Iterator[Integers]:
         """The matrices, less a constant feature that is the sum of the responses anyway.
 
-        With it the matrix would be singular, and the look at it would take longer.
+        With it they would all be singular, and a look at them would take longer.
         """
         J = self.n_outputs
-        if self.task == "regression" or self.classwise or not J:
-            return self._matrices()
-        if not np.array_equal(self.sums[J - 1], self.sums[J:].sum(axis=0)):
-            return self._matrices()
-        return np.delete(np.delete(self.sums, J - 1, 0), J - 1, 1)[None]
+        rest = np.arange(self.sums.shape[-1])
+        if self.task == "classification" and J:
+            bias = self.sums[..., J - 1, :]
+            if np.array_equal(bias, self.sums[..., J:, :].sum(axis=-2)):
+                rest = np.delete(rest, J - 1)
+        for matrix in self._matrices():
+            yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
 
     def _canonical(self) -> Knowledge:
         """Drop classes of which nothing is left, use the largest unit."""

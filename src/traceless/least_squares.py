@@ -116,13 +116,18 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Parameters
         ----------
         add, forget : tuple (X, y) or (X, y, sample_weight), or a source, optional
-            One of the two may be without rows.
+            Where both are given, one without rows changes nothing.
 
         Returns
         -------
         self
         """
+        if add is None and forget is None:
+            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         add, forget = without_empty(add, forget)
+        if add is None and forget is None:
+            check_is_fitted(self)
+            return self
         with changing(self) as draft:
             draft._learn(add, forget)
         return self
@@ -249,8 +254,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self.__dict__.pop(name, None)
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
-        if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")

@@ -94,12 +94,13 @@ def _impossible(why: str) -> str:
 def can_be_semidefinite(G: Integers) -> bool:
     """False if the matrix certainly has an eigenvalue below 0."""
     diagonal = G.diagonal()
-    if (diagonal < 0).any() or G[diagonal == 0].any():
-        return False
-    used = _distinct(G, np.flatnonzero(diagonal))
-    if not used.size:
+    if not diagonal.all():
+        used = np.flatnonzero(diagonal)
+        return not G[diagonal == 0].any() and can_be_semidefinite(G[np.ix_(used, used)])
+    if not G.size:
         return True
-    G = G[np.ix_(used, used)]
+    if (diagonal < 0).any():
+        return False
     C = _unit_diagonal(G)
     if not _minors_hold(G, C):
         return False
@@ -107,14 +108,15 @@ def can_be_semidefinite(G: Integers) -> bool:
     tolerance = 1.2 * 2.0**-53 * m * (m + 12)
     if _has_cholesky(C, -tolerance):
         return True
-    if not _has_cholesky(C, tolerance):
-        return False
-    return m > _TWOFOLD or _has_twofold_factor(G)
+    distinct = _distinct(G)
+    if len(distinct) < m:
+        return can_be_semidefinite(G[np.ix_(distinct, distinct)])
+    return _has_cholesky(C, tolerance) and (m > _TWOFOLD or _has_twofold_factor(G))
 
 
-def _distinct(G: Integers, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The first of each group of equal rows: the others (and their columns) add nothing."""
-    seen = {_key(G[i]): i for i in rows[::-1].tolist()}
+def _distinct(G: Integers) -> NDArray[np.intp]:
+    """The first of each group of equal rows: the others, and their columns, add nothing."""
+    seen = {_key(row): i for i, row in reversed(list(enumerate(G)))}
     return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
 
 
@@ -133,7 +135,7 @@ def _unit_diagonal(G: Integers) -> Floats:
 
 def _minors_hold(G: Integers, C: Floats) -> bool:
     """Whether G_ij² ≤ G_ii G_jj for all i and j; most are seen to hold in float64."""
-    i, j = np.nonzero(np.tril(np.abs(C), -1) > 1 - 1e-12)
+    i, j = np.nonzero(np.abs(C) > 1 - 1e-12)
     d = wide(G.diagonal())
     return bool((wide(G[i, j]) ** 2 <= d[i] * d[j]).all())
 
