@@ -58,6 +58,6 @@ def test_constants_from_elsewhere_count_too(package):
 
 def test_where_nothing_can_be_kept_it_is_compiled_each_time(package):
     (package / "traceless/path/__pycache__").write_text("not a folder")
-    nowhere = {name: "/dev/null/nowhere" for name in ("HOME", "XDG_CACHE_HOME")}
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), "/dev/null/nowhere")
     for _ in range(2):
         assert ask(package, **nowhere) == [20.0, 0]
