@@ -55,16 +55,10 @@ def _checked(estimator: Any) -> Any:
             f"This {name} has learned something already, of which the store would know nothing. "
             "Give one that has not, and then merge this one."
         )
-    kernel = getattr(estimator, "kernel", None)
-    if kernel == "precomputed":
+    if getattr(estimator, "kernel", None) == "precomputed":
         raise ValueError(
             "Points of a precomputed kernel have no content to be recognised by. Use kernel='rbf', "
             "'linear' or 'poly'."
-        )
-    if kernel in ("rbf", "poly") and estimator.gamma == "scale":
-        raise ValueError(
-            "gamma='scale' is taken from the first rows, and would stay as a trace of them when "
-            "they are forgotten. Give a number."
         )
     if isinstance(estimator, PathSVC):  # which is known by its rows
         return clone(estimator)
