@@ -11,7 +11,7 @@ import pytest
 
 from fixtures.make_stores import NAMES, SECRET, remaining, rows, tenths
 from traceless import LSSVC, Knowledge, Store
-from traceless.exceptions import MismatchError, NotLearnedError, StoreError
+from traceless.exceptions import AlreadyMergedError, MismatchError, NotLearnedError, StoreError
 from traceless.features import Linear
 from traceless.store import Receipt, verify_receipt
 
@@ -145,6 +145,23 @@ def test_weights_are_rounded_as_they_were(old):
     store.forget(X[:30], y[:30], tenths()[60:90])
     assert store.status().rows == 0
     assert not store.model().knowledge_.sums.any()
+
+
+def test_slices_without_a_name_are_recognised(old):
+    X, y = rows()
+    part = Knowledge.of(Linear(), X[30:60], y[30:60])
+    store = old("unnamed")
+    with pytest.raises(AlreadyMergedError, match=r"was merged.*Nothing was changed"):
+        store.merge(part)
+    assert store.forget(part).unknown == 0
+    assert store.verify(X[:30], y[:30]).ok
+    with pytest.raises(NotLearnedError, match="was not merged here"):
+        store.forget(part)
+    store.merge(part)
+    with pytest.raises(AlreadyMergedError):
+        store.merge(part)
+    store.merge(part, again=True)
+    assert store.verify(np.r_[X[:60], X[30:60]], np.r_[y[:60], y[30:60]]).ok
 
 
 def test_old_and_new_stores_merge_where_nothing_is_lost(old, tmp_path):

@@ -103,11 +103,20 @@ class Change:
 
     def requests_of(self, part: Slice) -> list[str | None]:
         """What a request with a slice can be recognised by."""
-        digests = [part.knowledge.digest()]
+        digests = [part.knowledge.digest(), *self._old_digest(part)]
+        return [self.printer.request(digest) for digest in digests]
+
+    def _old_digest(self, part: Slice) -> list[str]:
+        """The digest that a slice had when this store was made, if it had one."""
         if version_1.made(self._origin):
             with suppress(ValueError):  # of weights that it could not have had then
-                digests.append(version_1.digest_of_knowledge(part.knowledge))
-        return [self.printer.request(digest) for digest in digests]
+                return [version_1.digest_of_knowledge(part.knowledge)]
+        return []
+
+    def _known_as(self, part: Slice, name: str | None) -> str | None:
+        """The name of a slice; an old digest, if the model knows it by that."""
+        merged = getattr(self.model, "merged_", {})
+        return name or next((old for old in self._old_digest(part) if old in merged), None)
 
     # --- rows -----------------------------------------------------------------------------
 
@@ -185,7 +194,8 @@ class Change:
 
     def merge(self, key: str | None, part: Slice, name: str | None, again: bool) -> Receipt:
         """What another model has learned."""
-        self._merge(part.knowledge if part.estimator is None else part.estimator, name, again)
+        what = part.knowledge if part.estimator is None else part.estimator
+        self._merge(what, self._known_as(part, name), again)
         self._alive.learn_counted(_summed(part, self._come))
         self._note_slice(part, name, self._come)
         self._unknown += part.unknown
@@ -194,7 +204,7 @@ class Change:
     def take_out(self, key: str | None, part: Slice, name: str | None) -> Receipt:
         """A whole slice that goes again."""
         self._check_merged(part)
-        self._merge(-part.knowledge, name, again=False)
+        self._merge(-part.knowledge, self._known_as(part, name), again=False)
         counted = _summed(part, self._gone)
         missing = self._alive.forget(digest for digest, n in counted for _ in range(n))
         if missing:
