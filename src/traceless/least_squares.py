@@ -30,7 +30,7 @@ from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
 from traceless.gather import Task, dense_rows
 from traceless.guard import Guard
-from traceless.intake import checked, take_names, without_empty
+from traceless.intake import checked, sides, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.products import Coefficients
@@ -122,9 +122,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         -------
         self
         """
-        if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
-        add, forget = without_empty(add, forget)
+        add, forget = sides(add, forget)
         if add is None and forget is None:
             check_is_fitted(self)
             return self

@@ -22,7 +22,7 @@ from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
-from traceless.intake import check_classes
+from traceless.intake import check_classes, sides
 from traceless.saving import Pieces, Savable, names, parameters
 from traceless.transaction import changing
 
@@ -256,14 +256,16 @@ class PathSVC(Savable, HingeAnswers):
         ----------
         add : tuple (X, y) or (X, y, sample_weight), optional
         forget : tuple (X, y) or (X, y, sample_weight), or array-like of ids, optional
-            Rows that are held now.
+            Rows that are held now. Where both sides are given, one without rows changes nothing.
 
         Returns
         -------
         self
         """
+        add, forget = sides(add, forget)
         if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
+            check_is_fitted(self)
+            return self
         with changing(self) as draft:
             if "_model" in draft.__dict__:
                 draft._learn_on(add, forget)

@@ -31,7 +31,7 @@ from traceless import saving
 from traceless.exact import Floats, Integers
 from traceless.exceptions import NotLearnedError
 from traceless.hinge.held_rows import plain_labels
-from traceless.intake import check_classes
+from traceless.intake import check_classes, n_rows
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
 __all__ = ["SlidingWindow"]
@@ -191,7 +191,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         with changing(self) as draft:
             if "_rows" in draft.__dict__:
                 draft._go_on(add, forget)
-            elif add is not None and not _n_rows(forget):
+            elif add is not None and not n_rows(forget):
                 draft._start(add)
             else:
                 raise NotFittedError("This SlidingWindow has not learned anything to forget.")
@@ -304,10 +304,10 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         held = self._rows
         _check_together(self._model, len(held[2]))
         out = np.zeros(len(held[2]), dtype=bool)
-        if _n_rows(forget):
+        if n_rows(forget):
             out[self._found(forget)] = True
         new = _part(held, slice(0))
-        if _n_rows(add):
+        if n_rows(add):
             new = self._newest(self._checked(add, reset=False))
         staying = np.flatnonzero(~out)
         out[staying[: max(0, len(staying) + len(new[2]) - self._size())]] = True
@@ -421,14 +421,6 @@ def _check_together(model: Any, n: int) -> None:
             f"The window holds {n} rows, and its estimator {theirs}: it was changed by itself. "
             "Learn and forget with the window's own methods; fit starts anew."
         )
-
-
-def _n_rows(rows: Any) -> int:
-    """How many rows a side of an update has; what is none at all counts as one, and is refused."""
-    if not isinstance(rows, tuple) or not rows:
-        return int(rows is not None)
-    X = rows[0]
-    return X.shape[0] if getattr(X, "shape", ()) else len(X) if hasattr(X, "__len__") else 1
 
 
 def _checked_weight(weight: Any, n: int) -> Floats:

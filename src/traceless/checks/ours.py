@@ -43,6 +43,8 @@ def estimators() -> Iterator[Any]:
     yield LSSVC(class_weight="golden", weighting="one_vs_rest")
     yield LSSVC(solver="woodbury")
     yield LSSVR(RandomFourier(20), solver="woodbury")
+    yield LSSVC(guard=True, fingerprint=True)
+    yield LSSVR(guard=True, fingerprint=True, solver="woodbury")
     yield PathSVC(C=3.0, gamma=0.5)
     yield PathSVC(kernel="linear", strategy="ovr", class_weight="balanced")
     yield SlidingWindow(LSSVC(), size=7)
