@@ -104,8 +104,8 @@ class Ledger:
         )
         for label, n in entry.classes.items():
             self.sql.execute(
-                "INSERT INTO classes VALUES (?1, ?2) "
-                "ON CONFLICT(label) DO UPDATE SET rows = rows + ?2",
+                "INSERT INTO classes VALUES (?, ?) "
+                "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",
                 (label, n),
             )
         self.sql.execute("DELETE FROM classes WHERE rows = 0")
