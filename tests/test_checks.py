@@ -1,5 +1,6 @@
 """The checks: our own estimators and maps pass, and each check catches what it is for."""
 
+import dataclasses
 import hashlib
 import threading
 from unittest import SkipTest
@@ -481,6 +482,15 @@ class SaysTooLittle(Own):
         return {k: v for k, v in super().specification().items() if k != "shift"}
 
 
+class Borrows(Own):
+    """Says that it is ours, and computes something else."""
+
+    def bind(self, n_features):
+        bound = Linear().bind(n_features)
+        encode = bound.encode
+        return dataclasses.replace(bound, encode=lambda X, out: encode(2 * X, out))
+
+
 class NoVersion(Own):
     version = "two"
 
@@ -507,6 +517,7 @@ BROKEN_MAPS = [
     (Stays, "check_a_bound_map_stays_what_it_was"),
     (SaysTooLittle, "check_every_parameter_is_specified"),
     (NoVersion, "check_specification"),
+    (Borrows, "check_specification"),
     (Drawn, "check_specification"),
 ]
 

@@ -456,7 +456,7 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
     keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
     if keys == [PROBE]:
         raise MismatchError(
-            f"The feature maps differ: both are called {a['map']!r}, of version {a['version']} and "
+            f"The feature maps differ: both are {a.get('map')!r} of version {a.get('version')} and "
             f"with the same parameters, but they {_why_not_the_same(a, b)}."
         )
     if keys:

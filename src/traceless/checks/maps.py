@@ -119,6 +119,8 @@ def check_specification(trial: MapTrial) -> None:
     demand(json.loads(json.dumps(said, allow_nan=False)) == said, "it is plain JSON", f"{said}")
     version = said.get("version")
     demand(type(version) is int, "it has a version, a whole number", f"{version!r}")
+    own = phi.bind(n).is_of(phi, n)
+    demand(own, "bind gives a bound map of this class and specification", "one of another")
     described = phi.bind(n).describe()
     codes = phi.bind(n).codes(trial.X[:20])
     for how, other in _copies(phi):

@@ -57,6 +57,10 @@ class Trial:
         n_histories: int = 3,
     ) -> None:
         self.estimator, self.seed, self.n_histories = estimator, seed, n_histories
+        if self.limit < 3:
+            raise ValueError(
+                f"A window of {self.limit} rows is too small to be checked: 3 or more."
+            )
         self.rng = np.random.default_rng(seed)
         if X is None:  # on a coarse grid, and small: any resolution in use will do
             self.X = np.rint(64 * self.rng.normal(size=(POOL, n_features))) / 32

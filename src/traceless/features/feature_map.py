@@ -43,7 +43,8 @@ class BoundMap:
         finite or beyond 2^53 are left to `check`.
     kind : type, optional
         The class of the map. Those of this package are known by their specification alone;
-        any other is also known by what it computes, see `describe`.
+        any other is also known by what it computes, see `describe`. A `bind` of your own that
+        starts from the bound map of another class must set it to its own.
     """
 
     specification: Mapping[str, Any]

@@ -21,6 +21,7 @@ from traceless.provenance import Provenance, Slice
 from traceless.states import Recipe, Settled
 from traceless.update import Inverse
 from traceless.window import SlidingWindow
+from traceless.window.rows import plain_values
 
 Tensors = Mapping[str, NDArray[Any]]
 _INVERSE = {"rho", "strain", "floor", "patience"}
@@ -179,12 +180,12 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
         or (said["classes"] is not None) != hasattr(inner, "classes_")
     ):
         raise ValueError("the window does not hold the rows of its estimator.")
-    window._model, window._rows = inner, (X, y, weight.copy())
+    window._model, window._rows = inner, (plain_values(X), y, weight.copy())
 
 
 def _targets(tensors: Tensors, n: int) -> NDArray[Any]:
     shape = (n, None) if tensors["responses"].ndim == 2 else (n,)
-    return facts.tensor(tensors, "responses", "f", shape).copy()
+    return facts.tensor(tensors, "responses", "f", shape) + 0.0
 
 
 def _window_rows(tensors: Tensors, shape: tuple[int, int]) -> Any:

@@ -1,42 +1,34 @@
-"""A window that slides over a stream: the newest rows come in as the oldest go out.
-
-    window = SlidingWindow(PathSVC(), size=500)
-    for X, y in stream:
-        if window.n_samples_:
-            print(window.predict(X))
-        window.partial_fit(X, y)
-
-Both happen in one update of the wrapped estimator, whose model is at all times that of a fit
-from scratch on the rows in the window. The update is made to a copy of the model, and rows and
-model are published together: after an error, and for other threads, they belong together.
-"""
+"""The estimator: a window of rows, and a model of them."""
 
 from __future__ import annotations
 
 import copy
-from collections import deque
-from collections.abc import Callable, Iterator
-from numbers import Real
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_array, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless import saving
-from traceless.exact import Floats, Integers
+from traceless.exact import Integers
 from traceless.exceptions import NotLearnedError
 from traceless.hinge.held_rows import plain_labels
 from traceless.intake import check_classes, n_rows
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
-
-__all__ = ["SlidingWindow"]
-
-Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights: never written to
+from traceless.window.rows import (
+    Rows,
+    checked_weight,
+    given,
+    joined,
+    part,
+    places_of,
+    plain_values,
+    row_pieces,
+)
 
 _KEPT = (
     "This is the model of a SlidingWindow, whose rows must stay those in the window: call the "
@@ -286,7 +278,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         tensors: dict[str, Any] = {}
         if "_rows" in held.__dict__:
             facts["columns"] = {"n": held.n_features_in_, "names": saving.names(held)}
-            facts["state"], tensors = _row_pieces(held._rows, hasattr(held, "classes_"))
+            facts["state"], tensors = row_pieces(held._rows, hasattr(held, "classes_"))
             inner, theirs = held._model._pieces()
             facts["state"]["estimator"] = inner
             tensors |= {f"estimator.{name}": tensor for name, tensor in theirs.items()}
@@ -298,7 +290,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
             )
-        self._model, self._rows = self._fresh().fit(*_given(new)), new
+        self._model, self._rows = self._fresh().fit(*given(new)), new
 
     def _go_on(self, add: Any, forget: Any) -> None:
         held = self._rows
@@ -306,17 +298,17 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         out = np.zeros(len(held[2]), dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
-        new = _part(held, slice(0))
+        new = part(held, slice(0))
         if n_rows(add):
             new = self._newest(self._checked(add, reset=False))
         staying = np.flatnonzero(~out)
         out[staying[: max(0, len(staying) + len(new[2]) - self._size())]] = True
         n = int(out.sum())
-        parts: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
-        old, kept = (_part(held, part) for part in parts)
-        rows = _joined(kept, new)  # before the update: what can fail fails first
+        split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
+        old, kept = (part(held, which) for which in split)
+        rows = joined(kept, new)  # before the update: what can fail fails first
         both = {"add": new, "forget": old}
-        changes = {side: _given(some) for side, some in both.items() if len(some[2])}
+        changes = {side: given(some) for side, some in both.items() if len(some[2])}
         if changes:
             model = _own(self._model)
             model.update(**changes)
@@ -325,10 +317,10 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     def _found(self, rows: Any) -> Integers:
         """Where rows are in the window; raises if one of them is not."""
         wanted = self._checked(rows, reset=False)
-        at = _places(self._rows, wanted)
+        at = places_of(self._rows, wanted)
         missing = np.flatnonzero(at < 0)
         if missing.size:
-            weights = _checked_weight(rows[2] if len(rows) == 3 else None, len(rows[1]))
+            weights = checked_weight(rows[2] if len(rows) == 3 else None, len(rows[1]))
             number = np.flatnonzero(weights)[missing[0]]
             raise NotLearnedError(
                 f"{missing.size} of the {len(at)} rows to forget are not in the window (with this "
@@ -367,9 +359,9 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             y = plain_labels(y)
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
-        weight = _checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
+        weight = checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
         kept = weight != 0.0  # what is wrong with the others is for the estimator to say
-        return _plain(X[kept]), y[kept], weight[kept]
+        return plain_values(X[kept]), y[kept], weight[kept]
 
     def _size(self) -> int:
         size: Any = self.size
@@ -379,7 +371,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _newest(self, rows: Rows) -> Rows:
         n = len(rows[2])
-        return _part(rows, np.arange(max(0, n - self._size()), n))  # arrays that hold no others
+        return part(rows, np.arange(max(0, n - self._size()), n))  # arrays that hold no others
 
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model as it is now, and rows that it knows the columns of."""
@@ -421,88 +413,3 @@ def _check_together(model: Any, n: int) -> None:
             f"The window holds {n} rows, and its estimator {theirs}: it was changed by itself. "
             "Learn and forget with the window's own methods; fit starts anew."
         )
-
-
-def _checked_weight(weight: Any, n: int) -> Floats:
-    if weight is None or isinstance(weight, Real):
-        return np.full(n, 1.0 if weight is None else float(weight))
-    out = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if out.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {out.shape}.")
-    return np.asarray(out)
-
-
-def _plain(X: Any) -> Any:
-    """Values in one form for equal rows: one zero, and sparse ones in order."""
-    if not sparse.issparse(X):
-        return X + 0.0
-    X = sparse.csr_matrix(X, copy=True)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    return X
-
-
-def _places(held: Rows, wanted: Rows) -> Integers:
-    """Where rows are among those held, the oldest of equal ones, each once; -1 if nowhere."""
-    X, y, weight = wanted
-    if sparse.issparse(held[0]) != sparse.issparse(X):
-        X = X.toarray() if sparse.issparse(X) else _plain(sparse.csr_matrix(X))
-    keys = list(_keys((X, y, weight)))
-    places: dict[Any, deque[int]] = {key: deque() for key in keys}
-    for place, key in enumerate(_keys(held)):
-        if key in places:
-            places[key].append(place)
-    return np.array([places[key].popleft() if places[key] else -1 for key in keys], dtype=np.int64)
-
-
-def _keys(rows: Rows) -> Iterator[Any]:
-    """What makes each row the one that it is; 1 and True are two labels."""
-    X, y, weight = rows
-    for i, (label, w) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
-        if sparse.issparse(X):
-            there = slice(X.indptr[i], X.indptr[i + 1])
-            x = X.indices[there].tobytes() + X.data[there].tobytes()
-        else:
-            x = X[i].tobytes()
-        yield x, type(label), repr(label), w
-
-
-def _row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
-    """Rows as facts and tensors: values dense or by place, labels by number."""
-    X, y, weight = rows
-    facts: dict[str, Any] = {"classes": None}
-    tensors: dict[str, Any] = {"weights": weight}
-    if sparse.issparse(X):
-        tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
-        X = X.data
-    if labelled:
-        classes, y = np.unique(plain_labels(y), return_inverse=True)
-        facts["classes"] = saving.labels(classes.tolist())
-    kind = np.int64 if labelled else np.float64
-    return facts, tensors | {"rows": X.astype(np.float64), "responses": y.astype(kind)}
-
-
-def _given(rows: Rows) -> tuple[Any, ...]:
-    """Rows as an estimator takes them."""
-    X, y, weight = rows
-    return (X, y) if (weight == 1.0).all() else (X, y, weight)
-
-
-def _part(rows: Rows, which: Any) -> Rows:
-    X, y, weight = rows
-    return X[which], y[which], weight[which]
-
-
-def _joined(a: Rows, b: Rows) -> Rows:
-    if not len(a[2]):  # nothing is known of the type of the labels
-        a = _part(b, slice(0))
-    if sparse.issparse(a[0]) or sparse.issparse(b[0]):
-        X = _plain(sparse.vstack([a[0], b[0]]))
-    else:
-        X = np.concatenate([a[0], b[0]])
-    if {a[1].dtype.kind, b[1].dtype.kind} == {"i", "u"}:  # together they would be floats
-        a, b = ((x, y.astype(object), w) for x, y, w in (a, b))
-    y = np.concatenate([a[1], b[1]])
-    if y.dtype.kind in "US" and len(y):  # as wide as these labels, not as those that have left
-        y = np.array(y.tolist())
-    return X, y, np.concatenate([a[2], b[2]])
