@@ -147,6 +147,14 @@ def test_weights_are_rounded_as_they_were(old):
     assert not store.model().knowledge_.sums.any()
 
 
+def test_weights_of_a_model_that_keeps_rows_stay_as_they_are(old):
+    X, y, _ = remaining("pathsvc")
+    store = old("pathsvc")
+    store.learn(X[:30] + 1, y[:30], 0.1)
+    store.forget(X[:30] + 1, y[:30], 0.1)
+    assert store.verify(X, y).ok
+
+
 def test_slices_without_a_name_are_recognised(old):
     X, y = rows()
     part = Knowledge.of(Linear(), X[30:60], y[30:60])

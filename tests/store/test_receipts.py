@@ -11,6 +11,7 @@ import pytest
 from traceless import LSSVC, LSSVR, PathSVC
 from traceless.exceptions import FileError, StoreError
 from traceless.store import Receipt, Store, verify_receipt
+from traceless.store.entries import hash_of
 
 
 @pytest.fixture
@@ -131,9 +132,9 @@ def test_what_is_of_another_version_than_it_says_is_refused(receipt):
     entry = said["entry"]
     old = {name: value for name, value in entry.items() if name not in ("version", "alive")}
     old["fingerprint"] = old.pop("request")
-    assert Receipt.from_json(
-        json.dumps({**said, "format": "traceless receipt 1", "entry": old})
-    ).version == 1  # fmt: skip
+    forged = {**said, "format": "traceless receipt 1", "entry": old, "hash": hash_of(old)}
+    forged = Receipt.from_json(json.dumps(forged))
+    assert (forged.version, forged.is_intact(), forged.check()) == (1, True, False)
     for format_, other in (
         (1, entry),
         (2, old),

@@ -384,7 +384,7 @@ class Change:
 
     def _weighed(self, batch: Batch) -> Batch:
         """A batch with weights as this store has always rounded them."""
-        return version_1.weighed(batch) if version_1.made(self._origin) else batch
+        return version_1.weighed(self._origin, batch)
 
     def _merge(self, other: Any, name: str | None, again: bool) -> None:
         if not hasattr(self.model, "merge"):

@@ -70,9 +70,11 @@ class Auditor:
     def _chain(self) -> str:
         before: Entry | None = None
         classes: Counter[str] = Counter()
-        origin = hash_of(self.ledger.origin())
+        said = self.ledger.origin()
+        origin, old = hash_of(said), version_1.made(said)
         for entry in self.ledger.entries():
             _need(entry.origin == origin, f"entry {entry.sequence} is of another store")
+            _need(old or entry.version > 1, f"entry {entry.sequence} is older than its store")
             _check_link(before, entry)
             classes.update(entry.classes)
             before = entry

@@ -47,10 +47,10 @@ def digest_of_knowledge(known: Knowledge) -> str:
     return version_1.digest(known.without_fingerprint())
 
 
-def weighed(batch: Batch) -> Batch:
-    """A batch with weights as version 1 rounded them."""
+def weighed(store: Mapping[str, Any], batch: Batch) -> Batch:
+    """A batch with weights as its store has always rounded them."""
     X, y, weight = batch
-    if weight is None:
+    if weight is None or not made(store) or store["model"]["kind"] == "PathSVC":
         return batch
     weights = np.asarray(weight, dtype=np.float64)
     old = np.ldexp(np.rint(np.ldexp(weights, version_1.WEIGHT_BITS)), -version_1.WEIGHT_BITS)
