@@ -49,7 +49,9 @@ def main() -> None:
 
 def compare(what: str, model: LSSVC, X: Any, y: Any) -> None:
     central = new_model().fit(X, y)
-    same = model.digest() == central.digest() and np.array_equal(model.coef_, central.coef_)
+    same = model.digest() == central.digest() and np.array_equal(
+        model.feature_coef_, central.feature_coef_
+    )
     print(f"\n{what}:\n  {central.digest()[:12]}  {'the same bits' if same else 'DIFFERENT'}")
     print(f"  {model.digest()[:12]}  the agents' model")
 

@@ -96,7 +96,7 @@ def run() -> list[dict[str, Any]]:
                 "accuracy": model.score(X_test, y_test),
                 "digest": model.digest(),
                 "equal": model.digest() == fresh.digest(),
-                "difference": np.abs(model.coef_ - fresh.coef_).max(),
+                "difference": np.abs(model.feature_coef_ - fresh.feature_coef_).max(),
                 "residue": residue,
                 "seconds": seconds,
             }

@@ -62,6 +62,14 @@ assert lazy.digest() == LSSVC().fit(X, y).digest()
     "cli": Use(
         "import sys; sys.argv[1:] = ['--help']\nfrom traceless.cli import main; main()", ("click",)
     ),
+    "store": Use(
+        """
+from traceless import Knowledge
+from traceless.features import Linear
+Knowledge.of(Linear(), [[0.0], [1.0]], [0, 1], fingerprint=True)
+""",
+        ("blake3",),
+    ),
     "onnx": Use(
         """
 from traceless import LSSVC

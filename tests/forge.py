@@ -23,6 +23,29 @@ class Forged:
     def facts(self, facts):
         self.metadata["facts"] = json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
+    def pieces(self):
+        """The bytes of each tensor."""
+        return {
+            name: bytes(self.data[slice(*spec["data_offsets"])])
+            for name, spec in self.tensors.items()
+        }
+
+    def put(self, pieces):
+        """Other bytes for the tensors, one behind the other in the order of the header."""
+        self.data = bytearray()
+        for name, spec in self.tensors.items():
+            spec["data_offsets"] = [len(self.data), len(self.data) + len(pieces[name])]
+            self.data += pieces[name]
+
+    def reshape(self, name, shape, dtype=None, data=b""):
+        """Another shape, type and content of one tensor, in the place where it would be written."""
+        pieces = self.pieces() | {name: data}
+        spec = self.tensors.pop(name)
+        self.tensors[name] = {"dtype": dtype or spec["dtype"], "shape": shape, "data_offsets": []}
+        order = sorted(self.tensors, key=lambda n: (self.tensors[n]["dtype"] == "U8", n))
+        self.tensors = {n: self.tensors[n] for n in order}
+        self.put(pieces)
+
     def write(self, path):
         self.metadata["sha256"] = "0" * 64
         header = {"__metadata__": self.metadata} | self.tensors

@@ -38,7 +38,8 @@ NASTY = [
     None, True, False, 0, 1, -1, 2, 3, 16, 17, 10**12, 2**53, 2**62, 2**63, 2**64, -(2**70),
     10**400, 0.5, -0.5, 1e-320, 1e308, -0.0, 2.0**-14, "", "x", "cholesky", "woodbury",
     "../../etc/passwd", "__import__('os')", "\ud800", [], [0], [[]], [0, 0], [1e308], {},
-    "a" * 10_000, {"kind": "array"},
+    "a" * 10_000, ["a", "b", "c" * 20_000], {"kind": "array"},
+    *({"kind": "array", "shape": shape, "float64": ""} for shape in ([0], [2**40, 0], [0, 2**40])),
     {"kind": "LSSVC", "parameters": {}}, {"bytes": "00"}, {"bytes": "zz"},
     {"kind": "Linear", "parameters": {"bias": True, "resolution": 1}},
     {"kind": "RandomFourier", "parameters": {
@@ -46,6 +47,10 @@ NASTY = [
         "resolution": 1, "input_resolution": 1}},
 ]  # fmt: skip
 FLOATS = [0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, math.nan, math.inf, 0.5, 2.0**53]
+HOLLOW = [  # shapes that no byte stands behind; the last axis of some is that of a triangle
+    [0], [2**24, 0], [2**47, 0], [0, 2**47], [0, 2**23 * (2**24 + 1)], [0, 2**15 * (2**16 + 1)],
+    [0, 0], [3, 0, 2**40], [2**40, 0, 9], [0, 2**40, 9],
+]  # fmt: skip
 WHOLE = [0, 1, -1, 2, 2**62, 2**63 - 1, -(2**63), 1000]
 
 
@@ -138,7 +143,9 @@ def forge_facts(forged, rng):
         elif rng.random() < 0.3:
             del parent[path[-1]]
         elif rng.random() < 0.5:
-            parent[path[-1]] = [parent[path[-1]]] * rng.choice([1, 2, 1000])
+            often = rng.choice([1, 2, 1000])
+            small = len(json.dumps(facts)) < 10_000  # the forger, too, has little memory
+            parent[path[-1]] = [parent[path[-1]]] * (often if small else 1)
         elif isinstance(parent, dict):
             parent[rng.choice(["kind", "state", "sealed"])] = copy.deepcopy(rng.choice(NASTY))
     forged.facts = facts
@@ -169,11 +176,11 @@ def forge_numbers(forged, rng):
 def forge_shapes(forged, rng):
     """Tensors longer, shorter, of other shapes and types, gone or doubled; offsets fit."""
     name = rng.choice(list(forged.tensors))
-    spec, pieces = forged.tensors[name], {}
-    for key, each in forged.tensors.items():
-        begin, end = each["data_offsets"]
-        pieces[key] = bytes(forged.data[begin:end])
-    how = rng.randrange(6)
+    spec, pieces = forged.tensors[name], forged.pieces()
+    how = rng.randrange(7)
+    if how == 6:
+        forged.reshape(name, rng.choice(HOLLOW), rng.choice(["F64", "I64", "U8"]))
+        return
     if how == 0:
         n = len(pieces[name]) // 8
         spec["shape"] = rng.choice(
@@ -193,11 +200,7 @@ def forge_shapes(forged, rng):
         other = rng.choice(list(forged.tensors))
         forged.tensors[name], forged.tensors[other] = forged.tensors[other], forged.tensors[name]
         pieces[name], pieces[other] = pieces[other], pieces[name]
-    forged.data, at = bytearray(), 0
-    for key, each in forged.tensors.items():
-        each["data_offsets"] = [at, at + len(pieces[key])]
-        forged.data += pieces[key]
-        at += len(pieces[key])
+    forged.put(pieces)
 
 
 DAMAGE = [flip_bits, cut, swap_parts, absurd_length]

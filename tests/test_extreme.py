@@ -38,7 +38,7 @@ def test_esvm_is_algorithm_1_in_the_space_of_the_layer(activation, two_classes):
     model = ESVM(30, C=10.0, activation=activation, random_state=4).fit(X, y)
     layer = RandomLayer(30, activation=activation, random_state=4, bias=False)
     w_b = algorithm_1(layer.transform(X), y, 10.0)
-    np.testing.assert_allclose(np.r_[model.coef_[0], -model.intercept_], w_b, rtol=1e-7)
+    np.testing.assert_allclose(np.r_[model.feature_coef_[0], -model.intercept_], w_b, rtol=1e-7)
 
 
 @pytest.mark.parametrize("rule", ["balanced", "inverse", "golden"])
@@ -51,7 +51,7 @@ def test_wesvm_is_a_direct_weighted_solve(rule, two_classes):
     weight = omega[rule][(y == 1).astype(int)]
     F = np.c_[RandomLayer(30, bias=False).transform(X), -np.ones(len(X))]
     w_b = np.linalg.solve(np.eye(31) / 100 + (F.T * weight) @ F, F.T @ (weight * y))
-    np.testing.assert_allclose(np.r_[model.coef_[0], -model.intercept_], w_b, rtol=1e-7)
+    np.testing.assert_allclose(np.r_[model.feature_coef_[0], -model.intercept_], w_b, rtol=1e-7)
 
 
 def test_they_are_estimators_like_any_other(two_classes):

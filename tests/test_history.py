@@ -92,7 +92,7 @@ def assert_same_bits(a, b, X):
     assert a.knowledge_ == b.knowledge_
     assert a.digest() == b.digest()
     assert a.n_samples_ == b.n_samples_
-    assert np.array_equal(a.coef_, b.coef_)
+    assert np.array_equal(a.feature_coef_, b.feature_coef_)
     assert np.array_equal(a.intercept_, b.intercept_)
     together = b.predict(X)
     alone = [a.predict(X[i : i + 1])[0] for i in range(len(X))]

@@ -127,19 +127,19 @@ def test_ready_after_each_change_and_sealed_to_the_bit(rng, phi):
     for step in (slice(100, 101), slice(101, 104), slice(104, 150), slice(150, 300)):
         model.partial_fit(X[step], y[step], sample_weight=weights[step])
         held = slice(0, step.stop)
-        close(model.coef_, LSSVC(phi).fit(X[held], y[held], weights[held]).coef_)
+        close(model.feature_coef_, LSSVC(phi).fit(X[held], y[held], weights[held]).feature_coef_)
     model.update(add=(X[:1], y[:1]), forget=(X[:90], y[:90], weights[:90]))
     order = np.r_[90:300, 0]
     w = np.r_[weights[90:], 1.0]
     fresh = LSSVC(phi).fit(X[order], y[order], w)
-    close(model.coef_, fresh.coef_)
+    close(model.feature_coef_, fresh.feature_coef_)
     close(model.intercept_, fresh.intercept_)
     assert model.digest() == fresh.digest()
     model.seal()
-    assert (model.coef_ == fresh.coef_).all()
+    assert (model.feature_coef_ == fresh.feature_coef_).all()
     assert (model.predict(X) == fresh.predict(X)).all()
     model.forget(X[:1], y[:1])
-    close(model.coef_, LSSVC(phi).fit(X[90:], y[90:], weights[90:]).coef_)
+    close(model.feature_coef_, LSSVC(phi).fit(X[90:], y[90:], weights[90:]).feature_coef_)
 
 
 def test_classes_come_and_go_live(rng):
@@ -253,11 +253,11 @@ def test_a_pickle_carries_no_rows(rng):
 def test_a_copy_is_a_model_of_its_own(rng, solver):
     X, y = data(rng)
     model = LSSVC(RandomFourier(60), solver=solver).fit(X, y)
-    digest, coef = model.digest(), model.coef_
+    digest, coef = model.digest(), model.feature_coef_
     other = copy.copy(model)
     other.partial_fit(X[:3], y[:3])
     assert (model.digest(), model.n_samples_) == (digest, 300)
-    assert (model.coef_ == coef).all()
+    assert (model.feature_coef_ == coef).all()
     assert other.n_samples_ == 303
 
 
@@ -285,7 +285,7 @@ def test_a_queue_of_all_kinds_is_folded_at_once(rng):
     )
     assert len(model._state._exact[1]) == 5
     assert model.digest() == fresh.digest()
-    close(model.coef_, fresh.coef_)
+    close(model.feature_coef_, fresh.feature_coef_)
 
 
 def test_ill_conditioned_systems_name_the_other_solver(rng):
@@ -308,7 +308,9 @@ def test_export_and_import_of_the_papers_state(rng, tmp_path):
     assert user.n_samples_ == 200
     assert (user.decision_function(X) == server.decision_function(X)).all()
     user.update(add=(X[200:], labels[200:]), forget=(X[:50], labels[:50]))
-    close(user.coef_, LSSVC(RandomFourier(40), rho=0.5).fit(X[50:], labels[50:]).coef_)
+    close(
+        user.feature_coef_, LSSVC(RandomFourier(40), rho=0.5).fit(X[50:], labels[50:]).feature_coef_
+    )
     for ask in (user.seal, user.digest, lambda: user.merge(server), lambda: user.knowledge_):
         with pytest.raises(UnsealableError, match="cannot be sealed"):
             ask()

@@ -28,6 +28,7 @@ from traceless import (
     elementary,
 )
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.sample_weights import rounded_weights
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_against_a_direct_solve_and_ridge_on_the_same_features(phi, iris):
     Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     w = np.linalg.solve(F.T @ F + 0.7 * np.eye(F.shape[1]), F.T @ Y)
     ridge = Ridge(alpha=0.7, fit_intercept=False, solver="cholesky").fit(F, Y)
-    ours = model.coef_
+    ours = model.feature_coef_
     if model.intercept_.any():
         ours = np.hstack([ours, model.intercept_[:, None]])
     scale = np.abs(w).max()
@@ -96,7 +97,7 @@ def test_weights_against_ridge(iris, rng):
     weights = rng.uniform(0.1, 3, size=len(y))
     model = LSSVR(rho=2.0, feature_map=Linear(resolution=2**-20)).fit(X, y, weights)
     F = Linear(resolution=2**-20).transform(X)
-    ridge = Ridge(alpha=2.0, fit_intercept=False).fit(F, y, np.rint(weights * 2**16) / 2**16)
+    ridge = Ridge(alpha=2.0, fit_intercept=False).fit(F, y, rounded_weights(weights, len(y)))
     np.testing.assert_allclose(model.coef_, ridge.coef_[:-1], rtol=1e-9)
     assert model.intercept_ == pytest.approx(ridge.coef_[-1], rel=1e-9)
 
@@ -357,7 +358,7 @@ def test_a_feature_map_changed_after_training_is_refused(iris):
     model.set_params(feature_map__gamma=0.3)
     for use in (
         lambda: model.predict(iris[0]),
-        lambda: model.coef_,
+        lambda: model.feature_coef_,
         lambda: model.partial_fit(*iris),
     ):
         with pytest.raises(MismatchError, match=r"gamma is 0\.[23] here and 0\.[23] there"):

@@ -68,12 +68,12 @@ def there_and_back(tmp_path):
 
 
 @contextmanager
-def little_memory():
-    """Less than a megabyte."""
+def little_memory(more=0):
+    """Less than a megabyte, and what a larger file needs."""
     tracemalloc.start()
     try:
         yield
-        assert tracemalloc.get_traced_memory()[1] < 2**20
+        assert tracemalloc.get_traced_memory()[1] < 2**20 + more
     finally:
         tracemalloc.stop()
 
@@ -178,6 +178,8 @@ def test_slices_names_and_counts_come_along(rng, there_and_back):
     clf = LSSVC().fit(X[:30], y[:30]).merge(LSSVC().fit(X[30:], y[30:]), name="north")
     again = there_and_back(clf)
     assert again.merged_ == {"north": 1}
+    outer = there_and_back(LSSVC().merge(again, name="all"))
+    assert outer.merged_ == {"all": 1, "north": 1}
     assert list(again.feature_names_in_) == ["a", "b", "c"]
     with pytest.raises(traceless.AlreadyMergedError):
         again.merge(LSSVC().fit(X[30:], y[30:]), name="north")
@@ -366,7 +368,7 @@ def test_windows(rng, there_and_back, estimator, form):
     window = SlidingWindow(estimator, size=40)
     assert there_and_back(window).n_samples_ == 0
     for start in range(0, 60, 20):
-        window.partial_fit(X[start : start + 20], y[start : start + 20], np.arange(1.0, 21.0))
+        window.partial_fit(X[start : start + 20], y[start : start + 20], None, np.arange(1.0, 21.0))
     again = there_and_back(window)
     for _ in range(2):
         assert again.predict(X).tolist() == window.predict(X).tolist()
@@ -511,7 +513,14 @@ FORGERIES = {
     "units finer than weights": known(weight_bits=221),
     "weights of no kind": known(weight_bits=0.5),
     "another task": known(task="regression"),
-    "merged less than once": lambda facts, file: facts.update(merged={"x": 0}),
+    "merged and not merged": lambda facts, file: facts.update(
+        merged={"x": {"times": 0, "brought": {}}}
+    ),
+    "brought less than once": lambda facts, file: facts.update(
+        merged={"x": {"times": 1, "brought": {"y": 0}}}
+    ),
+    "merged as in version 1": lambda facts, file: facts.update(merged={"x": 1}),
+    "merged as a list": lambda facts, file: facts.update(merged=["x"]),
     "sums of no triangle": lambda facts, file: file.tensors["sums"].update(shape=[39, 2]),
     "a row of two classes": numbers("sums", "<i8", lambda a: a.__setitem__(-2, 1)),
     "a negative diagonal": numbers("sums", "<i8", lambda a: a.__setitem__(0, -1)),
@@ -533,6 +542,80 @@ def test_forged_least_squares(fourier, how):
     traceless.load(fourier)  # so that everything is imported
     with little_memory(), pytest.raises(FileError, match="what the file says cannot be"):
         forged(fourier, FORGERIES[how])
+
+
+def reshaped(name, shape, dtype=None, data=b""):
+    return lambda facts, file: file.reshape(name, shape, dtype, data)
+
+
+def triangle(n):
+    return n * (n + 1) // 2
+
+
+def points(*shape):
+    array = {"kind": "array", "shape": shape, "float64": ""}
+    landmarks = described(Landmarks(4))
+    landmarks["parameters"]["points"] = array
+    return parameter(feature_map=landmarks)
+
+
+HOLLOW = {  # sizes that no byte of the file stands behind
+    "rows of no bytes": reshaped("sums", [2**24, 0], "U8"),
+    "endless rows of no bytes": reshaped("sums", [2**47, 0], "U8"),
+    "endless rows of no numbers": reshaped("sums", [2**47, 0]),
+    "no bytes": reshaped("sums", [0, 9], "U8"),
+    "no class, of endless features": reshaped("sums", [0, triangle(2**24)]),
+    "no class, of many features": reshaped("sums", [0, triangle(2**20 + 1)]),
+    "integers that int64 can hold": reshaped("sums", [66, 8], "U8", b"\1" * 66 * 8),
+    "integers of a million bytes": reshaped("sums", [66, 10**6], "U8", b"\1" * 66 * 10**6),
+    "points without columns": points(2**40, 0),
+    "no points": points(0, 2**60),
+}
+
+
+@pytest.mark.parametrize("how", HOLLOW)
+def test_a_size_needs_bytes_behind_it(fourier, how):
+    """What a header says is compared with what is there before anything is made or counted."""
+    traceless.load(fourier)
+    size = fourier.stat().st_size
+    for kind in ("LSSVC", "Knowledge"):
+        if kind == "Knowledge" and "points" in how:
+            continue
+        file = Forged(fourier)
+        facts = file.facts
+        HOLLOW[how](facts, file)
+        if kind == "Knowledge":
+            file.metadata["kind"], facts = kind, facts["state"]["knowledge"]
+            facts |= {"responses": [], "counts": []} if "no class" in how else {}
+        file.facts = facts
+        file.write(fourier.with_name("hollow"))
+        allowed = fourier.with_name("hollow").stat().st_size - size
+        with little_memory(4 * max(allowed, 0)), pytest.raises(FileError):
+            traceless.load(fourier.with_name("hollow"))
+
+
+def test_knowledge_of_no_rows_may_be_wide(tmp_path):
+    """There are no classes to keep apart, so that no bytes stand behind its width."""
+    none = Knowledge.of(Linear(), np.zeros((0, 2000)), np.zeros(0, int), classwise=True)
+    none.save(tmp_path / "x")
+    assert traceless.load(tmp_path / "x") == none
+
+
+def test_a_long_label_is_not_made_once_for_each_row(tmp_path, rng):
+    X = rows(rng, 500)
+    for model in (PathSVC(gamma=0.5), SlidingWindow(LSSVC(), size=500)):
+        model.fit(X, labels(X, ["a", "b"])).save(tmp_path / "x")
+        traceless.load(tmp_path / "x")
+
+        def longer(facts, file):
+            state, long = facts["state"], "b" + "z" * 10**5
+            state["classes"] = ["a", long]
+            if "estimator" in state:
+                state["estimator"]["state"]["knowledge"]["responses"] = ["a", long]
+
+        with little_memory(20 * 10**5):  # as an array of one width for all: 200 MB
+            again = forged(tmp_path / "x", longer)
+        assert len(again.classes_[1]) == 10**5 + 1
 
 
 HINGE = {
@@ -617,6 +700,8 @@ FLOATS = ("lssvc-woodbury", "pathsvc-precomputed")
 @pytest.mark.parametrize("path", sorted(V1.glob("*.traceless")), ids=lambda path: path.stem)
 def test_old_files_stay_readable(path):
     recorded = json.loads((V1 / "said.json").read_text())[path.stem]
+    for old in version_1._parameters_in(recorded):
+        old |= {"guard": False, "fingerprint": False}  # which came later
     model = traceless.load(path)
     found = said(model)
     least_squares = getattr(model, "estimator_", model)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -72,7 +73,8 @@ def test_clone_has_the_parameters_and_not_the_rows(iris):
     copy = clone(model)
     assert repr(copy) == repr(model)
     assert not hasattr(copy, "knowledge_")
-    assert not hasattr(copy, "coef_")
+    assert not hasattr(copy, "feature_coef_")
+    assert not hasattr(LSSVC(), "coef_")
 
 
 @pytest.mark.parametrize("kind", [LSSVC, LSSVR])
@@ -124,3 +126,27 @@ def test_regression_in_a_pipeline():
     X, y = load_diabetes(return_X_y=True)
     scores = cross_val_score(make_pipeline(StandardScaler(), LSSVR()), X, y, cv=3)
     assert scores.mean() > 0.4
+
+
+@pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+@pytest.mark.parametrize("choose", [RFE, SelectFromModel])
+def test_columns_are_chosen_by_coefficients_of_columns_only(kind, choose, rng):
+    """As with `SVC`, which has coef_ for a linear kernel only."""
+    X = rng.normal(size=(80, 5))
+    y = X[:, 3] + 0.2 * X[:, 1] > 0
+    assert choose(kind()).fit(X, y).get_support()[3]
+    for phi in MAPS[2:]:
+        with pytest.raises((ValueError, AttributeError), match="coef_"):
+            choose(kind(phi)).fit(X, y).get_support()
+
+
+@pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+def test_coefficients_of_features_have_a_name_of_their_own(kind, iris):
+    X, y = iris
+    linear = kind().fit(X, y)
+    assert np.array_equal(linear.coef_, linear.feature_coef_)
+    model = kind(RandomFourier(9)).fit(X, y)
+    with pytest.raises(AttributeError, match=r"RandomFourier are not the columns\. feature_coef_"):
+        _ = model.coef_
+    assert model.feature_coef_.shape[-1] == 9
+    assert np.shape(model.intercept_) == np.shape(linear.intercept_)

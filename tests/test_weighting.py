@@ -93,7 +93,7 @@ def test_shared_weights_are_those_of_a_direct_solve(rule, phi, rng):
     F, omega = phi.transform(X), np.array(weights)[y]
     for k in LABELS:
         w = direct(F, y, omega, 0.01, k)
-        np.testing.assert_allclose(np.r_[model.coef_[k], model.intercept_[k]], w, rtol=1e-9)
+        np.testing.assert_allclose(np.r_[model.feature_coef_[k], model.intercept_[k]], w, rtol=1e-9)
         ridge = Ridge(alpha=0.01, fit_intercept=False, solver="cholesky")
         ridge.fit(F, np.where(y == k, 1.0, -1.0), sample_weight=omega)
         np.testing.assert_allclose(model.decision_function(X)[:, k], ridge.predict(F), rtol=1e-9)

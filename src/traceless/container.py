@@ -44,6 +44,7 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 _PREFIX = b'{"__metadata__":{"sha256":"'
 _HASH = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
 _LARGEST_HEADER = 100_000_000  # bytes, the limit that safetensors has too
+_LONGEST_INTEGER = 1000  # digits: the largest number in a file, a seed, has 301
 _DAMAGED = "Take a copy from elsewhere, or save the model again."
 
 
@@ -77,6 +78,18 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def parsed_json(text: str | bytes) -> Any:
+    """A value from its text, in time that is linear in its length: no number is too long."""
+    return json.loads(text, parse_int=_whole)
+
+
+def _whole(digits: str) -> int:
+    """An integer of a length that Python converts at once; beyond, it takes quadratic time."""
+    if len(digits) > _LONGEST_INTEGER:
+        raise ValueError(f"there is a number of {len(digits)} digits")
+    return int(digits)
+
+
 # --- writing -------------------------------------------------------------------------------
 
 
@@ -95,7 +108,9 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
     tensors : mapping of float64, int64 and uint8 arrays
     """
     pieces = {name: _plain(tensors[name]) for name in _in_order(tensors)}
-    shapes = {name: (_NAMES[piece.dtype], piece.shape) for name, piece in pieces.items()}
+    shapes = {
+        name: (_NAMES[piece.dtype], _checked_shape(piece.shape)) for name, piece in pieces.items()
+    }
     start = _header("0" * 64, kind, canonical_json(facts), shapes)
     if len(start) > _LARGEST_HEADER:
         raise ValueError(
@@ -217,8 +232,8 @@ def read(path: Any) -> Contents:
 def _check_version(path: Any, header: bytes) -> None:
     """Say whose file it is, and be lenient: a newer format may look different."""
     try:
-        metadata = json.loads(header)["__metadata__"]
-        ours, version = metadata["format"] == FORMAT, int(metadata["version"])
+        metadata = parsed_json(header)["__metadata__"]
+        ours, version = metadata["format"] == FORMAT, _whole(str(metadata["version"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         ours, version = header.startswith(_PREFIX), 0  # the hash will tell
     if not ours:
@@ -235,13 +250,13 @@ def _not_ours(path: Any) -> str:
 
 
 def _parsed(data: bytes, stop: int, sha256: str) -> Contents:
-    said = json.loads(data[8:stop])
+    said = parsed_json(data[8:stop])
     metadata = said.pop("__metadata__")
     kind, text, version = metadata["kind"], metadata["facts"], int(metadata["version"])
     shapes = {name: (spec["dtype"], _checked_shape(spec["shape"])) for name, spec in said.items()}
     if version < 1 or _header(sha256, kind, text, shapes, version) != data[:stop]:
         raise ValueError("its header is not as it would be written")
-    facts = json.loads(text)
+    facts = parsed_json(text)
     if not isinstance(facts, dict) or canonical_json(facts) != text:
         raise ValueError("its facts are not as they would be written")
     tensors = dict(_tensors(data, stop, shapes))
@@ -251,8 +266,14 @@ def _parsed(data: bytes, stop: int, sha256: str) -> Contents:
 
 
 def _checked_shape(shape: Any) -> tuple[int, ...]:
-    if not all(type(n) is int and 0 <= n < 2**48 for n in shape) or len(shape) > 8:
+    """A shape whose first axis is as long as there is data for: only that one may be empty.
+
+    Behind an empty axis the others can say anything; a loop over the first one then costs nothing.
+    """
+    if len(shape) > 8 or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
         raise ValueError(f"a tensor has the shape {str(shape)[:60]}")
+    if 0 in shape[1:]:
+        raise ValueError(f"a tensor has the shape {shape}, and only the first axis may be empty")
     return tuple(shape)
 
 

@@ -118,7 +118,7 @@ def packed(symmetric: Integers) -> Integers:
     rows = symmetric.reshape(-1, n, n)
     triangle = n * (n + 1) // 2
     out = np.empty((len(rows), triangle), dtype=symmetric.dtype)
-    for i in range(n):
+    for i in range(n if out.size else 0):
         out[:, i * (i + 1) // 2 : (i + 1) * (i + 2) // 2] = rows[:, i, : i + 1]
     return out.reshape(*several, triangle)
 
@@ -126,7 +126,7 @@ def packed(symmetric: Integers) -> Integers:
 def unpacked(triangles: Integers, n: int) -> Integers:
     """The n × n symmetric matrices that `packed` was given."""
     out = np.zeros((*triangles.shape[:-1], n, n), dtype=triangles.dtype)
-    for i in range(n):
+    for i in range(n if out.size else 0):
         out[..., i, : i + 1] = triangles[..., i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
     for matrix in out.reshape(-1, n, n):
         _mirror(matrix)

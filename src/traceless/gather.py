@@ -7,7 +7,8 @@ written beside it, and one matrix product adds it to the sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from itertools import islice
 from typing import Any, Literal, Protocol
 
@@ -20,12 +21,14 @@ from traceless.exact import Floats, Integers
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features import BoundMap
 from traceless.features.grid import grid_steps
+from traceless.fingerprint import Bytes, Fingerprint, code_bytes, label_hashes
 from traceless.progress import progress
 from traceless.sample_weights import bands
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 Label = int | str | bool | bytes
 Task = Literal["classification", "regression"]
+Group = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
 
 
 class Responses(Protocol):
@@ -36,8 +39,11 @@ class Responses(Protocol):
 
     def __len__(self) -> int: ...
 
-    def encode(self, rows: slice, out: Floats) -> None:
+    def encode(self, rows: Any, out: Floats) -> None:
         """Write the responses of some rows."""
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The responses of some rows as bytes, one row each, for a fingerprint."""
 
 
 class Classes:
@@ -60,10 +66,18 @@ class Classes:
     def __len__(self) -> int:
         return len(self._y)
 
-    def encode(self, rows: slice, out: Floats) -> None:
+    def encode(self, rows: Any, out: Floats) -> None:
         """Write the one-hot codes of some rows."""
         out[:] = 0.0
         out[np.arange(len(out)), self._where(rows)] = 1.0
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The labels of some rows, with their type."""
+        return self._label_hashes[self._where(rows)]
+
+    @cached_property
+    def _label_hashes(self) -> Bytes:
+        return label_hashes([label_bytes(name) for name in self.names])
 
     def members(self) -> list[NDArray[np.intp]]:
         """The rows of each class, in order."""
@@ -71,8 +85,9 @@ class Classes:
         ends = np.cumsum(np.bincount(where, minlength=len(self.names)))
         return np.split(np.argsort(where, kind="stable"), ends[:-1]) if self.names else []
 
-    def _where(self, rows: slice) -> NDArray[np.intp]:
-        return np.searchsorted(self._labels, self._y[rows])
+    def _where(self, rows: Any) -> NDArray[np.intp]:
+        places: NDArray[np.intp] = np.searchsorted(self._labels, self._y[rows])
+        return places
 
     def _sorted_labels(self) -> NDArray[Any]:
         if self._y.dtype == object:
@@ -98,9 +113,13 @@ class Targets:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def encode(self, rows: slice, out: Floats) -> None:
+    def encode(self, rows: Any, out: Floats) -> None:
         """Write the codes of the targets of some rows."""
         out[:] = self._codes[rows]
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The codes of the targets of some rows."""
+        return code_bytes(self._codes[rows])
 
 
 def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
@@ -110,62 +129,99 @@ def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: 
     return Targets(y, weights, target_resolution)
 
 
-def gather(
-    phi: BoundMap, X: Any, responses: Responses, weights: Floats | None, verbose: bool
-) -> tuple[Integers, int]:
-    """Σ ω [φ; r][φ; r]ᵀ over the rows of X, in integers, and the exponent of their unit."""
-    _check_shapes(phi, X, responses)
-    found = bands(weights)
-    groups = [(slice(0, X.shape[0]) if rows is None else rows, unit) for rows, unit in found]
-    width = len(phi.steps) + len(responses.names)
-    sums = _gathered(phi, X, groups, width, weights, responses.encode, verbose)
-    exponent = min(0, *(unit for _, unit in groups))
-    return _joined(sums, groups, exponent), exponent
+@dataclass(frozen=True)
+class Gathering:
+    """How rows are gathered.
 
+    Parameters
+    ----------
+    phi : BoundMap
+    X : array or CSR matrix of shape (n_samples, n_features)
+    responses : Responses
+    weights : ndarray of shape (n_samples,), or None where all are 1
+        Rounded.
+    fingerprint : Fingerprint, optional
+        To be given every row.
+    verbose : bool
+        Show progress on standard error.
+    """
 
-def gather_by_class(
-    phi: BoundMap, X: Any, classes: Classes, weights: Floats | None, verbose: bool
-) -> tuple[Integers, int]:
-    """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one matrix after another, and their unit."""
-    _check_shapes(phi, X, classes)
-    width = len(phi.steps) + 1
-    several = [
-        [
-            (members if rows is None else np.intersect1d(members, rows, assume_unique=True), unit)
-            for rows, unit in bands(weights)
+    phi: BoundMap
+    X: Any
+    responses: Responses
+    weights: Floats | None
+    fingerprint: Fingerprint | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        rows, columns = self.X.shape
+        if len(self.responses) != rows:
+            raise ValueError(
+                f"X has {rows} rows, but y has {len(self.responses)}: one is needed per row."
+            )
+        if self.phi.n_features != columns:
+            raise ValueError(
+                f"X has {columns} columns, the feature map takes {self.phi.n_features}."
+            )
+
+    def pooled(self) -> tuple[Integers, int]:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
+        everything = slice(0, self.X.shape[0])
+        groups = [
+            (everything if rows is None else rows, unit) for rows, unit in bands(self.weights)
         ]
-        for members in classes.members()
-    ]
-    flat = [group for groups in several for group in groups]
-    sums = _gathered(phi, X, flat, width, weights, _ones, verbose)
-    exponent = min([0, *(unit for _, unit in flat)])
-    totals = [_joined(islice(sums, len(g)), g, exponent) for g in several]
-    empty = np.zeros((0, width, width), dtype=np.int64)
-    return (np.stack(totals) if totals else empty), exponent
+        sums = self._sums(groups, len(self.responses.names), self.responses.encode)
+        exponent = min(0, *(unit for _, unit in groups))
+        return _joined(sums, groups, exponent), exponent
 
+    def by_class(self, classes: Classes) -> tuple[Integers, int]:
+        """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
+        several = [
+            [
+                (members if rows is None else np.intersect1d(members, rows), unit)
+                for rows, unit in bands(self.weights)
+            ]
+            for members in classes.members()
+        ]
+        flat = [group for groups in several for group in groups]
+        sums = self._sums(flat, 1, _ones)
+        exponent = min([0, *(unit for _, unit in flat)])
+        totals = [_joined(islice(sums, len(groups)), groups, exponent) for groups in several]
+        width = len(self.phi.steps) + 1
+        empty = np.zeros((0, width, width), dtype=np.int64)
+        return (np.stack(totals) if totals else empty), exponent
 
-Group = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
+    def _sums(
+        self, groups: Sequence[Group], extra: int, encode: Callable[[Any, Floats], None]
+    ) -> Iterator[Integers]:
+        """The sums of one group of rows after another, each in its own unit."""
+        width = len(self.phi.steps) + extra
+        parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in groups]
+        chunks = progress([rows for part in parts for rows in part], "learning", self.verbose)
+        for (_, unit), part in zip(groups, parts, strict=True):
+            total = exact.GramSum(width)
+            for rows in islice(chunks, len(part)):
+                self._add_chunk(total, rows, unit, encode)
+            yield total.total()
+        next(chunks, None)  # so that it says that all is done
 
-
-def _gathered(
-    phi: BoundMap,
-    X: Any,
-    groups: Sequence[Group],
-    width: int,
-    weights: Floats | None,
-    encode: Callable[[Any, Floats], None],
-    verbose: bool,
-) -> Iterator[Integers]:
-    """The sums of one group of rows after another, each in its own unit."""
-    parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in groups]
-    chunks = progress([rows for part in parts for rows in part], "learning", verbose)
-    for (_, unit), part in zip(groups, parts, strict=True):
-        total = exact.GramSum(width)
-        for rows in islice(chunks, len(part)):
-            whole = None if weights is None else np.ldexp(weights[rows], -unit)
-            _add_chunk(total, phi, X, rows, whole, encode)
-        yield total.total()
-    next(chunks, None)  # so that it says that all is done
+    def _add_chunk(
+        self, total: exact.GramSum, rows: Any, unit: int, encode: Callable[[Any, Floats], None]
+    ) -> None:
+        """Code some rows, write their responses beside them, and add their products."""
+        values = dense_rows(self.X, rows)
+        weights = None if self.weights is None else self.weights[rows]
+        J = len(self.phi.steps)
+        block = total.block(len(values))
+        codes = block[:, :J]
+        self.phi.encode(values, codes)
+        encode(rows, block[:, J : total.width])
+        bound = exact.energy(block)
+        if not bound <= exact.LARGEST:  # large, infinite or NaN
+            self.phi.check(values, codes)
+        if self.fingerprint is not None:
+            self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
+        total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
 
 
 def _joined(sums: Iterable[Integers], groups: Sequence[Group], exponent: int) -> Integers:
@@ -182,34 +238,6 @@ def _chunks(rows: Any, size: int) -> list[Any]:
     if isinstance(rows, slice):
         return [slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
     return [rows[i : i + size] for i in range(0, len(rows), size)]
-
-
-def _check_shapes(phi: BoundMap, X: Any, responses: Responses) -> None:
-    n = X.shape[0]
-    if len(responses) != n:
-        raise ValueError(f"X has {n} rows, but y has {len(responses)}: one is needed per row.")
-    if phi.n_features != X.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} columns, the feature map takes {phi.n_features}.")
-
-
-def _add_chunk(
-    total: exact.GramSum,
-    phi: BoundMap,
-    X: Any,
-    rows: Any,
-    weights: Floats | None,
-    encode: Callable[[Any, Floats], None],
-) -> None:
-    """Code some rows, write their responses beside them, and add their products."""
-    values = dense_rows(X, rows)
-    J = len(phi.steps)
-    block = total.block(len(values))
-    phi.encode(values, block[:, :J])
-    encode(rows, block[:, J : total.width])
-    bound = exact.energy(block)
-    if not bound <= exact.LARGEST:  # large, infinite or NaN
-        phi.check(values, block[:, :J])
-    total.add(block, bound, weights)
 
 
 def _ones(rows: Any, out: Floats) -> None:  # noqa: ARG001

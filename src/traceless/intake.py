@@ -1,8 +1,7 @@
-"""What comes in: rows and slices, checked before an estimator takes them.
+"""What comes in: rows, checked before an estimator takes them.
 
 Rows in memory are checked as scikit-learn does; rows that are elsewhere
-(`traceless.distributed`) for the number and the names of their columns; slices to be merged
-for having been merged before.
+(`traceless.distributed`) for the number and the names of their columns.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from traceless.distributed import Source, as_source
-from traceless.exceptions import AlreadyMergedError, MismatchError
+from traceless.exceptions import MismatchError
 from traceless.gather import Task
-from traceless.knowledge import Knowledge
 from traceless.states import Rows
 
 
@@ -94,23 +92,6 @@ def take_names(estimator: Any, theirs: NDArray[Any] | None) -> None:
             f"The columns differ: {list(ours)} here, {list(theirs)} there. Give the same columns "
             "in the same order."
         )
-
-
-def remember(
-    merged: dict[str, int], piece: Knowledge, name: str | None, again: bool
-) -> dict[str, int]:
-    """The slices merged after this one, and how often; raises if it is among them already."""
-    taken_out = piece.n_samples < 0
-    identity = name or (-piece if taken_out else piece).digest()
-    n = merged.get(identity, 0)
-    if n and not taken_out and not again:
-        raise AlreadyMergedError(
-            f"The slice {identity!r} was merged before: its {piece.n_samples} rows would count "
-            "twice. Pass again=True if that is meant; merge(-knowledge) takes a slice out. Nothing "
-            "was changed."
-        )
-    left = n - 1 if taken_out else n + 1
-    return {k: v for k, v in (merged | {identity: left}).items() if v > 0}
 
 
 def check_classes(y: Any, classes: Any) -> None:

@@ -29,6 +29,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
 
@@ -38,13 +39,14 @@ from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
 from traceless.features.probe import PROBE
+from traceless.fingerprint import Fingerprint, Lanes
+from traceless.fingerprint import to_bytes as fingerprint_bytes
 from traceless.gather import (
     Classes,
+    Gathering,
     Label,
     Task,
     framed,
-    gather,
-    gather_by_class,
     label_bytes,
     responses_of,
     union,
@@ -75,6 +77,8 @@ class Knowledge(saving.Savable):
     weight_bits : int
         `sums` are in units of 2^-weight_bits, the largest in which all of them are whole: 0
         unless some weights were fractions.
+    fingerprint : ndarray of shape (1024,) of uint16, or None
+        The sum of a hash of each row (`traceless.fingerprint`), where it was asked for.
 
     Examples
     --------
@@ -96,6 +100,14 @@ class Knowledge(saving.Savable):
     counts: tuple[int, ...]
     sums: Integers
     weight_bits: int = 0
+    fingerprint: Lanes | None = None
+
+    def __post_init__(self) -> None:
+        """Copy arrays that somebody else could write to; our own come read-only."""
+        for name in ("sums", "fingerprint"):
+            array = getattr(self, name)
+            if array is not None and (array.base is not None or array.flags.writeable):
+                object.__setattr__(self, name, _read_only(array.copy()))
 
     @classmethod
     def of(
@@ -108,6 +120,7 @@ class Knowledge(saving.Savable):
         task: Task = "classification",
         target_resolution: float = 2**-14,
         classwise: bool = False,
+        fingerprint: bool = False,
         verbose: bool = False,
     ) -> Knowledge:
         """Gather the knowledge of some rows, in chunks.
@@ -128,6 +141,9 @@ class Knowledge(saving.Savable):
         classwise : bool
             Keep the sums of each class apart, so that classes can be weighted later: K
             matrices instead of one.
+        fingerprint : bool
+            Add up a hash of each row too (`traceless.fingerprint`), so that equal digests mean
+            equal rows: 2 KB, and some microseconds a row. Needs the package blake3.
         verbose : bool
             Show progress on standard error.
         """
@@ -138,13 +154,26 @@ class Knowledge(saving.Savable):
         rows = responses_of(y, weights, task, target_resolution)
         if task == "regression":
             specification["target_resolution"] = float(target_resolution)
+        prints = None
+        if fingerprint:
+            known = specification_digest(specification).encode(), task.encode()
+            prints = Fingerprint(framed(b"traceless row 1", *known))
+        gathering = Gathering(phi, X, rows, weights, prints, verbose)
         if not classwise:
-            sums, exponent = gather(phi, X, rows, weights, verbose)
+            sums, exponent = gathering.pooled()
         elif isinstance(rows, Classes):
-            sums, exponent = gather_by_class(phi, X, rows, weights, verbose)
+            sums, exponent = gathering.by_class(rows)
         else:
             raise ValueError("A regression has no classes to keep apart: leave classwise out.")
-        return cls(specification, task, rows.names, rows.counts, sums, -exponent)._canonical()
+        return cls(
+            specification,
+            task,
+            rows.names,
+            rows.counts,
+            _read_only(sums),
+            -exponent,
+            None if prints is None else prints.lanes,
+        )._canonical()
 
     # --- the group ---------------------------------------------------------------------
 
@@ -162,13 +191,19 @@ class Knowledge(saving.Savable):
             exact.shift_left(b.sums, bits - b.weight_bits),
         )
         counts = tuple(m + n for m, n in zip(a.counts, b.counts, strict=True))
-        return replace(a, counts=counts, sums=sums, weight_bits=bits)._canonical()
+        lanes = None
+        if a.fingerprint is not None and b.fingerprint is not None:
+            lanes = _read_only(a.fingerprint + b.fingerprint)  # mod 2^16
+        return replace(
+            a, counts=counts, sums=_read_only(sums), weight_bits=bits, fingerprint=lanes
+        )._canonical()
 
     __radd__ = __add__
 
     def __neg__(self) -> Knowledge:
         counts = tuple(-n for n in self.counts)
-        return replace(self, counts=counts, sums=-self.sums)._canonical()
+        lanes = None if self.fingerprint is None else -self.fingerprint  # mod 2^16
+        return replace(self, counts=counts, sums=_read_only(-self.sums), fingerprint=lanes)
 
     def __sub__(self, other: Any) -> Knowledge:
         return self + (-other) if isinstance(other, Knowledge) else NotImplemented
@@ -187,9 +222,11 @@ class Knowledge(saving.Savable):
         return state | {"sums": exact.packed(self.sums), "width": self.sums.shape[-1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        sums = exact.unpacked(state["sums"], state.pop("width"))
-        sums.setflags(write=False)
-        self.__dict__.update(state, sums=sums)
+        """All arrays are copied: those of a pickle can be mapped, or somebody else's buffers."""
+        width = state.pop("width")
+        sums = _read_only(exact.unpacked(state["sums"], width))
+        self.__dict__.update({"fingerprint": None} | state, sums=sums)
+        self.__post_init__()
 
     def _pieces(self) -> saving.Pieces:
         facts = {
@@ -199,7 +236,11 @@ class Knowledge(saving.Savable):
             "counts": list(self.counts),
             "weight_bits": self.weight_bits,
         }
-        return facts, {"sums": exact.to_tensor(exact.packed(self.sums))}
+        tensors = {"sums": exact.to_tensor(exact.packed(self.sums))}
+        if self.fingerprint is not None:
+            lanes = np.frombuffer(fingerprint_bytes(self.fingerprint), dtype=np.uint8)
+            tensors["fingerprint"] = lanes
+        return facts, tensors
 
     def __repr__(self) -> str:
         what = self.class_counts if self.task == "classification" else len(self.responses)
@@ -255,13 +296,15 @@ class Knowledge(saving.Savable):
         gram[J:, :J] = self.sums[:, J, :J]
         gram[:J, J:] = gram[J:, :J].T
         np.fill_diagonal(gram[J:, J:], self.sums[:, J, J])
-        gram = exact.narrow(gram)
-        gram.setflags(write=False)
-        return gram
+        return _read_only(exact.narrow(gram))
 
     def pooled(self) -> Knowledge:
         """The same knowledge with the sums of all classes in one matrix: smaller, for good."""
         return replace(self, sums=self.gram)._canonical() if self.classwise else self
+
+    def without_fingerprint(self) -> Knowledge:
+        """The same sums without the fingerprint of the rows."""
+        return self if self.fingerprint is None else replace(self, fingerprint=None)
 
     @property
     def feature_gram(self) -> Integers:
@@ -320,7 +363,7 @@ class Knowledge(saving.Savable):
             framed(*map(label_bytes, self.responses)),
             framed(*(b"%d" % n for n in self.counts)),
             b"%d" % self.weight_bits,
-            b"",  # no fingerprint of the rows
+            b"" if self.fingerprint is None else fingerprint_bytes(self.fingerprint),
         )
 
     def _matrices(self) -> Integers:
@@ -332,7 +375,7 @@ class Knowledge(saving.Savable):
         return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
 
     def _canonical(self) -> Knowledge:
-        """Drop classes of which nothing is left, use the largest unit, forbid writing."""
+        """Drop classes of which nothing is left, use the largest unit."""
         out = self
         if self.task == "classification":
             kept = [k for k, n in enumerate(self.counts) if n or self._of_class(k).any()]
@@ -342,13 +385,12 @@ class Knowledge(saving.Savable):
                     self,
                     responses=tuple(self.responses[k] for k in kept),
                     counts=tuple(self.counts[k] for k in kept),
-                    sums=self.sums[index],
+                    sums=_read_only(self.sums[index]),
                 )
         spare = exact.trailing_zeros(out.sums, out.weight_bits) if out.weight_bits else 0
         if spare:
             sums, bits = exact.narrow(out.sums >> spare), out.weight_bits - spare
-            out = replace(out, sums=sums, weight_bits=bits)
-        out.sums.setflags(write=False)
+            out = replace(out, sums=_read_only(sums), weight_bits=bits)
         return out
 
     def _index(self, classes: Sequence[int]) -> Any:
@@ -369,7 +411,7 @@ class Knowledge(saving.Savable):
         counts = [0] * len(responses)
         for k, n in zip(where, self.counts, strict=True):
             counts[k] = n
-        return replace(self, responses=responses, counts=tuple(counts), sums=sums)
+        return replace(self, responses=responses, counts=tuple(counts), sums=_read_only(sums))
 
     def _check_combinable(self, other: Knowledge) -> None:
         if self.task != other.task:
@@ -382,6 +424,11 @@ class Knowledge(saving.Savable):
                 "One side keeps its classes apart and the other is pooled, which cannot be undone. "
                 "Gather the pooled one again with classwise=True, or combine it with pooled() of "
                 "the other."
+            )
+        if (self.fingerprint is None) != (other.fingerprint is None):
+            raise MismatchError(
+                "One side has a fingerprint of its rows and the other has none. Gather the other "
+                "again with fingerprint=True, or combine it with without_fingerprint() of the one."
             )
         if self.task == "regression":
             check_targets(self.responses, other.responses)
@@ -450,6 +497,12 @@ def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
         "traceless's own, or was gathered by a traceless that did not look at that yet. If they "
         "are the same, take it over with dataclasses.replace(knowledge, specification=...)"
     )
+
+
+def _read_only(ours: NDArray[Any]) -> NDArray[Any]:
+    """An array that nobody else has, never to be written to again."""
+    ours.setflags(write=False)
+    return ours
 
 
 class _Absent:

@@ -29,13 +29,15 @@ from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
 from traceless.gather import Task, dense_rows
-from traceless.intake import checked, remember, take_names, without_empty
+from traceless.guard import Guard
+from traceless.intake import checked, take_names, without_empty
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.products import Coefficients
+from traceless.provenance import Provenance
 from traceless.sample_weights import rounded_weights
 from traceless.states import Recipe, Rows, Settled, State
-from traceless.transaction import Changeable, changing
+from traceless.transaction import Changeable, changing, snapshot
 from traceless.weighting import Weights
 
 ROWS = 4096  # rows predicted at a time
@@ -50,9 +52,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     n_jobs: int | None
     verbose: bool
     classwise: bool | None = None  # False: what is merged is pooled
+    guard: bool
+    fingerprint: bool
     n_features_in_: int
     _task: Task
     _state: State
+    _guard: Guard
 
     # --- learning and forgetting ----------------------------------------------------------
 
@@ -97,6 +102,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         ------
         NotLearnedError
             If the model cannot have learned these rows. It is then unchanged.
+
+        Notes
+        -----
+        The check misses errors: with more rows than features, a repeated, invented or
+        mislabelled row is often accepted. With ``guard=True`` only rows that are held are.
         """
         return self.update(forget=(X, y, sample_weight))
 
@@ -126,7 +136,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             ``merge(-knowledge)`` takes it out again, exactly.
         name : str, optional
             What this slice is called, such as a site and a month. Without a name its digest
-            identifies it. A slice that was merged is refused the next time.
+            identifies it. A slice that was merged is refused the next time, also where it comes
+            as part of a model that has merged it.
         again : bool, default=False
             Merge it even so: its rows then count twice.
 
@@ -137,13 +148,18 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Raises
         ------
         AlreadyMergedError
-            If `merged_` has the slice. The model is unchanged.
+            If `merged_` has the slice, or one that the other model has merged. The model is
+            unchanged.
         """
         with changing(self) as draft:
+            theirs = Provenance()
+            other = snapshot(other) if isinstance(other, LeastSquares) else other
+            if draft.guard:
+                draft._guard = draft._guard_of(draft._current()).joined(_guard_to_merge(other))
             if isinstance(other, LeastSquares):
                 check_is_fitted(other)
                 take_names(draft, getattr(other, "feature_names_in_", None))
-                other = other.knowledge_
+                theirs, other = other._provenance, other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
                     f"merge takes a fitted {type(self).__name__} or a Knowledge, got "
@@ -153,16 +169,18 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             if state is None:
                 draft.n_features_in_ = int(other.specification["n_features"])
             draft._check_ours(other.specification, other.task)
-            draft._merged = remember(draft.merged_, other, name, again)
-            known = draft._joined(None if state is None else state.knowledge(), other)
+            held = None if state is None else state.knowledge()
+            draft._merged = draft._provenance.after(held, other, theirs, name, again)
+            known = draft._joined(held, other)
             draft._state = draft._new_state(known.check_possible())
         return self
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the knowledge.
 
-        Equal digests mean equal knowledge, hence equal coefficients and predictions at
-        equal ``rho``, whatever the history.
+        Equal digests mean equal sums and feature map, whatever the history; with equal ``rho``,
+        class weights and solver, equal coefficients and predictions. Only with
+        ``fingerprint=True`` do they mean equal rows.
         """
         check_is_fitted(self)
         return self.knowledge_.digest()
@@ -195,10 +213,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def merged_(self) -> dict[str, int]:
         """The slices merged so far: names, or digests, and how often each was taken in.
 
+        A model that was merged has brought those along that it had merged; bare knowledge
+        brings none.
+
         It says where knowledge came from, so it is no part of the digest; `fit` empties it.
         """
-        merged: dict[str, int] = self.__dict__.get("_merged", {})
-        return dict(merged)
+        return self._provenance.counts()
+
+    @property
+    def _provenance(self) -> Provenance:
+        found: Provenance = self.__dict__.get("_merged", Provenance())
+        return found
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -209,39 +234,72 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if state is not None:
             self._check_ours(state.recipe.specification, self._task)
             facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
-            facts["merged"] = self.merged_
+            facts["merged"] = {
+                identity: {"times": piece.times, "brought": dict(piece.brought)}
+                for identity, piece in self._provenance.merged.items()
+            }
             facts["state"], tensors = state.pieces()
+            if "_guard" in self.__dict__:
+                facts["guard"], digests = self._guard.pieces()
+                tensors |= digests
         return facts, tensors
 
     def _start_anew(self) -> None:
-        for name in ("_state", "_merged"):
+        for name in ("_state", "_merged", "_guard"):
             self.__dict__.pop(name, None)
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
         if add is None and forget is None:
             raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         state = self._current()
-        if state is None and add is not None:
-            rows = checked(self, add, self._task, reset=True)
-            known = self._knowledge_of(rows)
-            self._check_first(known, *(rows.head() if isinstance(rows, Source) else rows[:2]))
-            state, add = self._new_state(known), None
-        if state is None:
+        if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
+        new = None if add is None else checked(self, add, self._task, reset=state is None)
+        old = None if forget is None else checked(self, forget, self._task, reset=False)
+        guarded = self._keep_guard(state, new, old)
+        if state is None and new is not None:
+            known = self._knowledge_of(new)
+            self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
+            state, new = self._new_state(known), None
+        assert state is not None
         self._check_ours(state.recipe.specification, self._task)
-        new, old = (
-            None if rows is None else checked(self, rows, self._task, reset=False)
-            for rows in (add, forget)
-        )
         if isinstance(state, Live) and not isinstance(new, Source) and not isinstance(old, Source):
-            self._state = state.updated(new, old)
+            self._state = state if new is old is None else state.updated(new, old, guarded)
             return
         known = state.knowledge()
         if new is not None:
-            known = known + self._knowledge_of(new, known.classwise)
+            known = known + self._knowledge_of(new, known)
         if old is not None:
-            known = (known - self._knowledge_of(old, known.classwise)).check_possible()
+            known = known - self._knowledge_of(old, known)
+            known = known if guarded else known.check_possible()
         self._state = self._new_state(known)
+
+    def _keep_guard(
+        self, state: State | None, new: Rows | Source | None, old: Rows | Source | None
+    ) -> bool:
+        """Let the guard, if there is to be one, follow a change; whether it has approved of it."""
+        if not self.guard:
+            self.__dict__.pop("_guard", None)
+            return False
+        if isinstance(new, Source) or isinstance(old, Source):
+            raise ValueError(
+                "guard=True keeps a digest of each row, and needs rows in memory: a source has its "
+                "rows elsewhere. Use guard=False, or a store (traceless.Store)."
+            )
+        self._guard = self._guard_of(state).changed(self._recipe(), new, old)
+        return True
+
+    def _guard_of(self, state: State | None) -> Guard:
+        """The guard of the rows held now."""
+        guard: Guard = self.__dict__.get("_guard") or Guard.new()
+        held = 0 if state is None else state.n_samples
+        if len(guard) != held:
+            raise ValueError(
+                f"guard=True needs the digests of all {held} rows held, and there are "
+                f"{len(guard)}: set it before the first row is learned, or fit the model anew. "
+                "Nothing was changed."
+            )
+        return guard
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
         """What is checked once: there are rows, and their grid is not too coarse."""
@@ -250,8 +308,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         steps = self._map().input_steps(self.n_features_in_)
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
-    def _knowledge_of(self, rows: Rows | Source, classwise: bool | None = None) -> Knowledge:
-        recipe = self._recipe(classwise)
+    def _knowledge_of(self, rows: Rows | Source, beside: Knowledge | None = None) -> Knowledge:
+        """The knowledge of some rows; of the form of another, if it is to be combined with it."""
+        recipe = self._recipe(beside)
         if isinstance(rows, Source):
             return rows.knowledge(recipe, self.n_jobs)
         if self.n_jobs is None:
@@ -262,13 +321,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
         )
 
-    def _recipe(self, classwise: bool | None = None) -> Recipe:
-        """How rows become knowledge, as the parameters are set now."""
+    def _recipe(self, known: Knowledge | None = None) -> Recipe:
+        """How rows become knowledge: as the parameters are set now, or as some of it was made."""
         return Recipe(
             self._bind(),
             self._task,
             self._target_resolution(),
-            self._keeps_classes() if classwise is None else classwise,
+            self._keeps_classes() if known is None else known.classwise,
+            bool(self.fingerprint) if known is None else known.fingerprint is not None,
             bool(self.verbose),
         )
 
@@ -308,7 +368,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return recipe.phi
 
     def _new_state(self, knowledge: Knowledge) -> State:
-        recipe = self._recipe(knowledge.classwise)
+        recipe = self._recipe(knowledge)
         if self.solver == "cholesky":
             return Settled(recipe, knowledge)
         if self.solver == "woodbury":
@@ -385,3 +445,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _guard_to_merge(other: Any) -> Guard:
+    guard: Guard | None = getattr(other, "_guard", None)
+    if guard is None:
+        raise MismatchError(
+            "A model with guard=True knows the digests of its rows, and what is merged has none: "
+            "merge a model that was learned with guard=True too, or set guard=False. Nothing was "
+            "changed."
+        )
+    return guard

@@ -60,6 +60,13 @@ class LSSVC(ClassifierMixin, Portable):
         Keep what is known of each class apart, K matrices instead of one, so that
         class_weight may be set or changed later without the data. By default this is done if
         class_weight is set when learning starts.
+    guard : bool, default=False
+        Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
+        refused: one that was never learned, that is forgotten twice, or that has another label,
+        target or weight. Without it only what contradicts the sums is refused.
+    fingerprint : bool, default=False
+        Let the knowledge carry a fingerprint of its rows (2 kB), so that equal digests mean
+        equal rows, not only equal sums. Needs the extra `store`.
     n_jobs : int, optional
         Processes that learn at the same time (-1: one for each core); results do not depend
         on it. None is one process whose matrix products have all cores.
@@ -73,8 +80,10 @@ class LSSVC(ClassifierMixin, Portable):
     merged_ : dict
         The slices taken in by `merge`, by name or digest.
     classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
-        Correctly rounded coefficients of the features.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Correctly rounded coefficients of the columns: only with `Linear`.
+    feature_coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
+        The same of the features, of any map.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     n_samples_ : int
         Number of rows held now.
@@ -104,6 +113,8 @@ class LSSVC(ClassifierMixin, Portable):
         class_weight: Any = None,
         weighting: str = "shared",
         classwise: bool | None = None,
+        guard: bool = False,
+        fingerprint: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -113,6 +124,8 @@ class LSSVC(ClassifierMixin, Portable):
         self.class_weight = class_weight
         self.weighting = weighting
         self.classwise = classwise
+        self.guard = guard
+        self.fingerprint = fingerprint
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -152,7 +165,13 @@ class LSSVC(ClassifierMixin, Portable):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients of the features, without the constant one."""
+        """Coefficients of the columns; AttributeError if the features are not the columns."""
+        _check_columns(self._map())
+        return self.feature_coef_
+
+    @property
+    def feature_coef_(self) -> Floats:
+        """Coefficients of the features that the map makes, without the constant one."""
         return self._coefficients()[0]
 
     @property
@@ -225,6 +244,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
         without a factorisation; `seal` gives the exact ones at any time.
+    guard : bool, default=False
+        Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
+        refused: one that was never learned, that is forgotten twice, or that has another label,
+        target or weight. Without it only what contradicts the sums is refused.
+    fingerprint : bool, default=False
+        Let the knowledge carry a fingerprint of its rows (2 kB), so that equal digests mean
+        equal rows, not only equal sums. Needs the extra `store`.
     n_jobs : int, optional
         Processes that learn at the same time (-1: one for each core); results do not depend
         on it. None is one process whose matrix products have all cores.
@@ -237,8 +263,10 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         All that is kept of the rows.
     merged_ : dict
         The slices taken in by `merge`, by name or digest.
-    coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
-        Correctly rounded coefficients of the features.
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Correctly rounded coefficients of the columns: only with `Linear`.
+    feature_coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
+        The same of the features, of any map.
     intercept_ : float or ndarray of shape (n_targets,)
     n_samples_ : int
         Number of rows held now.
@@ -264,6 +292,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         rho: float = 1.0,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
+        guard: bool = False,
+        fingerprint: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -271,6 +301,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         self.rho = rho
         self.solver = solver
         self.target_resolution = target_resolution
+        self.guard = guard
+        self.fingerprint = fingerprint
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -291,7 +323,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
 
     @property
     def coef_(self) -> Floats:
-        """Coefficients of the features, without the constant one."""
+        """Coefficients of the columns; AttributeError if the features are not the columns."""
+        _check_columns(self._map())
+        return self.feature_coef_
+
+    @property
+    def feature_coef_(self) -> Floats:
+        """Coefficients of the features that the map makes, without the constant one."""
         coef = self._coefficients()[0] * self.target_resolution + 0.0
         return coef[0] if len(coef) == 1 else coef
 
@@ -328,3 +366,16 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
 
     def _code(self, V: Any) -> Any:
         return V
+
+
+def _check_columns(feature_map: FeatureMap) -> None:
+    """Raise AttributeError if the coefficients are not those of columns, as `SVC` does.
+
+    Whatever chooses columns by their coefficients, such as `RFE`, would else choose at random.
+    """
+    if not feature_map.features_are_columns:
+        raise AttributeError(
+            "coef_ has one coefficient for each column, as with Linear(); the features of "
+            f"{type(feature_map).__name__} are not the columns. feature_coef_ has their "
+            "coefficients, in the order of feature_map.transform(X)."
+        )

@@ -49,6 +49,7 @@ class Portable(LeastSquares):
         check_is_fitted(self)
         with changing(self) as draft:
             live = draft._live("forget_estimate")
+            draft._check_unguarded("forget_estimate forgets what was never learned")
             rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
             rho = positive("rho", draft.rho)
             size = positive("error", error, zero=True)
@@ -96,6 +97,10 @@ class Portable(LeastSquares):
         P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
         return np.asarray(np.eye(len(P)) - self.rho * P)
 
+    def _check_unguarded(self, why: str) -> None:
+        if self.guard:
+            raise ValueError(f"{why}, which guard=True cannot allow: set guard=False.")
+
     def _live(self, what: str) -> Live:
         state = self._held()
         if not isinstance(state, Live):
@@ -108,6 +113,7 @@ class Portable(LeastSquares):
                 "import_state needs solver='woodbury' and what export_state returned, got "
                 f"solver={self.solver!r} and format {str(state.get('format'))!r}."
             )
+        self._check_unguarded("A state made by export_state has no digests of its rows")
         specification = json.loads(str(state["specification"]))
         self.n_features_in_ = int(specification["n_features"])
         self._check_ours(specification, str(state["task"]))

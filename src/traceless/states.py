@@ -30,6 +30,7 @@ class Recipe:
     task: Task
     target_resolution: float
     classwise: bool = False
+    fingerprint: bool = False
     verbose: bool = False
 
     @property
@@ -46,6 +47,7 @@ class Recipe:
             task=self.task,
             target_resolution=self.target_resolution,
             classwise=self.classwise,
+            fingerprint=self.fingerprint,
             verbose=self.verbose,
         )
 

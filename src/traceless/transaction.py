@@ -37,6 +37,9 @@ class Changeable:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return super().__reduce_ex__(max(protocol, 2))  # 0 and 1 would go without __new__
+
 
 @contextmanager
 def changing(estimator: E) -> Iterator[E]:
@@ -59,3 +62,30 @@ def snapshot(estimator: E) -> E:
     view = object.__new__(type(estimator))
     view.__dict__, view._lock = estimator.__dict__, estimator._lock
     return view
+
+
+def apart(estimator: E) -> E:
+    """An estimator of its own in the state that this one has now: each changes by itself."""
+    own = snapshot(estimator)
+    own.__dict__, own._lock = own.__dict__.copy(), RLock()
+    return own
+
+
+def unchangeable(estimator: E, why: str) -> E:
+    """The estimator as it is now, to be read: a change raises RuntimeError, and a copy is free."""
+    view = snapshot(estimator)
+    view._lock = _Refusal(why)
+    return view
+
+
+class _Refusal:
+    """In place of a lock: nobody gets in."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __enter__(self) -> None:
+        raise RuntimeError(self._why)
+
+    def __exit__(self, *_: object) -> None:  # so that it can stand after `with`
+        pass

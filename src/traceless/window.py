@@ -7,38 +7,48 @@
         window.partial_fit(X, y)
 
 Both happen in one update of the wrapped estimator, whose model is at all times that of a fit
-from scratch on the rows in the window.
+from scratch on the rows in the window. The update is made to a copy of the model, and rows and
+model are published together: after an error, and for other threads, they belong together.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless import saving
-from traceless.exact import Floats
+from traceless.exact import Floats, Integers
+from traceless.exceptions import NotLearnedError
 from traceless.hinge.held_rows import plain_labels
 from traceless.intake import check_classes
-from traceless.transaction import Changeable, changing
+from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
 __all__ = ["SlidingWindow"]
 
-Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights
+Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights: never written to
+
+_KEPT = (
+    "This is the model of a SlidingWindow, whose rows must stay those in the window: call the "
+    "window's own partial_fit, forget, update or seal, or change a copy (copy.copy)."
+)
 
 
 def _offers(name: str) -> Callable[[Any], bool]:
     """Whether the wrapped estimator has a method."""
 
     def check(self: SlidingWindow) -> bool:
-        getattr(self.__dict__.get("estimator_", self.estimator), name)  # or AttributeError
+        getattr(self.__dict__.get("_model", self.estimator), name)  # or AttributeError
         return True
 
     return check
@@ -54,12 +64,14 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     estimator : LSSVC, LSSVR, PathSVC or any other with ``update(add=, forget=)``
         It is cloned, and stays as it is.
     size : int, default=1000
-        How many rows the window holds. Rows of weight 0 are no rows.
+        How many rows the window holds. Rows of weight 0 are no rows. A smaller size that is set
+        later is reached with the next call of `partial_fit`, `forget` or `update`.
 
     Attributes
     ----------
     estimator_ : estimator
-        The one that is trained.
+        The model as it is now, to be read. Rows cannot be learned or forgotten in it behind
+        the window's back; ``copy.copy(window.estimator_)`` is a model of its own.
     n_samples_ : int
         Number of rows in the window now; 0 before anything came.
     classes_ : ndarray of shape (n_classes,)
@@ -67,6 +79,16 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
+
+    Notes
+    -----
+    A window around a classifier is one for scikit-learn (``sklearn.base.is_classifier``), but no
+    ``ClassifierMixin``: it may hold either kind, as `Pipeline` and `GridSearchCV` do.
+
+    The estimators of this library change without touching what they were before, so a window
+    updates a copy that costs nothing. Of any other estimator each update is made to a deep copy,
+    and nothing keeps you from changing ``estimator_``; where it has ``n_samples_``, a different
+    number of rows is noticed.
 
     Examples
     --------
@@ -80,10 +102,11 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     (60, [1, 2])
     >>> window.digest() == LSSVC().fit(X[-60:], y[-60:]).digest()
     True
+    >>> window.forget(X[100:110], y[100:110]).n_samples_
+    50
     """
 
     n_features_in_: int
-    estimator_: Any
 
     def __init__(self, estimator: Any, size: int = 1000) -> None:
         self.estimator = estimator
@@ -103,17 +126,11 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         self
         """
         with changing(self) as draft:
-            new = draft._newest(draft._checked(X, y, sample_weight, reset=True))
-            if not len(new[2]):
-                raise ValueError(
-                    "There is nothing to learn: no rows, or all of them with sample_weight zero."
-                )
-            draft.estimator_ = draft._fresh().fit(*_given(new))
-            draft._rows = new
+            draft._start((X, y, sample_weight))
         return self
 
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Take new rows in, and as many of the oldest out as no longer fit, in one update.
 
@@ -122,28 +139,73 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         X : array-like or sparse matrix of shape (n_samples, n_features)
             In the order of time. Of more rows than the window holds, the last ones count.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), optional
         classes : array-like, optional
             If given, labels outside of it are refused. Not needed: classes may come and go.
+        sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
         self
         """
+        if classes is not None and not is_classifier(self):
+            raise ValueError(
+                "classes is for classifiers. If weights were meant, give them by name: "
+                "partial_fit(X, y, sample_weight=weights)."
+            )
         check_classes(y, classes)
-        if "_rows" not in self.__dict__:
-            return self.fit(X, y, sample_weight)
+        return self.update(add=(X, y, sample_weight))
+
+    def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take rows out of the window and of the model, as if they had never come.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The rows as they were learned; of equal ones the oldest go.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotLearnedError
+            If one of them is not in the window (any more). Nothing is changed.
+        """
+        return self.update(forget=(X, y, sample_weight))
+
+    def update(self, add: Any = None, forget: Any = None) -> Self:
+        """Take rows in and others out, all or nothing; the oldest go where there is no room.
+
+        Parameters
+        ----------
+        add, forget : tuple (X, y) or (X, y, sample_weight), optional
+            Rows to be forgotten are in the window now. A side with no rows changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        if add is None and forget is None:
+            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         with changing(self) as draft:
-            new = draft._newest(draft._checked(X, y, sample_weight, reset=False))
-            n_out = max(0, draft.n_samples_ + len(new[2]) - draft.size)
-            old, kept = _cut(draft._rows, n_out)
-            rows = _joined(kept, new)  # before the update: what can fail should fail first
-            if len(new[2]):
-                draft.estimator_.update(add=_given(new), forget=_given(old) if n_out else None)
-            draft._rows = rows
+            if "_rows" in draft.__dict__:
+                draft._go_on(add, forget)
+            elif add is not None and not _n_rows(forget):
+                draft._start(add)
+            else:
+                raise NotFittedError("This SlidingWindow has not learned anything to forget.")
         return self
 
     # --- what is known ---------------------------------------------------------------------
+
+    @property
+    def estimator_(self) -> Any:
+        """The model as it is now, to be read."""
+        model = self.__dict__.get("_model")
+        if model is None:
+            raise AttributeError("This SlidingWindow has not learned anything yet.")
+        return unchangeable(model, _KEPT) if isinstance(model, Changeable) else model
 
     @property
     def n_samples_(self) -> int:
@@ -153,14 +215,21 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     @property
     def classes_(self) -> Any:
         """The labels in the window, in order."""
-        check_is_fitted(self)
         return self.estimator_.classes_
 
     @available_if(_offers("digest"))  # type: ignore[untyped-decorator]
     def digest(self) -> str:
         """The digest of the estimator: that of a fit from scratch on the rows in the window."""
         check_is_fitted(self)
-        return str(self.estimator_.digest())
+        return str(self._model.digest())
+
+    @available_if(_offers("seal"))  # type: ignore[untyped-decorator]
+    def seal(self) -> Self:
+        """Make the model that of a fit from scratch, to the last bit, until the next change."""
+        check_is_fitted(self)
+        with changing(self) as draft:
+            draft._model = _own(draft._model).seal()
+        return self
 
     @available_if(_offers("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
@@ -174,8 +243,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        X = self._asked(X)
-        return self.estimator_.predict(X)
+        model, X = self._asked(X)
+        return model.predict(X)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
@@ -189,8 +258,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray
         """
-        X = self._asked(X)
-        return self.estimator_.decision_function(X)
+        model, X = self._asked(X)
+        return model.decision_function(X)
 
     @available_if(_offers("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -206,61 +275,126 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         float
         """
-        X = self._asked(X)
-        return float(self.estimator_.score(X, y, sample_weight))
+        model, X = self._asked(X)
+        return float(model.score(X, y, sample_weight))
 
     # --- inside ----------------------------------------------------------------------------
 
     def _pieces(self) -> saving.Pieces:
-        facts: dict[str, Any] = {"parameters": saving.parameters(self)}
+        held = snapshot(self)
+        facts: dict[str, Any] = {"parameters": saving.parameters(held)}
         tensors: dict[str, Any] = {}
-        if "_rows" in self.__dict__:
-            facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
-            facts["state"], tensors = _row_pieces(self._rows, hasattr(self, "classes_"))
-            inner, theirs = self.estimator_._pieces()
+        if "_rows" in held.__dict__:
+            facts["columns"] = {"n": held.n_features_in_, "names": saving.names(held)}
+            facts["state"], tensors = _row_pieces(held._rows, hasattr(held, "classes_"))
+            inner, theirs = held._model._pieces()
             facts["state"]["estimator"] = inner
             tensors |= {f"estimator.{name}": tensor for name, tensor in theirs.items()}
         return facts, tensors
 
+    def _start(self, rows: Any) -> None:
+        new = self._newest(self._checked(rows, reset=True))
+        if not len(new[2]):
+            raise ValueError(
+                "There is nothing to learn: no rows, or all of them with sample_weight zero."
+            )
+        self._model, self._rows = self._fresh().fit(*_given(new)), new
+
+    def _go_on(self, add: Any, forget: Any) -> None:
+        held = self._rows
+        _check_together(self._model, len(held[2]))
+        out = np.zeros(len(held[2]), dtype=bool)
+        if _n_rows(forget):
+            out[self._found(forget)] = True
+        new = _part(held, slice(0))
+        if _n_rows(add):
+            new = self._newest(self._checked(add, reset=False))
+        staying = np.flatnonzero(~out)
+        out[staying[: max(0, len(staying) + len(new[2]) - self._size())]] = True
+        n = int(out.sum())
+        parts: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
+        old, kept = (_part(held, part) for part in parts)
+        rows = _joined(kept, new)  # before the update: what can fail fails first
+        both = {"add": new, "forget": old}
+        changes = {side: _given(some) for side, some in both.items() if len(some[2])}
+        if changes:
+            model = _own(self._model)
+            model.update(**changes)
+            self._model, self._rows = model, rows
+
+    def _found(self, rows: Any) -> Integers:
+        """Where rows are in the window; raises if one of them is not."""
+        wanted = self._checked(rows, reset=False)
+        at = _places(self._rows, wanted)
+        missing = np.flatnonzero(at < 0)
+        if missing.size:
+            weights = _checked_weight(rows[2] if len(rows) == 3 else None, len(rows[1]))
+            number = np.flatnonzero(weights)[missing[0]]
+            raise NotLearnedError(
+                f"{missing.size} of the {len(at)} rows to forget are not in the window (with this "
+                f"label or target, and this weight, as often), the first of them row {number}. "
+                "They have left it, or came in another form. Nothing was changed."
+            )
+        return at
+
     def _fresh(self) -> Any:
         """An estimator that has learned nothing, and can forget."""
-        if not hasattr(self.estimator, "update"):
+        if not hasattr(self.estimator, "update") or isinstance(self.estimator, SlidingWindow):
             raise TypeError(
                 "A window needs an estimator that can forget, with update(add=, forget=), such as "
                 f"LSSVC, LSSVR or PathSVC; got {type(self.estimator).__name__}."
             )
         return clone(self.estimator)
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Rows:
-        """Rows as arrays, without those of weight 0."""
+    def _checked(self, rows: Any, reset: bool) -> Rows:
+        """Rows as arrays of our own, without those of weight 0."""
+        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+            raise ValueError(
+                "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
+                f"{type(rows).__name__}."
+            )
         tags = get_tags(self.estimator)
         X, y = validate_data(
             self,
-            X,
-            y,
+            *rows[:2],
             reset=reset,
+            dtype=np.float64,
             accept_sparse="csr" if tags.input_tags.sparse else False,
             multi_output=tags.target_tags.multi_output,
             y_numeric=tags.estimator_type == "regressor",
         )
-        weight = np.ones(X.shape[0])
-        if sample_weight is not None:
-            weight = weight * check_array(
-                sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-            )
+        if tags.estimator_type == "classifier":
+            y = plain_labels(y)
+        elif tags.estimator_type == "regressor":
+            y = y.astype(np.float64) + 0.0  # one zero, here and in X
+        weight = _checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
         kept = weight != 0.0  # what is wrong with the others is for the estimator to say
-        return X[kept], y[kept], weight[kept]
+        return _plain(X[kept]), y[kept], weight[kept]
 
-    def _newest(self, rows: Rows) -> Rows:
+    def _size(self) -> int:
         size: Any = self.size
         if not isinstance(size, int | np.integer) or size is True or size < 1:
             raise ValueError(f"size must be a whole number, 1 or more, got {size!r}.")
-        return _cut(rows, max(0, len(rows[2]) - int(size)))[1]
+        return int(size)
 
-    def _asked(self, X: Any) -> Any:
+    def _newest(self, rows: Rows) -> Rows:
+        n = len(rows[2])
+        return _part(rows, np.arange(max(0, n - self._size()), n))  # arrays that hold no others
+
+    def _asked(self, X: Any) -> tuple[Any, Any]:
+        """The model as it is now, and rows that it knows the columns of."""
         check_is_fitted(self)
-        sparse_too = get_tags(self.estimator).input_tags.sparse
-        return validate_data(self, X, reset=False, accept_sparse="csr" if sparse_too else False)
+        held = snapshot(self)
+        sparse_too = get_tags(held.estimator).input_tags.sparse
+        X = validate_data(held, X, reset=False, accept_sparse="csr" if sparse_too else False)
+        return held._model, X
+
+    def __copy__(self) -> Self:
+        """A window with a model of its own; rows are never written to, so both may have them."""
+        other = apart(self)
+        if "_model" in other.__dict__:
+            other._model = _own(other._model)
+        return other
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_rows" in self.__dict__
@@ -274,13 +408,79 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         return tags
 
 
+def _own(model: Any) -> Any:
+    """A copy to be changed, while the model stays what it is."""
+    return apart(model) if isinstance(model, Changeable) else copy.deepcopy(model)
+
+
+def _check_together(model: Any, n: int) -> None:
+    """Raise if somebody has taught the model something, or made it forget, behind our back."""
+    theirs = getattr(model, "n_samples_", n)
+    if theirs != n:
+        raise RuntimeError(
+            f"The window holds {n} rows, and its estimator {theirs}: it was changed by itself. "
+            "Learn and forget with the window's own methods; fit starts anew."
+        )
+
+
+def _n_rows(rows: Any) -> int:
+    """How many rows a side of an update has; what is none at all counts as one, and is refused."""
+    if not isinstance(rows, tuple) or not rows:
+        return int(rows is not None)
+    X = rows[0]
+    return X.shape[0] if getattr(X, "shape", ()) else len(X) if hasattr(X, "__len__") else 1
+
+
+def _checked_weight(weight: Any, n: int) -> Floats:
+    if weight is None or isinstance(weight, Real):
+        return np.full(n, 1.0 if weight is None else float(weight))
+    out = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if out.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {out.shape}.")
+    return np.asarray(out)
+
+
+def _plain(X: Any) -> Any:
+    """Values in one form for equal rows: one zero, and sparse ones in order."""
+    if not sparse.issparse(X):
+        return X + 0.0
+    X = sparse.csr_matrix(X, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def _places(held: Rows, wanted: Rows) -> Integers:
+    """Where rows are among those held, the oldest of equal ones, each once; -1 if nowhere."""
+    X, y, weight = wanted
+    if sparse.issparse(held[0]) != sparse.issparse(X):
+        X = X.toarray() if sparse.issparse(X) else _plain(sparse.csr_matrix(X))
+    keys = list(_keys((X, y, weight)))
+    places: dict[Any, deque[int]] = {key: deque() for key in keys}
+    for place, key in enumerate(_keys(held)):
+        if key in places:
+            places[key].append(place)
+    return np.array([places[key].popleft() if places[key] else -1 for key in keys], dtype=np.int64)
+
+
+def _keys(rows: Rows) -> Iterator[Any]:
+    """What makes each row the one that it is; 1 and True are two labels."""
+    X, y, weight = rows
+    for i, (label, w) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
+        if sparse.issparse(X):
+            there = slice(X.indptr[i], X.indptr[i + 1])
+            x = X.indices[there].tobytes() + X.data[there].tobytes()
+        else:
+            x = X[i].tobytes()
+        yield x, type(label), repr(label), w
+
+
 def _row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
     """Rows as facts and tensors: values dense or by place, labels by number."""
     X, y, weight = rows
     facts: dict[str, Any] = {"classes": None}
     tensors: dict[str, Any] = {"weights": weight}
     if sparse.issparse(X):
-        X.sum_duplicates()  # and in order
         tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
         X = X.data
     if labelled:
@@ -296,15 +496,18 @@ def _given(rows: Rows) -> tuple[Any, ...]:
     return (X, y) if (weight == 1.0).all() else (X, y, weight)
 
 
-def _cut(rows: Rows, n: int) -> tuple[Rows, Rows]:
-    """The first n rows, and the others."""
+def _part(rows: Rows, which: Any) -> Rows:
     X, y, weight = rows
-    return (X[:n], y[:n], weight[:n]), (X[n:], y[n:], weight[n:])
+    return X[which], y[which], weight[which]
 
 
 def _joined(a: Rows, b: Rows) -> Rows:
+    if not len(a[2]):  # nothing is known of the type of the labels
+        a = _part(b, slice(0))
     if sparse.issparse(a[0]) or sparse.issparse(b[0]):
-        X = sparse.csr_matrix(sparse.vstack([a[0], b[0]]))
+        X = _plain(sparse.vstack([a[0], b[0]]))
     else:
         X = np.concatenate([a[0], b[0]])
+    if {a[1].dtype.kind, b[1].dtype.kind} == {"i", "u"}:  # together they would be floats
+        a, b = ((x, y.astype(object), w) for x, y, w in (a, b))
     return X, np.concatenate([a[1], b[1]]), np.concatenate([a[2], b[2]])

@@ -436,7 +436,9 @@ class TestMerge:
 
     def test_a_store_can_be_merged_into_itself(self, store, rows):
         X, y = rows[0][:200], rows[1][:200]
-        store.merge(store)
+        with pytest.raises(AlreadyMergedError, match="is all that is held"):
+            store.merge(store)
+        store.merge(store, again=True)
         assert store.verify(np.r_[X, X], np.r_[y, y]).ok
 
 

@@ -80,7 +80,7 @@ def _coefficients() -> str:
     import numpy as np
 
     model = _model().fit(*_problem())
-    both = np.column_stack([model.coef_, model.intercept_]).astype("<f8")
+    both = np.column_stack([model.feature_coef_, model.intercept_]).astype("<f8")
     _expect(COEFFICIENTS, hashlib.sha256(np.ascontiguousarray(both).tobytes()).hexdigest())
     return "correctly rounded"
 

@@ -115,6 +115,7 @@ def blocks(n_rows: int, width: int) -> list[slice]:
 
 def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:
     """Warn of columns that vary by a few steps of their grid only, and lie off it."""
+    values = np.asarray(values, dtype=np.float64)  # booleans have no differences
     spread = values.max(axis=0) - values.min(axis=0)
     coarse = np.flatnonzero((spread > 0) & (spread < _COARSE * steps))
     codes = values[:, coarse] / steps[coarse]

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from traceless.exact import Floats, Integers
 from traceless.exceptions import NotLearnedError
-from traceless.gather import Classes, union
+from traceless.gather import Classes, Label, union
 
+_LONG = 1000  # characters of a label
 Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of some rows
 
 
@@ -173,7 +174,16 @@ def plain_labels(y: Any) -> NDArray[Any]:
     if y.dtype.kind in "ib":
         return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
     names = Classes(y, None).names
-    return np.array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
+    return numbered(names, np.unique(y, return_inverse=True)[1]) if len(y) else y
+
+
+def numbered(names: tuple[Label, ...], codes: Integers) -> NDArray[Any]:
+    """Labels from their numbers.
+
+    NumPy makes text as wide as the longest one, for every row; long labels are shared instead.
+    """
+    long = any(isinstance(name, str | bytes) and len(name) > _LONG for name in names)
+    return np.array(names, dtype=object if long else None)[codes]
 
 
 def is_whole(y: Floats) -> bool:

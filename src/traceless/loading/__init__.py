@@ -63,7 +63,7 @@ def constructed(contents: container.Contents) -> Any:
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = made(contents.kind, contents.facts, contents.tensors)
         _check_same(contents, *out._pieces())
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
         raise FileError(f"what the file says cannot be: {error}") from None
     return out
 

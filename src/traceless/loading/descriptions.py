@@ -18,6 +18,7 @@ from traceless.path_svc import PathSVC
 from traceless.window import SlidingWindow
 
 Check = Callable[[Any], Any]
+LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
 
 
 def from_description(description: Mapping[str, Any]) -> Any:
@@ -36,8 +37,8 @@ def _described(description: Any, kinds: Mapping[str, tuple[Any, dict[str, Check]
     if facts.text(said["kind"]) not in kinds:
         raise ValueError(f"{said['kind']!r} is none of {', '.join(kinds)}.")
     make, checks = kinds[said["kind"]]
-    parameters = facts.named(said["parameters"], set(checks))
-    return make(**{name: check(parameters[name]) for name, check in checks.items()})
+    parameters = facts.named(said["parameters"], set(checks) - LATER, LATER & set(checks))
+    return make(**{name: checks[name](value) for name, value in parameters.items()})
 
 
 # --- parameters ------------------------------------------------------------------------------
@@ -87,8 +88,13 @@ def _array(value: Any) -> Floats:
     except binascii.Error:
         raise ValueError("an array is not in base64.") from None
     shape = [facts.whole(int(n)) for n in facts.numbers(said["shape"], 0.0)]
-    if said["kind"] != "array" or len(shape) > 2 or 8 * math.prod(shape) != len(raw):
-        raise ValueError(f"{len(raw)} bytes are no array of shape {shape}.")
+    if (
+        said["kind"] != "array"
+        or len(shape) > 2
+        or 0 in shape[1:]  # behind which any number of rows takes no bytes
+        or 8 * math.prod(shape) != len(raw)
+    ):
+        raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
     return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
 
 
@@ -187,6 +193,8 @@ _ESTIMATORS: dict[str, tuple[Any, dict[str, Check]]] = {
             "class_weight": _weights,
             "weighting": _text,
             "classwise": _or(_none, _truth),
+            "guard": _yes,
+            "fingerprint": _yes,
             "n_jobs": _or(_none, _jobs),
             "verbose": _yes,
         },
@@ -198,6 +206,8 @@ _ESTIMATORS: dict[str, tuple[Any, dict[str, Check]]] = {
             "rho": _number,
             "target_resolution": _number,
             "solver": _text,
+            "guard": _yes,
+            "fingerprint": _yes,
             "n_jobs": _or(_none, _jobs),
             "verbose": _yes,
         },

@@ -19,28 +19,33 @@ def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dic
     """A mapping with exactly these names."""
     if not isinstance(facts, Mapping) or not needed <= set(facts) <= needed | optional:
         found = sorted(facts) if isinstance(facts, Mapping) else type(facts).__name__
-        raise ValueError(f"expected {sorted(needed)}, got {_short(found)}.")
+        raise ValueError(f"expected {sorted(needed)}, got {short(found)}.")
     return dict(facts)
+
+
+def mapping(facts: Any) -> dict[str, Any]:
+    """A mapping with any names."""
+    return named(facts, set(), set(facts) if isinstance(facts, Mapping) else set())
 
 
 def whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
     """A whole number."""
     if type(value) is not int or not low <= value <= high:
-        raise ValueError(f"expected a whole number from {low} to {high}, got {_short(value)}.")
+        raise ValueError(f"expected a whole number from {low} to {high}, got {short(value)}.")
     return value
 
 
 def number(value: Any, low: float = -math.inf) -> float:
     """A finite number."""
     if type(value) not in (int, float) or not low <= float(value) < math.inf:
-        raise ValueError(f"expected a finite number of at least {low}, got {_short(value)}.")
+        raise ValueError(f"expected a finite number of at least {low}, got {short(value)}.")
     return float(value)
 
 
 def several(values: Any) -> list[Any]:
     """A list."""
     if not isinstance(values, list):
-        raise ValueError(f"expected a list, got {_short(values)}.")
+        raise ValueError(f"expected a list, got {short(values)}.")
     return values
 
 
@@ -52,14 +57,14 @@ def numbers(values: Any, low: float = -math.inf) -> list[float]:
 def truth(value: Any) -> bool:
     """Yes or no."""
     if type(value) is not bool:
-        raise ValueError(f"expected true or false, got {_short(value)}.")
+        raise ValueError(f"expected true or false, got {short(value)}.")
     return value
 
 
 def text(value: Any) -> str:
     """A string."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a string, got {_short(value)}.")
+        raise ValueError(f"expected a string, got {short(value)}.")
     return value
 
 
@@ -71,7 +76,7 @@ def label(value: Any) -> Label:
             return found
     elif isinstance(value, str | bool) or (type(value) is int and -(2**63) <= value < 2**64):
         return value
-    raise ValueError(f"expected a label, got {_short(value)}.")
+    raise ValueError(f"expected a label, got {short(value)}.")
 
 
 def classes(values: Any) -> tuple[Label, ...]:
@@ -79,7 +84,7 @@ def classes(values: Any) -> tuple[Label, ...]:
     found = tuple(label(value) for value in several(values))
     check_one_type(found)
     if any(not a < b for a, b in pairwise(found)):  # type: ignore[operator]
-        raise ValueError(f"the labels are not in order: {_short(found)}.")
+        raise ValueError(f"the labels are not in order: {short(found)}.")
     return found
 
 
@@ -114,6 +119,7 @@ def only(tensors: Mapping[str, Any], *used: str) -> None:
         raise ValueError(f"expected the tensors {sorted(used)}, got {sorted(tensors)}.")
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value for a message, whatever its size."""
     said = repr(value) if not isinstance(value, int) or abs(value) < LARGEST * 2 else "a huge one"
     return said if len(said) <= 80 else f"{said[:77]}..."

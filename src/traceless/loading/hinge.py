@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceless import exact
 from traceless.exact import Floats, Integers
-from traceless.hinge.held_rows import HeldRows
+from traceless.hinge.held_rows import HeldRows, numbered
 from traceless.loading import facts
 from traceless.loading.knowledge import width_of
 from traceless.path_svc import PathSVC
@@ -66,7 +66,7 @@ def labels_of(classes: Any, codes: Integers) -> NDArray[Any]:
     facts.within("labels", codes, 0, len(names) - 1)
     if len(np.unique(codes)) != len(names):
         raise ValueError("there is a class without rows.")
-    return np.array(names)[codes] if names else np.zeros(0, dtype=np.int64)
+    return numbered(names, codes) if names else np.zeros(0, dtype=np.int64)
 
 
 def _gram(rows: HeldRows, tensors: Tensors) -> Floats:

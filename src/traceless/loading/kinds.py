@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from traceless import exact
+from traceless.guard import KEY, SIZE, Book, Guard
 from traceless.least_squares import LeastSquares
 from traceless.live import Live
 from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
-from traceless.loading.knowledge import check_learned, knowledge, responses, width_of
+from traceless.loading.knowledge import check_learned, knowledge, responses, sums_of, width_of
+from traceless.provenance import Provenance, Slice
 from traceless.states import Recipe, Settled
 from traceless.update import Inverse
 from traceless.window import SlidingWindow
@@ -27,7 +29,7 @@ _INVERSE = {"rho", "strain", "floor", "patience"}
 def made(kind: str, said: Any, tensors: Tensors) -> Any:
     """What a file of a kind holds."""
     if kind == "Knowledge":
-        facts.only(tensors, "sums")
+        facts.only(tensors, *sums_of(tensors))
         return knowledge(said, tensors)
     parameters = _learned(kind, said)["parameters"]
     estimator = from_description({"kind": kind, "parameters": parameters})
@@ -45,9 +47,11 @@ def made(kind: str, said: Any, tensors: Tensors) -> Any:
 
 
 def _learned(kind: str, said: Any) -> dict[str, Any]:
-    fitted = {"columns", "state"} | ({"merged"} if kind in ("LSSVC", "LSSVR") else set())
-    some = isinstance(said, Mapping) and "state" in said
-    return facts.named(said, {"parameters"} | (fitted if some else set()))
+    least_squares = kind in ("LSSVC", "LSSVR")
+    fitted = {"columns", "state"} | ({"merged"} if least_squares else set())
+    if not (isinstance(said, Mapping) and "state" in said):
+        return facts.named(said, {"parameters"})
+    return facts.named(said, {"parameters"} | fitted, {"guard"} if least_squares else set())
 
 
 def _take_columns(estimator: Any, said: Any) -> None:
@@ -66,27 +70,56 @@ def _take_columns(estimator: Any, said: Any) -> None:
 def _restore_least_squares(
     estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors
 ) -> None:
-    state = said["state"]
+    state, tensors = said["state"], dict(tensors)
+    guard = _guard(said["guard"], tensors) if "guard" in said else None
     J = estimator._map().n_outputs(estimator.n_features_in_)
     known = None
     if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
         known = knowledge(state["knowledge"], tensors)
         if known.n_outputs != J:
-            raise ValueError(f"sums of {known.n_outputs} features, where there are {J}.")
+            raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
         estimator._check_ours(known.specification, known.task)
         check_learned(known)
     elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
-        raise ValueError(f"an inverse of other than {J} features.")
-    recipe = estimator._recipe(None if known is None else known.classwise)
+        raise ValueError(f"an inverse of other than {facts.short(J)} features.")
+    recipe = estimator._recipe(known)
     if estimator.solver == "woodbury":
         estimator._state = _live(recipe, known, state, tensors)
     elif estimator.solver == "cholesky" and known is not None and set(state) == {"knowledge"}:
-        facts.only(tensors, "sums")
+        facts.only(tensors, *sums_of(tensors))
         estimator._state = Settled(recipe, known)
     else:
         raise ValueError(f"no state of the solver {estimator.solver!r}.")
-    merged = facts.named(said["merged"], set(said["merged"]))
-    estimator._merged = {name: facts.whole(n, 1) for name, n in merged.items()}
+    estimator._merged = Provenance(
+        {name: _slice(piece) for name, piece in facts.mapping(said["merged"]).items()}
+    )
+    if guard is not None:
+        if len(guard) != estimator.n_samples_:
+            raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")
+        estimator._guard = guard
+
+
+def _guard(keys: Any, tensors: dict[str, NDArray[Any]]) -> Guard:
+    """The guard of a file, whose tensors are taken out of those given."""
+    books = []
+    for k, key in enumerate(facts.several(keys)):
+        raw = facts.tensor(tensors, f"guard.{k}", "u", (None, SIZE))
+        digests = np.frombuffer(tensors.pop(f"guard.{k}").tobytes(), dtype=f"S{SIZE}")
+        if (digests[1:] < digests[:-1]).any() or len(raw) != len(digests):
+            raise ValueError("digests of rows are not in order.")
+        books.append(Book(bytes.fromhex(facts.text(key)), digests))
+    if not books or any(len(book.key) != KEY for book in books):
+        raise ValueError("digests of rows without a key.")
+    return Guard(tuple(books))
+
+
+def _slice(said: Any) -> Slice:
+    said = facts.named(said, {"times", "brought"})
+    brought = {name: facts.whole(n, 1) for name, n in facts.mapping(said["brought"]).items()}
+    times = facts.whole(said["times"], -facts.LARGEST)
+    if not times:
+        raise ValueError("a slice that was merged as often as it was taken out.")
+    return Slice(times, brought)
 
 
 def _width_of_inverse(tensors: Tensors) -> int:
@@ -96,7 +129,8 @@ def _width_of_inverse(tensors: Tensors) -> int:
 def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Live:
     alone = {"responses", "counts"} if known is None else set()
     said = facts.named(said, {"knowledge", "sealed", "inverse"} | alone)
-    facts.only(tensors, *([] if alone else ["sums"]), *(["P", "U"] if said["inverse"] else []))
+    sums = [] if alone else sums_of(tensors)
+    facts.only(tensors, *sums, *(["P", "U"] if said["inverse"] else []))
     if alone:
         known = responses(said["responses"], said["counts"], recipe.task)
         if said["inverse"] is None or min(known[1], default=0) < 0 or said["sealed"]:
@@ -139,13 +173,13 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
     else:
         y = labels_of(said["classes"], facts.tensor(ours, "responses", "i", (len(weight),)))
     if (
-        not 0 < len(weight) == inner.n_samples_ <= window.size
+        not len(weight) == inner.n_samples_ <= window.size
         or not (weight > 0.0).all()
         or inner.n_features_in_ != window.n_features_in_
         or (said["classes"] is not None) != hasattr(inner, "classes_")
     ):
         raise ValueError("the window does not hold the rows of its estimator.")
-    window.estimator_, window._rows = inner, (X, y, weight.copy())
+    window._model, window._rows = inner, (X, y, weight.copy())
 
 
 def _targets(tensors: Tensors, n: int) -> NDArray[Any]:

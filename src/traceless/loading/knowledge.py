@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from traceless import exact
 from traceless.features.grid import grid_steps
+from traceless.fingerprint import LANES, Lanes, from_bytes
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
 from traceless.loading import facts
 from traceless.sample_weights import FINEST, LARGEST, SMALLEST
 
 Tensors = Mapping[str, NDArray[Any]]
+_LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
+_WIDEST_OF_NONE = 2**20  # features of knowledge without rows, whose width no bytes stand behind
 _PARTS = {"specification", "task", "responses", "counts", "weight_bits"}
 
 
@@ -34,6 +37,7 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
         counts,
         exact.unpacked(triangles, width_of(triangles.shape[-1])),
         facts.whole(said["weight_bits"], 0, FINEST),
+        _fingerprint(tensors),
     )
     _check_form(known)
     return known
@@ -92,15 +96,30 @@ def _specification(said: Any, task: Task) -> dict[str, Any]:
     return out
 
 
+def sums_of(tensors: Tensors) -> list[str]:
+    """The names of the tensors that knowledge has: sums, and a fingerprint of its rows or none."""
+    return ["sums", *({"fingerprint"} & set(tensors))]
+
+
 def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     """Triangles, one or one for each class: int64, or Python integers that need more."""
     found = tensors.get(name)
     wide = found is not None and found.dtype == np.uint8
     if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):
         raise ValueError("there are no sums that could be read.")
+    if not len(found) and (wide or width_of(found.shape[-1]) > _WIDEST_OF_NONE):
+        raise ValueError(f"there are no sums of shape {found.shape}.")
     if not wide:
         facts.within("sums", found, 1 - 2**63, 2**63 - 1)
+    elif not 8 < found.shape[-1] <= _LONGEST:
+        raise ValueError(f"no sum takes {found.shape[-1]} bytes: int64 has 8, all {_LONGEST}.")
     return exact.from_tensor(found)
+
+
+def _fingerprint(tensors: Tensors) -> Lanes | None:
+    if "fingerprint" not in tensors:
+        return None
+    return from_bytes(facts.tensor(tensors, "fingerprint", "u", (2 * LANES,)).tobytes())
 
 
 def _check_form(known: Knowledge) -> None:

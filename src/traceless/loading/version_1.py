@@ -18,6 +18,7 @@ from traceless import exact
 from traceless.container import Contents
 from traceless.features.feature_map import specification_digest
 from traceless.knowledge import Knowledge
+from traceless.loading.descriptions import LATER
 from traceless.loading.knowledge import sums_in
 
 WEIGHT_BITS = 16
@@ -26,7 +27,9 @@ WEIGHT_BITS = 16
 def upgraded(contents: Contents) -> Contents:
     """The contents of a file of version 1 as they are written now."""
     facts, tensors = copy.deepcopy(contents.facts), dict(contents.tensors)
-    for said, name in _knowledge_in(facts, ""):
+    for parameters in _parameters_in(facts):
+        parameters |= dict.fromkeys(sorted(LATER), False)
+    for said, name in _knowledge_in(facts):
         bits = said.get("weight_bits")
         if bits == 0 or name not in tensors:
             continue  # or it is refused by those who look for it
@@ -38,7 +41,19 @@ def upgraded(contents: Contents) -> Contents:
             raise ValueError("sums in more bytes than they need.")
         tensors[name] = exact.to_tensor(exact.narrow(sums >> spare))
         said["weight_bits"] = WEIGHT_BITS - spare
+    for said in _models_in(facts):
+        if isinstance(said.get("merged"), dict):
+            said["merged"] = {k: {"times": n, "brought": {}} for k, n in said["merged"].items()}
     return replace(contents, facts=facts, tensors=tensors)
+
+
+def _parameters_in(said: Any) -> Iterator[dict[str, Any]]:
+    """The parameters of all least-squares models that are spoken of, at any depth."""
+    if isinstance(said, dict):
+        for part in said.values():
+            yield from _parameters_in(part)
+        if "rho" in said and "solver" in said:
+            yield said
 
 
 def digest(known: Knowledge) -> str:
@@ -69,13 +84,18 @@ def digest(known: Knowledge) -> str:
     return state.hexdigest()
 
 
-def _knowledge_in(said: Any, prefix: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _models_in(said: Any) -> Iterator[dict[str, Any]]:
+    """The facts of the model in a file, and of the one inside of it if it is a window."""
+    if isinstance(said, dict):
+        yield said
+        state = said.get("state")
+        yield from _models_in(state.get("estimator") if isinstance(state, dict) else None)
+
+
+def _knowledge_in(facts: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """The facts of all knowledge in a file, and the names of their sums."""
-    if not isinstance(said, dict):
-        return
-    if "weight_bits" in said:
-        yield said, f"{prefix}sums"
-    state = said.get("state")
-    if isinstance(state, dict):
-        yield from _knowledge_in(state.get("knowledge"), prefix)
-        yield from _knowledge_in(state.get("estimator"), f"{prefix}estimator.")
+    for depth, said in enumerate(_models_in(facts)):
+        state = said.get("state")
+        for known in (said, state.get("knowledge") if isinstance(state, dict) else None):
+            if isinstance(known, dict) and "weight_bits" in known:
+                yield known, "estimator." * depth + "sums"

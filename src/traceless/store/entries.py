@@ -6,14 +6,13 @@ spaces, ASCII), so that anyone can recompute it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any, Self
 
-from traceless.container import canonical_json
+from traceless.container import canonical_json, parsed_json
 from traceless.exceptions import StoreError
 
 KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")
@@ -101,7 +100,7 @@ class Entry:
     def from_body(cls, body: str, said: str) -> Self:
         """The entry of a JSON text and the hash that is said to be its own; neither is trusted."""
         try:
-            facts = json.loads(body)
+            facts = parsed_json(body)
             if type(facts["keys"]) is not list or type(facts["classes"]) is not dict:
                 raise TypeError
             facts["keys"] = tuple(facts["keys"])

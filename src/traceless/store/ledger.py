@@ -8,14 +8,13 @@ transaction. Connections last for one operation: nothing is shared by threads or
 from __future__ import annotations
 
 import errno
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from traceless.container import canonical_json
+from traceless.container import canonical_json, parsed_json
 from traceless.exceptions import StoreError
 from traceless.store.entries import Entry
 from traceless.store.lock import busy
@@ -71,7 +70,7 @@ class Ledger:
 
     def origin(self) -> dict[str, Any]:
         """What the store is: its model and what it is about."""
-        found: dict[str, Any] = json.loads(self._one("SELECT document FROM origin")[0])
+        found: dict[str, Any] = parsed_json(self._one("SELECT document FROM origin")[0])
         return found
 
     def last(self) -> Entry:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from traceless import loading
+from traceless.container import parsed_json
 from traceless.exceptions import StoreError
 from traceless.store.checks import Check, Verification
 from traceless.store.entries import Entry, hash_of
@@ -75,7 +76,7 @@ class Receipt(Entry):
             If the text is no receipt. Whether it is an honest one is for `check` to say.
         """
         try:
-            said = json.loads(text)
+            said = parsed_json(text)
             known = said["format"] == FORMAT and isinstance(said["store"], dict)
             facts, told = json.dumps(said["entry"]), said["hash"]
         except (ValueError, TypeError, KeyError, RecursionError):

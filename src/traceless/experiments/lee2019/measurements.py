@@ -236,14 +236,14 @@ def _update(model: LSSVC, data: Data, start: int, batch: int) -> Job:
     """Learn a batch with a copy of the model, up to new coefficients."""
     fresh, rows = copy.deepcopy(model), slice(start, start + batch)
     X, y = data.X[rows], data.y[rows]
-    return lambda: fresh.partial_fit(X, y).coef_
+    return lambda: fresh.partial_fit(X, y).feature_coef_
 
 
 def _retrain(phi: FeatureMap, data: Data, size: int, start: int) -> Job:
     """Learn the original rows and 10 new ones from scratch."""
     known = np.r_[0:size, start : start + 10]
     X, y = data.X[known], data.y[known]
-    return lambda: updating_model(phi).fit(X, y).coef_
+    return lambda: updating_model(phi).fit(X, y).feature_coef_
 
 
 def times_per_row(data: Data, plan: Plan) -> Rows:
@@ -282,7 +282,7 @@ def theorem_1(w: Floats, C: Floats, Phi: Floats, y: Floats) -> tuple[Floats, Flo
 
 def coefficients(model: LSSVC) -> Floats:
     """The vector w of a model for two classes, with the coefficient of the constant last."""
-    return np.append(model.coef_[0], model.intercept_)
+    return np.append(model.feature_coef_[0], model.intercept_)
 
 
 def storage(data: Data, plan: Plan) -> Rows:
@@ -350,7 +350,7 @@ def _without(model: LSSVC, x: Floats, y: NDArray[Any]) -> Floats:
     try:
         guess.forget_estimate(x, y)
     except NotLearnedError:
-        return np.full(model.coef_.size + 1, np.inf)
+        return np.full(model.feature_coef_.size + 1, np.inf)
     return coefficients(guess)
 
 

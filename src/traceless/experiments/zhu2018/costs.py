@@ -155,7 +155,7 @@ def _solve(known: Knowledge, how: str) -> Job:
     C = 1e4 / known.n_samples
     model = wESVM(known.n_outputs - 1, C, class_weight=rule, weighting=scope, scale=SCALE)
     model.merge(known)
-    return lambda: model.coef_
+    return lambda: model.feature_coef_
 
 
 def _wide_solve(J: int) -> float:

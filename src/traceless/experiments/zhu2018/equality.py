@@ -41,7 +41,7 @@ def machine(units: int) -> LSSVC:
 
 def coefficients(model: LSSVC) -> Floats:
     """All coefficients, the constant's last, one row per class."""
-    return np.column_stack([model.coef_, model.intercept_])
+    return np.column_stack([model.feature_coef_, model.intercept_])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,126 @@
+"""Provenance: the slices that a model has taken in by merge, so that none counts twice.
+
+A slice is known by the name it was given, or by the digest of its knowledge. A model that is
+merged brings along the slices that it has merged before: where both have s, so that s would
+count twice, the merge is refused.
+
+What this cannot see: rows that were learned, not merged, have no name, so two models that
+learned the same rows are recognised only where they hold the same rows and no others; and
+knowledge is a value that does not say where it came from, so of ``model.knowledge_`` nothing is
+known but its own digest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from traceless.exceptions import AlreadyMergedError
+from traceless.knowledge import Knowledge
+
+__all__ = ["Provenance", "Slice"]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice that was merged.
+
+    Attributes
+    ----------
+    times : int
+        How often it was merged, less how often it was taken out: below 0 where it came as part
+        of another slice.
+    brought : mapping
+        The slices in it, with how often each was in it; empty unless it was a model that had
+        merged some.
+    """
+
+    times: int
+    brought: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where merged knowledge came from: an immutable value.
+
+    Attributes
+    ----------
+    merged : mapping of names or digests to Slice
+    """
+
+    merged: Mapping[str, Slice] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, int]:
+        """All slices, those that came with others included, and how often each is held."""
+        found: Counter[str] = Counter()
+        for identity, piece in self.merged.items():
+            found[identity] += piece.times
+            for inner, n in piece.brought.items():
+                found[inner] += n * piece.times
+        return {identity: n for identity, n in found.items() if n > 0}
+
+    def after(
+        self,
+        held: Knowledge | None,
+        piece: Knowledge,
+        theirs: Provenance,
+        name: str | None,
+        again: bool,
+    ) -> Provenance:
+        """The provenance once a piece is merged, or taken out if it has fewer than no rows.
+
+        Parameters
+        ----------
+        held : Knowledge or None
+            What is known before.
+        piece : Knowledge
+            What comes.
+        theirs : Provenance
+            That of the model that the piece is the knowledge of; an empty one if it came bare.
+        name : str, optional
+            What the piece is called.
+        again : bool
+            Whether slices may be merged that have been merged before.
+
+        Raises
+        ------
+        AlreadyMergedError
+            If the piece, or a slice in it, is held already.
+        """
+        taken_out = piece.n_samples < 0
+        identity = name or (-piece if taken_out else piece).digest()
+        before = self.merged.get(identity, Slice(0))
+        brought = theirs.counts()
+        if taken_out:
+            if identity not in self.counts():
+                return self  # rows that were learned, or a part of a slice
+            left = Slice(before.times - 1, before.brought)
+        else:
+            if not again:
+                self._check_new(held, piece, identity, brought)
+            left = Slice(before.times + 1, brought or before.brought)
+        merged = {**self.merged, identity: left}
+        return Provenance({k: v for k, v in merged.items() if v.times})
+
+    def _check_new(
+        self, held: Knowledge | None, piece: Knowledge, identity: str, brought: Mapping[str, int]
+    ) -> None:
+        ours = self.counts()
+        if held is not None and held.n_samples:
+            ours.setdefault(held.digest(), 1)
+        mend = (
+            "Pass again=True if that is meant; merge(-knowledge) takes a slice out. Nothing was "
+            "changed."
+        )
+        if identity in ours:
+            raise AlreadyMergedError(
+                f"The slice {identity!r} was merged before, or is all that is held: its "
+                f"{piece.n_samples} rows would count twice. {mend}"
+            )
+        twice = sorted(brought.keys() & ours.keys())
+        if twice:
+            raise AlreadyMergedError(
+                f"The model to be merged has itself merged the slice {twice[0]!r}, which is held "
+                f"here already: the rows of it would count twice. {mend}"
+            )

@@ -1,0 +1,161 @@
+"""Guards: exactly the rows that a model holds can be forgotten, whatever its sums would allow."""
+
+import copy
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+
+import traceless
+from traceless import LSSVC, LSSVR, Knowledge, MismatchError, NotLearnedError
+from traceless.guard import Book
+
+X, Y = load_iris(return_X_y=True)
+SOLVERS = pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+
+
+def guarded(kind=LSSVC, n=100, **parameters):
+    return kind(guard=True, **parameters).fit(X[:n], Y[:n])
+
+
+@SOLVERS
+@pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+def test_only_rows_that_are_held_can_be_forgotten(kind, solver):
+    """The cases that sums let pass on iris: twice, invented, another label, another weight."""
+    model = guarded(kind, solver=solver).forget(X[3:4], Y[3:4])
+    digest, coef = model.digest(), model.coef_
+    refused = {
+        "twice": (X[3:4], Y[3:4]),
+        "invented": (X[3:4] + 0.5, Y[3:4]),
+        "label": (X[4:5], Y[4:5] + 1),
+        "weight": (X[4:5], Y[4:5], [2.0]),
+        "one step of the grid": (X[4:5] + 2**-14, Y[4:5]),
+        "held once, asked for twice": (X[[50, 50]], Y[[50, 50]]),
+    }
+    for what, rows in refused.items():
+        with pytest.raises(NotLearnedError, match="Nothing was changed"):
+            model.forget(*rows)
+        assert model.digest() == digest, what
+        assert (model.coef_ == coef).all(), what
+    model.update(add=(X[100:102], Y[100:102]), forget=(X[[101, 4]], Y[[101, 4]]))
+    rows = [i for i in range(101) if i not in (3, 4)]
+    assert model.digest() == kind().fit(X[rows], Y[rows]).digest()
+
+
+def test_the_message_names_the_first_row_that_is_missing():
+    with pytest.raises(NotLearnedError, match=r"2 of the 4 rows .* the first of them is row 1 "):
+        guarded().forget(X[[0, 120, 1, 130]], Y[[0, 120, 1, 130]])
+
+
+def test_equal_rows_count_as_often_as_they_were_learned():
+    model = LSSVC(guard=True).fit(X[[0, 0, 0, 60]], Y[[0, 0, 0, 60]])
+    model.forget(X[[0, 0]], Y[[0, 0]]).forget(X[:1], Y[:1])
+    with pytest.raises(NotLearnedError):
+        model.forget(X[:1], Y[:1])
+    assert model.n_samples_ == 1
+
+
+def test_rows_without_weight_are_no_rows():
+    weight = np.ones(100)
+    weight[7] = 0.0
+    model = LSSVC(guard=True).fit(X[:100], Y[:100], weight)
+    with pytest.raises(NotLearnedError):
+        model.forget(X[7:8], Y[7:8])
+    assert model.forget(X[6:9], Y[6:9], weight[6:9]).n_samples_ == 97
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=30))
+def test_a_book_is_a_multiset(steps):
+    book, held = Book.new(), Counter()
+    names = np.array([bytes([k]) + bytes(15) for k in range(6)], dtype="S16")
+    for add, k in steps:
+        if add:
+            book, held = book.plus(names[[k]]), held + Counter([k])
+        else:
+            book, missing = book.minus(names[[k]])
+            assert missing.tolist() == [held[k] == 0]
+            held -= Counter([k])
+    assert Counter(book.digests.tolist()) == Counter({names[k].item(): n for k, n in held.items()})
+    assert (book.digests[1:] >= book.digests[:-1]).all()
+
+
+def test_what_is_forgotten_leaves_no_digest():
+    model = guarded()
+    before = set(model._guard.books[0].digests.tolist())
+    model.partial_fit(X[120:121], Y[120:121]).forget(X[120:121], Y[120:121])
+    assert set(model._guard.books[0].digests.tolist()) == before
+    assert len(model.forget(X[:100], Y[:100])._guard) == 0
+
+
+@SOLVERS
+def test_merged_models_keep_their_digests(solver):
+    a, b = guarded(n=60, solver=solver), LSSVC(guard=True).fit(X[60:], Y[60:])
+    a.merge(b).forget(X[[5, 80]], Y[[5, 80]])
+    with pytest.raises(NotLearnedError):
+        a.forget(X[80:81], Y[80:81])
+    rows = np.delete(np.arange(150), [5, 80])
+    assert a.digest() == LSSVC().fit(X[rows], Y[rows]).digest()
+    twin = copy.copy(b).forget(X[60:65], Y[60:65])
+    c = LSSVC(guard=True).merge(twin)
+    assert len(c._guard) == c.n_samples_ == 85
+    for other in (Knowledge.of(traceless.features.Linear(), X[:3], Y[:3]), LSSVC().fit(X, Y)):
+        with pytest.raises(MismatchError, match="guard=True"):
+            a.merge(other)
+
+
+def test_a_guard_goes_with_copies_pickles_and_files(tmp_path):
+    model = guarded(rho=0.5)
+    model.save(tmp_path / "m.safetensors")
+    others = (
+        copy.copy(model),
+        pickle.loads(pickle.dumps(model)),
+        traceless.load(tmp_path / "m.safetensors"),
+    )
+    for other in others:
+        with pytest.raises(NotLearnedError):
+            other.forget(X[120:121], Y[120:121])
+        assert other.forget(X[:10], Y[:10]).n_samples_ == 90
+    assert model.n_samples_ == len(model._guard) == 100
+    raw = (tmp_path / "m.safetensors").read_bytes()
+    assert others[2].fit(X[:100], Y[:100]).save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() != raw  # another key
+
+
+def test_a_guard_must_know_all_rows(tmp_path):
+    model = LSSVC().fit(X[:50], Y[:50])
+    with pytest.raises(ValueError, match="digests of all 50 rows held, and there are 0"):
+        model.set_params(guard=True).forget(X[:1], Y[:1])
+    model.set_params(guard=False).forget(X[:1], Y[:1])
+    live = guarded(solver="woodbury")
+    with pytest.raises(ValueError, match="guard=True cannot allow"):
+        live.forget_estimate(X[:1], Y[:1])
+    state = live.set_params(guard=False).export_state()
+    with pytest.raises(ValueError, match="guard=True cannot allow"):
+        LSSVC(guard=True, solver="woodbury").import_state(state)
+    np.save(tmp_path / "rows.npy", np.column_stack([X, Y]))
+    source = traceless.scan(tmp_path / "rows.npy", target=4)
+    with pytest.raises(ValueError, match="needs rows in memory"):
+        LSSVC(guard=True).fit(source)
+
+
+def test_fingerprints_tell_rows_apart_that_have_equal_sums():
+    left, right = np.array([[0.0], [3.0], [5.0], [6.0]]), np.array([[1.0], [2.0], [4.0], [7.0]])
+    for fingerprint in (False, True):
+        a, b = (LSSVC(fingerprint=fingerprint).fit(rows, [1] * 4) for rows in (left, right))
+        assert (a.digest() == b.digest()) is not fingerprint
+
+
+@SOLVERS
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_fingerprints_follow_every_history(solver, n_jobs):
+    model = LSSVC(fingerprint=True, solver=solver, n_jobs=n_jobs).fit(X[:90], Y[:90])
+    model.partial_fit(X[90:91], Y[90:91]).merge(LSSVC(fingerprint=True).fit(X[91:], Y[91:]))
+    model.forget(X[:1], Y[:1]).update(add=(X[:1], Y[:1]), forget=(X[5:20], Y[5:20]))
+    rows = [*range(5), *range(20, 150)]
+    fresh = LSSVC(fingerprint=True).fit(X[rows], Y[rows])
+    assert model.digest() == fresh.digest() != LSSVC().fit(X[rows], Y[rows]).digest()
+    assert pickle.loads(pickle.dumps(model)).digest() == fresh.digest()
