@@ -1,9 +1,10 @@
 """Our estimators under the names and parameters of scikit-learn's.
 
-`SVC` is a PathSVC, `Ridge` an LSSVR and `RidgeClassifier` an LSSVC. What has a counterpart is passed
-on (alpha is rho, fit_intercept the constant feature), everything else is kept for `get_params` and
-has no effect. Grids are so fine that rounding to them is far below any tolerance of the tests. The
-functions for cross-validation are ours for estimators of ours, else scikit-learn's.
+`SVC` is a PathSVC, `Ridge` an LSSVR and `RidgeClassifier` an LSSVC. What has a counterpart is
+passed on (alpha is rho, fit_intercept the constant feature), everything else is kept for
+`get_params` and has no effect. Grids are so fine that rounding to them is far below any tolerance
+of the tests. The functions for cross-validation are ours for estimators of ours, else
+scikit-learn's.
 """
 
 from contextlib import ExitStack
@@ -23,17 +24,17 @@ from traceless.features import Linear
 FINE = 2.0**-32
 
 
-class Counter:
+class Used:
     """How often something of ours was used."""
 
-    used = 0
+    count = 0
 
 
 class Adapter:
     """Parameters of theirs outside, of ours inside."""
 
     def __init__(self, **theirs):
-        Counter.used += 1
+        Used.count += 1
         self._theirs = {k: p.default for k, p in self._signature().items()} | theirs
         unknown = set(theirs) - set(self._signature())
         if unknown:
@@ -44,7 +45,7 @@ class Adapter:
     def _signature(cls):
         return signature(cls.theirs).parameters
 
-    def get_params(self, deep=True):
+    def get_params(self, deep=True):  # noqa: ARG002
         return dict(self._theirs)
 
     def set_params(self, **changes):
@@ -52,7 +53,7 @@ class Adapter:
         return self
 
     def fit(self, *args, **kwargs):
-        Counter.used += 1
+        Used.count += 1
         return super().fit(*args, **kwargs)
 
     def __getattr__(self, name):
@@ -97,7 +98,7 @@ def dispatched(ours, theirs):
     @wraps(theirs)
     def function(estimator, *args, **kwargs):
         if isinstance(estimator, (LSSVC, LSSVR, PathSVC)):
-            Counter.used += 1
+            Used.count += 1
             return ours(estimator, *args, **kwargs)
         return theirs(estimator, *args, **kwargs)
 
