@@ -18,7 +18,7 @@ help:
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
 	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"
 	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths,"
-	@echo "             20 000 solutions and predictions against fractions (half an hour)"
+	@echo "             checks, 20 000 solutions and predictions against fractions (three quarters of an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
@@ -98,6 +98,7 @@ soak: $(VENV)/with-test
 	$(BIN)/python tests/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
 	$(BIN)/python -m traceless.path.stress --minutes 5
+	$(BIN)/python -m traceless.checks --minutes 5
 	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/test_solve.py tests/test_products.py
 
 docs: $(VENV)/with-docs

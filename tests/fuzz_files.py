@@ -62,6 +62,7 @@ def models(rng):
     twice = y != "c"
     yield LSSVC()
     yield LSSVC(RandomFourier(8)).fit(X, y)
+    yield LSSVC(solver="woodbury", fingerprint=True).fit(X, y)
     yield LSSVC(Polynomial(2), class_weight="balanced").fit(X, twice, X[:, 0] ** 2 + 0.1)
     yield LSSVC(class_weight={"a": 2.0}, classwise=True).fit(X, y).merge(Knowledge.of(
         Linear(), X, y, classwise=True), name="north")  # fmt: skip
@@ -80,7 +81,7 @@ def models(rng):
     )
     yield SlidingWindow(PathSVC(gamma=0.2), size=20).fit(X, twice)
     yield Knowledge.of(Linear(), X, y) - Knowledge.of(Linear(), X[:3], y[3:6])
-    yield Knowledge.of(Linear(), X * 2.0**30, X[:, 0], task="regression")
+    yield Knowledge.of(Linear(), X * 2.0**30, X[:, 0], task="regression", fingerprint=True)
 
 
 # --- mutations ---------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ MODELS = [
     PathSVC(kernel="linear", class_weight="balanced"),
     PathSVC(C=5.0, gamma="auto", strategy="ovr"),
     PathSVC(gamma="scale", decision_function_shape="ovo"),
+    PathSVC(),
+    PathSVC(kernel="poly", degree=2, coef0=1.0, strategy="ovr"),
 ]
 SPLITS = [
     3,

@@ -34,6 +34,7 @@ def test_links_lead_somewhere(name):
     "module",
     [
         "traceless",
+        "traceless.checks",
         "traceless.displays",
         "traceless.distributed",
         "traceless.features",

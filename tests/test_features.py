@@ -558,3 +558,18 @@ def test_what_is_bound_knows_what_it_is_of():
     assert not bound.is_of(RandomFourier(6), 3)
     assert not Squares().bind(3).is_of(Doubles(), 3)
     assert Squares().bind(3).is_of(Squares(), 3)
+
+
+def test_the_hash_of_the_codes_travels_with_knowledge(tmp_path):
+    known = learned(Squares()).knowledge_
+    known.save(tmp_path / "k")
+    again = traceless.load(tmp_path / "k")
+    assert again == known
+    assert learned(Squares(), 1).merge(again).n_samples_ == 40
+    with pytest.raises(MismatchError, match="different codes"):
+        learned(Doubles(), 1).merge(again)
+    live = LSSVC(Squares(), solver="woodbury").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    state = live.export_state()
+    assert LSSVC(Squares(), solver="woodbury").import_state(state).n_samples_ == 2
+    with pytest.raises(MismatchError, match="different codes"):
+        LSSVC(Doubles(), solver="woodbury").import_state(state)

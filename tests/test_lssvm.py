@@ -340,7 +340,7 @@ def test_what_cannot_be_merged(iris):
         (LSSVR().fit(X, y), MismatchError, "target_resolution|regression"),
         (LSSVC(), NotFittedError, "not fitted"),
         (LSSVC().fit(X, y.astype(str)).knowledge_, MismatchError, "int and str"),
-        (-Knowledge.of(Linear(), X[:1] + 9, y[:1]), NotLearnedError, "no data could have"),
+        (-Knowledge.of(Linear(), X[:1] + 9, y[:1]), NotLearnedError, "not those of any data set"),
         (3, TypeError, "takes a fitted LSSVC or a Knowledge, got int"),
     ):
         before = copy.copy(model.__dict__)
@@ -387,13 +387,13 @@ def bad_updates(labels, new):
         "no rows": (lambda m: m.partial_fit(GOOD[:0], labels[:0]), "0 sample"),
         "beyond the grid": (lambda m: m.partial_fit(GOOD[:1] + 1e300, one), r"more than 2\*\*53"),
         "text": (lambda m: m.partial_fit([["a", "b"]], one), "numeric"),
-        "never learned": (lambda m: m.forget(GOOD[:1] * 50, one), "no data could have"),
+        "never learned": (lambda m: m.forget(GOOD[:1] * 50, one), "not those of any data set"),
         "too many": (lambda m: m.forget(GOOD[[0] * 5], np.repeat(one, 5)), "too many"),
         "another response": (
             lambda m: m.forget(GOOD, np.repeat(new, 4)),
             "too many|sums without rows",
         ),
-        "another weight": (lambda m: m.forget(GOOD, labels, [2] * 4), "no data could have"),
+        "another weight": (lambda m: m.forget(GOOD, labels, [2] * 4), "not those of any data set"),
         "a bad weight": (lambda m: m.partial_fit(GOOD, labels, sample_weight=[-1] * 4), "negative"),
         "weights of another length": (
             lambda m: m.partial_fit(GOOD, labels, sample_weight=[1.0]),
@@ -401,7 +401,7 @@ def bad_updates(labels, new):
         ),
         "the second half fails": (
             lambda m: m.update(add=(GOOD, labels), forget=(GOOD * 50, labels)),
-            "no data could have",
+            "not those of any data set",
         ),
         "nothing": (lambda m: m.update(), "got neither"),
         "no tuple": (lambda m: m.update(add=GOOD), "tuple"),

@@ -39,11 +39,17 @@ KERNELS = [
         PathSVC(),
         PathSVC(kernel="linear"),
         PathSVC(strategy="ovr"),
-        PathSVC(kernel="poly", strategy="ovr"),
         PathSVC(class_weight="balanced"),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# rows around 100 make cubic kernel values of 1e12, of which rounding leaves 1e-2: that is warned of
+@pytest.mark.filterwarnings("ignore:The solution has a KKT residual")
+@parametrize_with_checks([PathSVC(kernel="poly", strategy="ovr")])
+def test_scikit_learns_checks_with_values_that_are_not_scaled(estimator, check):
     check(estimator)
 
 
@@ -394,15 +400,16 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
     X, y = overlapping
     model = PathSVC(gamma=0.5, **parameters).fit(X[:100], y[:100])
     before = snapshot(model)
-    follow, calls = traceless.hinge.committee.Problem.follow, []
+    follow, calls = traceless.hinge.committee.Problem.changed, []
 
     def failing(self, *args):
         calls.append(self)
-        follow(self, *args)
+        after = follow(self, *args)
         if len(calls) == when:
             raise KeyboardInterrupt
+        return after
 
-    monkeypatch.setattr(traceless.hinge.committee.Problem, "follow", failing)
+    monkeypatch.setattr(traceless.hinge.committee.Problem, "changed", failing)
     for change in (
         lambda: model.partial_fit(X[100:], y[100:]),
         lambda: model.forget(X[:9], y[:9]),
@@ -600,10 +607,10 @@ def test_numba_is_imported_when_something_is_learned():
     assert "pip install 'traceless[path]'" in done.stdout
 
 
-def test_the_kkt_residual_is_measured(rng):
+def test_the_kkt_residual_is_measured_on_what_is_published(rng):
     X = rng.normal(size=(80, 2))
     model = PathSVC(C=2.0, gamma=0.5).fit(X, X[:, 0] + rng.normal(size=80) > 0)
     assert 0.0 < model.kkt_residual_ <= 1e-9
     (problem,) = model._model.committee
-    problem._road.alpha[problem._slots[problem.sides == 1][0]] += 1e-3  # a margin that is off
+    problem.solution.coefficients[0] *= 1.001
     assert model.kkt_residual_ > 1e-5

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from cases import whole
 from traceless import LSSVC, Knowledge, RangeError
 from traceless.features import Linear
-from traceless.sample_weights import FINEST, bands, rounded_weights
+from traceless.sample_weights import FINEST, rounded_weights, units
 
 PHI = Linear(resolution=2**-4)
 
@@ -41,21 +41,26 @@ def test_a_weight_is_rounded_by_itself_and_by_less_than_a_millionth(w):
 
 
 @given(st.lists(weights_of_any_size, min_size=1, max_size=8))
-def test_bands_hold_every_row_of_some_weight_once_and_in_whole_units(weights):
+def test_units_make_weights_whole(weights):
     rounded = rounded_weights([*weights, 3.0], len(weights) + 1)
-    seen = np.zeros(len(rounded), dtype=int)
-    for rows, unit in bands(rounded):
-        at = slice(None) if rows is None else rows
-        units = np.ldexp(rounded[at], -unit)
-        assert (units == np.rint(units)).all()
-        assert units.max() <= 2**32
-        seen[at] += 1
-    assert (seen[rounded > 0] == 1).all()
+    found = units(rounded)
+    whole_numbers = np.ldexp(rounded, -np.broadcast_to(found, len(rounded)))
+    assert (whole_numbers == np.rint(whole_numbers)).all()
+    assert whole_numbers.max() <= 2**32
+    if not isinstance(found, int):
+        assert found[rounded == 0].tolist() == [found.min()] * np.sum(rounded == 0)
 
 
-def test_weights_that_are_near_each_other_are_one_band(rng):
+def test_weights_that_are_near_each_other_have_one_unit(rng):
     for weights in (rng.uniform(1, 1000, 500), rng.integers(1, 99, 500) / 8, np.full(9, 1 / 3)):
-        assert len(bands(rounded_weights(weights, len(weights)))) == 1
+        assert isinstance(units(rounded_weights(weights, len(weights))), int)
+
+
+@pytest.mark.parametrize("others", [[1.0, 2.0], [1e-30, 1e30]])
+@pytest.mark.parametrize("classwise", [False, True])
+def test_a_row_of_weight_zero_must_be_finite_whatever_comes_with_it(others, classwise):
+    with pytest.raises(RangeError):
+        Knowledge.of(PHI, [[np.nan], [1.0], [2.0]], [0, 0, 0], [0, *others], classwise=classwise)
 
 
 def oracle(X, y, weights, classes):

@@ -275,7 +275,7 @@ def test_a_row_with_another_label_is_seen_where_pooled_knowledge_cannot(rng):
     for classwise in (True, False):
         model = LSSVC(classwise=classwise).fit(X, y)
         if classwise:
-            with pytest.raises(NotLearnedError, match="no data could have it"):
+            with pytest.raises(NotLearnedError, match="not those of any data set"):
                 model.forget(X[[i]] * 3, [1])
         else:
             model.forget(X[[i]] * 3, [1])

@@ -252,7 +252,7 @@ def _not_ours(path: Any) -> str:
 def _parsed(data: bytes, stop: int, sha256: str) -> Contents:
     said = parsed_json(data[8:stop])
     metadata = said.pop("__metadata__")
-    kind, text, version = metadata["kind"], metadata["facts"], int(metadata["version"])
+    kind, text, version = metadata["kind"], metadata["facts"], _whole(metadata["version"])
     shapes = {name: (spec["dtype"], _checked_shape(spec["shape"])) for name, spec in said.items()}
     if version < 1 or _header(sha256, kind, text, shapes, version) != data[:stop]:
         raise ValueError("its header is not as it would be written")

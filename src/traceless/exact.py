@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -246,17 +247,21 @@ class _ShiftedSum:
 
     def total(self) -> Integers:
         """All of it, in canonical form."""
-        total = np.zeros(self._shape, dtype=np.int64) if self._before is None else self._before
+        words = [] if self._before is None else [(0, self._before)]
         word, base, bound = None, 0, 0
         for shift, part in sorted(self._parts.items()):
-            size = _magnitude(part)
+            size = _magnitude(part) if len(self._parts) > 1 else 0
             if word is not None and bound + (size << (shift - base)) <= _INT64_MAX:
                 word, bound = word + (part << (shift - base)), bound + (size << (shift - base))
                 continue
             if word is not None:
-                total = add(total, shift_left(word, base))
+                words.append((base, word))
             word, base, bound = part, shift, size
-        return total if word is None else add(total, shift_left(word, base))
+        if word is not None:
+            words.append((base, word))
+        if not words:
+            return np.zeros(self._shape, dtype=np.int64)
+        return reduce(add, (shift_left(word, base) for base, word in words))
 
 
 def cross_product(A: Floats, B: Floats) -> Integers:

@@ -23,7 +23,7 @@ from traceless.features import BoundMap
 from traceless.features.grid import grid_steps
 from traceless.fingerprint import Bytes, Fingerprint, code_bytes, label_hashes
 from traceless.progress import progress
-from traceless.sample_weights import bands
+from traceless.sample_weights import units
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 Label = int | str | bool | bytes
@@ -166,23 +166,18 @@ class Gathering:
 
     def pooled(self) -> tuple[Integers, int]:
         """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
-        everything = slice(0, self.X.shape[0])
-        groups = [
-            (everything if rows is None else rows, unit) for rows, unit in bands(self.weights)
-        ]
+        unit = units(self.weights)
+        n = self.X.shape[0]
+        rows = slice(0, n) if isinstance(unit, int) else np.arange(n)
+        groups = _groups(rows, unit)
         sums = self._sums(groups, len(self.responses.names), self.responses.encode)
         exponent = min(0, *(unit for _, unit in groups))
         return _joined(sums, groups, exponent), exponent
 
     def by_class(self, classes: Classes) -> tuple[Integers, int]:
         """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
-        several = [
-            [
-                (members if rows is None else np.intersect1d(members, rows), unit)
-                for rows, unit in bands(self.weights)
-            ]
-            for members in classes.members()
-        ]
+        unit = units(self.weights)
+        several = [_groups(members, unit) for members in classes.members()]
         flat = [group for groups in several for group in groups]
         sums = self._sums(flat, 1, _ones)
         exponent = min([0, *(unit for _, unit in flat)])
@@ -222,6 +217,14 @@ class Gathering:
         if self.fingerprint is not None:
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
         total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
+
+
+def _groups(rows: Any, unit: int | NDArray[np.int64]) -> list[Group]:
+    """Some rows, cut by the units of their weights: the bands."""
+    if isinstance(unit, int):
+        return [(rows, unit)]
+    each = unit[rows]
+    return [(rows[each == found], found) for found in np.unique(each).tolist()]
 
 
 def _joined(sums: Iterable[Integers], groups: Sequence[Group], exponent: int) -> Integers:

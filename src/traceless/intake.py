@@ -36,18 +36,24 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
     return rows
 
 
-def without_empty(add: Any, forget: Any) -> tuple[Any, Any]:
-    """Both sides of an update, None in place of one without rows if the other side has some."""
-    empty = [isinstance(rows, tuple) and _n_rows(rows) == 0 for rows in (add, forget)]
-    if add is None or forget is None or all(empty):
-        return add, forget  # where nothing at all is given, scikit-learn's checks say so
-    return None if empty[0] else add, None if empty[1] else forget
+def sides(add: Any, forget: Any) -> tuple[Any, Any]:
+    """Both sides of an update, None in place of one without rows.
+
+    Where only one side is given, scikit-learn's checks say that there are no rows.
+    """
+    if add is None and forget is None:
+        raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
+    if add is None or forget is None:
+        return add, forget
+    return add if n_rows(add) else None, forget if n_rows(forget) else None
 
 
-def _n_rows(rows: Rows) -> int | None:
-    shape = getattr(rows[0], "shape", None) if rows else None
-    size = shape[0] if shape else len(rows[0]) if isinstance(rows[0], list) else None
-    return size if isinstance(size, int) else None
+def n_rows(rows: Any) -> int:
+    """How many rows a side of an update has; what is none at all counts as one, and is refused."""
+    if not isinstance(rows, tuple) or not rows:
+        return int(rows is not None)
+    X = rows[0]
+    return X.shape[0] if getattr(X, "shape", ()) else len(X) if hasattr(X, "__len__") else 1
 
 
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:

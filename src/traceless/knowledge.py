@@ -22,7 +22,7 @@ so that classes can be weighted when it is solved; the pooled matrix is a sum of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,12 +30,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
 
 from traceless import exact, saving
 from traceless.exact import Integers
-from traceless.exceptions import MismatchError, NotLearnedError
+from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
 from traceless.features.probe import PROBE
@@ -51,6 +50,7 @@ from traceless.gather import (
     responses_of,
     union,
 )
+from traceless.possible import Group, check_sums
 from traceless.sample_weights import rounded_weights
 
 __all__ = ["Knowledge"]
@@ -327,28 +327,17 @@ class Knowledge(saving.Savable):
         return state.hexdigest()
 
     def check_possible(self) -> Knowledge:
-        """Raise `NotLearnedError` if no data could add up to this; else return self.
+        """Raise `NotLearnedError` if no rows add up to this; else return self.
 
-        Counts below zero, sums left without rows, and a matrix that is not positive
-        semidefinite cannot come from rows that were learned. The last shows any row that
-        was never learned as long as there are fewer rows than features. Passing is
-        necessary, not sufficient: sums of many rows can hide one that is not among them.
+        No class has fewer than no rows, or rows without weight, or sums without rows; weights
+        are within the range that is allowed; and the matrix of sums is positive semidefinite
+        (`traceless.possible`). What rows add up to is never refused.
+
+        The check misses errors: with more rows than features, a repeated, invented or
+        mislabelled row is often accepted. ``guard=True`` of the estimators, and the store, know
+        the rows themselves.
         """
-        classes = self.task == "classification"
-        groups = [f"class {r!r}" for r in self.responses] if classes else ["rows"]
-        check_counts(groups, self.counts)
-        without_rows = [
-            group
-            for k, (group, count) in enumerate(zip(groups, self.counts, strict=True))
-            if count == 0 and (self._of_class(k) if classes else self.sums).any()
-        ]
-        if without_rows or not all(map(_positive_semidefinite, self._matrices())):
-            where = f" (sums without rows for {without_rows[0]})" if without_rows else ""
-            raise NotLearnedError(
-                f"What would remain is such that no data could have it{where}: some of these "
-                "rows were never learned, or with other labels, targets or weights. Nothing was "
-                "changed."
-            )
+        check_sums(self._groups(), self._without_bias())
         return self
 
     # --- inside ----------------------------------------------------------------------------
@@ -373,6 +362,33 @@ class Knowledge(saving.Savable):
     def _of_class(self, k: int) -> Integers:
         """What is kept of one class: all of its sums, or those of φ."""
         return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
+
+    def _groups(self) -> list[Group]:
+        """What is said of the rows of each class, or of all rows of a regression."""
+        if self.task == "classification":
+            each = zip(self.responses, self.counts, self.class_totals, strict=True)
+            return [
+                Group(f"class {label!r}", n, total, not self._of_class(k).any())
+                for k, (label, n, total) in enumerate(each)
+            ]
+        total, J = None, self.n_outputs
+        if self.specification["features"].get("bias") is True:
+            total = Fraction(int(self.sums[J - 1, J - 1]), 1 << self.weight_bits)
+        return [Group("rows", self.n_samples, total, not self.sums.any())]
+
+    def _without_bias(self) -> Iterator[Integers]:
+        """The matrices, less a constant feature that is the sum of the responses anyway.
+
+        With it they would all be singular, and a look at them would take longer.
+        """
+        J = self.n_outputs
+        rest = np.arange(self.sums.shape[-1])
+        if self.task == "classification" and J:
+            bias = self.sums[..., J - 1, :]
+            if np.array_equal(bias, self.sums[..., J:, :].sum(axis=-2)):
+                rest = np.delete(rest, J - 1)
+        for matrix in self._matrices():
+            yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
 
     def _canonical(self) -> Knowledge:
         """Drop classes of which nothing is left, use the largest unit."""
@@ -461,28 +477,6 @@ def check_targets(ours: Sequence[Label], theirs: Sequence[Label]) -> None:
             f"There are {len(ours)} targets on one side and {len(theirs)} on the other: give as "
             "many for each row as were learned."
         )
-
-
-def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
-    """Raise `NotLearnedError` if a group would have fewer than no rows."""
-    for group, count in zip(groups, counts, strict=True):
-        if count < 0:
-            raise NotLearnedError(
-                f"More rows would be forgotten than were learned ({group}: {-count} too many). "
-                "Nothing was changed."
-            )
-
-
-def _positive_semidefinite(gram: Integers) -> bool:
-    """Whether a Cholesky factor exists, up to 1e-9 of the diagonal."""
-    diagonal = gram.diagonal()
-    used = np.flatnonzero(diagonal)
-    if (diagonal < 0).any() or gram[diagonal == 0].any():
-        return False
-    scale = 1.0 / np.sqrt(diagonal[used].astype(np.float64))
-    C = np.asfortranarray(gram[np.ix_(used, used)].astype(np.float64) * scale * scale[:, None])
-    C[np.diag_indices_from(C)] += 1e-9
-    return bool(dpotrf(C, overwrite_a=True, clean=False)[1] == 0)
 
 
 def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
 from traceless.gather import Task, dense_rows
 from traceless.guard import Guard
-from traceless.intake import checked, take_names, without_empty
+from traceless.intake import checked, sides, take_names
 from traceless.knowledge import Knowledge, check_same_specification
 from traceless.live import Live
 from traceless.products import Coefficients
@@ -52,8 +52,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     n_jobs: int | None
     verbose: bool
     classwise: bool | None = None  # False: what is merged is pooled
-    guard: bool
-    fingerprint: bool
+    guard: bool = False  # these two also of models that were pickled before there were any
+    fingerprint: bool = False
     n_features_in_: int
     _task: Task
     _state: State
@@ -116,13 +116,16 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Parameters
         ----------
         add, forget : tuple (X, y) or (X, y, sample_weight), or a source, optional
-            One of the two may be without rows.
+            Where both are given, one without rows changes nothing.
 
         Returns
         -------
         self
         """
-        add, forget = without_empty(add, forget)
+        add, forget = sides(add, forget)
+        if add is None and forget is None:
+            check_is_fitted(self)
+            return self
         with changing(self) as draft:
             draft._learn(add, forget)
         return self
@@ -249,8 +252,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self.__dict__.pop(name, None)
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
-        if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
@@ -376,9 +377,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
 
     def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
-        """Both together; what is not to be kept by class is pooled."""
+        """Both together; what is not to be kept of theirs, by class or by row, is left out."""
         pools = self.classwise is False if ours is None else not ours.classwise
         theirs = theirs.pooled() if pools else theirs
+        prints = bool(self.fingerprint) if ours is None else ours.fingerprint is not None
+        if prints and theirs.fingerprint is None:
+            raise MismatchError(
+                "This model has a fingerprint of its rows, and what is to be merged has none. Make "
+                "that with fingerprint=True too (a parameter of estimators and of Knowledge.of), "
+                "or learn its rows here. Nothing was changed."
+            )
+        theirs = theirs if prints else theirs.without_fingerprint()
         return theirs if ours is None else ours + theirs
 
     def _current(self) -> State | None:

@@ -34,7 +34,8 @@ from traceless.exact import Floats, packed
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.gather import Label, dense_rows, label_array, responses_of, union
-from traceless.knowledge import Knowledge, check_counts, check_targets
+from traceless.knowledge import Knowledge, check_targets
+from traceless.possible import check_counts
 from traceless.products import Coefficients
 from traceless.sample_weights import rounded_weights
 from traceless.saving import Pieces, labels

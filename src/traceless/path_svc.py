@@ -8,6 +8,7 @@ by numba, and imported when something is learned, not before.
 from __future__ import annotations
 
 import copy
+import inspect
 import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
@@ -21,9 +22,9 @@ from traceless.exact import Floats, Integers
 from traceless.features.parameters import positive
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
-from traceless.intake import check_classes
+from traceless.intake import check_classes, sides
 from traceless.saving import Pieces, Savable, names, parameters
-from traceless.transaction import Changeable, changing
+from traceless.transaction import changing
 
 if TYPE_CHECKING:
     from traceless.hinge.model import Hinge
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["PathSVC"]
 
 
-class PathSVC(Changeable, Savable, HingeAnswers):
+class PathSVC(Savable, HingeAnswers):
     """Support vector classifier (hinge loss) whose rows can be added and taken back.
 
     It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
@@ -52,12 +53,13 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         `fit` takes a square kernel matrix; further points come as their kernel values with the
         points held, in the order of ``ids_``, and with each other; `predict` takes kernel
         values with the points held; points are forgotten by their ids.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"steady", "scale", "auto"} or float, default="steady"
         Coefficient of "rbf" and "poly". "scale" is 1 / (n_features · variance of the rows) and
-        "auto" 1 / n_features, as in scikit-learn, but a row of weight 2 counts as two. The
-        value is taken at the first fit, shown as ``gamma_``, and kept: it does not move with
-        the rows. "scale" is therefore a trace of the first rows; give a number to have
-        models of equal rows equal whatever their history.
+        "auto" 1 / n_features, as in scikit-learn, but a row of weight 2 counts as two. "steady"
+        is the power of two nearest to "scale". Both are always those of the rows held now, so
+        that models of equal rows are equal whatever their history. "scale" changes with every
+        row, and all rows are then solved anew: it is the slow choice. "steady" rarely changes,
+        so that updates follow a path. ``gamma_`` shows the value.
     degree : int, default=3
         Of the kernel "poly".
     coef0 : float, default=0.0
@@ -76,9 +78,11 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         More than two classes are one problem for each pair, as in scikit-learn's `SVC`, or one
         for each class against the rest.
     tol : float, default=1e-9
-        A larger KKT residual is reported by a warning, unless rounding explains it.
+        A larger KKT residual is reported by a `ConvergenceWarning`, unless it is below 1e-6
+        and rounding explains it. Where warnings are errors, nothing is changed then.
     cache_size : float, default=1000
         Megabytes that kernel matrices may take. What does not fit is computed when needed.
+        Another value takes effect at the next change.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
 
@@ -98,19 +102,25 @@ class PathSVC(Changeable, Savable, HingeAnswers):
     n_support_ : ndarray of shape (n_classes,)
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
         In scikit-learn's layout; (n_classes, n_SV) with ``strategy="ovr"`` and more than two
-        classes.
+        classes. Where rows on the margin depend on each other (columns of zeros and ones with
+        a linear kernel) several of them give the same model; which one is here may depend on
+        the history, and nothing else does.
+    coef_ : ndarray of shape (n_problems, n_features)
+        Weights of the columns; with ``kernel="linear"`` only.
     intercept_ : ndarray of shape (n_problems,)
     gamma_ : float
         The gamma in use.
     kkt_residual_ : float
-        The largest violation of a KKT condition in any of the problems, measured when asked
-        for, on all rows held.
+        The largest violation of a KKT condition in any of the problems, by what is published
+        (``dual_coef_``, ``intercept_``, decision values), measured when asked for, on all rows
+        held.
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
     ambiguous_ : bool
         Whether some row is so close to changing sides (between margin, inside and outside)
-        that another history might end in other last bits. If not, `digest` is that of a fit
-        from scratch.
+        that another history might end in other last bits, or rows so near to each other that
+        only the end of the path itself satisfies the conditions, and is published. If not,
+        `digest` is that of a fit from scratch.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Only if the rows had string column names.
@@ -120,6 +130,11 @@ class PathSVC(Changeable, Savable, HingeAnswers):
     Parameters may be changed after training with ``set_params``. C and class_weight are then
     reached along a path, others by solving anew from the rows held; this happens when the model
     is next used, or at once with `refresh`.
+
+    Threads may share an estimator: changes wait for each other, and an answer is that of the
+    model before a change or of the one after it. Copies and pickles hold rows and solutions but
+    no kernel matrix (other than one that was given); ``copy.copy`` costs nothing, and of an
+    estimator and its copy the one that changes first keeps the kernel matrix.
 
     Examples
     --------
@@ -142,7 +157,7 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         self,
         C: float = 1.0,
         kernel: Any = "rbf",
-        gamma: Any = "scale",
+        gamma: Any = "steady",
         degree: int = 3,
         coef0: float = 0.0,
         class_weight: Any = None,
@@ -186,7 +201,6 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         """
         with changing(self) as draft:
             draft._learn_first((X, y, sample_weight))
-        self._report_residual()
         return self
 
     def partial_fit(
@@ -242,23 +256,25 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         ----------
         add : tuple (X, y) or (X, y, sample_weight), optional
         forget : tuple (X, y) or (X, y, sample_weight), or array-like of ids, optional
-            Rows that are held now.
+            Rows that are held now. Where both sides are given, one without rows changes nothing.
 
         Returns
         -------
         self
         """
+        add, forget = sides(add, forget)
         if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
-        model: Hinge | None = self.__dict__.get("_model")
-        if model is None and forget is not None:
-            raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
+            check_is_fitted(self)
+            return self
         with changing(self) as draft:
-            if model is None:
+            if "_model" in draft.__dict__:
+                draft._learn_on(add, forget)
+            elif forget is None:
                 draft._learn_first(add)
             else:
-                draft._learn_on(draft._model, add, forget)
-        self._report_residual()
+                raise NotFittedError(
+                    f"This {type(self).__name__} has not learned anything to forget."
+                )
         return self
 
     def refresh(self) -> Self:
@@ -273,8 +289,8 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         """
         check_is_fitted(self)
         with changing(self) as draft:
-            draft._learn_on(draft._model, None, None)
-        self._report_residual()
+            if draft._model.settings != draft._settings():  # else another thread was here before
+                draft._learn_on(None, None)
         return self
 
     def without(self, ids: Any) -> Self:
@@ -294,57 +310,65 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         PathSVC
         """
         check_is_fitted(self)
-        model = self._current()
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._model = model.without(model.rows.check_ids(ids))
+        now = self._now()
+        other = copy.copy(now)
+        other._model = now._model.without(now._model.rows.check_ids(ids))
         return other
 
     # --- inside ----------------------------------------------------------------------------
 
     def _pieces(self) -> Pieces:
-        facts: dict[str, Any] = {"parameters": parameters(self)}
+        now = self._now() if "_model" in self.__dict__ else self
+        facts: dict[str, Any] = {"parameters": parameters(now)}
         tensors: dict[str, Any] = {}
-        if "_model" in self.__dict__:
-            facts["columns"] = {"n": self.n_features_in_, "names": names(self)}
-            facts["state"], tensors = self._current().pieces()
-            tensors["last_ids"] = self.last_ids_
+        if "_model" in now.__dict__:
+            facts["columns"] = {"n": now.n_features_in_, "names": names(now)}
+            facts["state"], tensors = now._model.pieces()
+            tensors["last_ids"] = now.last_ids_
         return facts, tensors
 
     def _learn_first(self, rows: Any) -> None:
         from traceless.hinge.model import Hinge
 
         new = _checked(self, rows, reset=True)
-        self._model = Hinge.learned(new, self._settings(), self._memory(), bool(self.verbose))
-        self._note(new[2])
+        self._take(Hinge.learned(new, self._settings(), self._memory(), bool(self.verbose)), new[2])
 
-    def _learn_on(self, model: Hinge, add: Any, forget: Any) -> None:
+    def _learn_on(self, add: Any, forget: Any) -> None:
+        model = self._model
         new = None if add is None else _checked(self, add, reset=False)
         if isinstance(forget, tuple):
             gone = model.find(_checked(self, forget, reset=False))
         else:
             gone = model.rows.check_ids([] if forget is None else forget)
-        self._model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
-        self._note(None if new is None else new[2])
+        model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
+        self._take(model, None if new is None else new[2])
 
-    def _note(self, weight: Floats | None) -> None:
-        """Remember which ids were handed out to rows of these weights, if there were any."""
-        rows = self._model.rows
-        if self._model.settings.precomputed:
+    def _take(self, model: Hinge, weight: Floats | None) -> None:
+        """Make the model ours, and remember the ids of new rows of these weights, if any.
+
+        What may still raise comes first: the warning, where warnings are errors.
+        """
+        self._report_residual(model)
+        rows = model.rows
+        if model.settings.precomputed:
             self.n_features_in_ = len(rows)
         if weight is not None:
             kept = weight > 0.0
             self.last_ids_ = np.full(len(weight), -1)
             self.last_ids_[kept] = rows.ids[len(rows) - int(kept.sum()) :]
+        self._model = model
+        model.take_over()
 
-    def _report_residual(self) -> None:
-        excess = self._model.excess(self.tol)
+    def _report_residual(self, model: Hinge) -> None:
+        excess = model.excess(self.tol)
         if excess:
             warnings.warn(
-                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}. Rows "
-                "on very different scales, or a very large C, make problems this hard.",
+                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "
+                "predictions may be wrong. Columns that are not scaled, or a very large C, make "
+                "problems this hard: scale the columns, for example with "
+                "sklearn.preprocessing.StandardScaler.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=_calls_of_ours(),
             )
 
     def _memory(self) -> int:
@@ -353,13 +377,23 @@ class PathSVC(Changeable, Savable, HingeAnswers):
         return int(positive("cache_size", self.cache_size) * 2**20)
 
     def __copy__(self) -> Self:
-        """A copy of its own, since problems change in place."""
-        return copy.deepcopy(self)
+        """The same model, which never changes, for an estimator with parameters of its own."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _calls_of_ours() -> int:
+    """How many calls lie between a warning and the code of the user."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
@@ -379,7 +413,7 @@ def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
     weight = np.ones(n) if len(rows) == 2 or rows[2] is None else _checked_weight(rows[2], n)
-    return X + 0.0, plain_labels(y), weight  # + 0.0: there is one zero
+    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
 
 
 def _is_plain_too(y: Any, n: int) -> bool:

@@ -9,7 +9,7 @@ rows learned in two calls weigh the same in one. Sums are exact multiples of the
 
 One exact product takes weights that are whole numbers, up to 2^32, of one unit. Rows whose
 weights span more than that are cut into *bands*: a unit each, from a fixed grid of powers of
-2^12, because a weight of 20 bits in units of at most 2^11 below its last bit is below 2^32.
+2^12: a weight of 20 bits is below 2^32 in a unit that is at most 2^11 below its last bit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ WHOLE = 2.0**32  # whole numbers up to here are kept
 SMALLEST, LARGEST = 2.0**-200, 2.0**100
 FINEST = 200 + BITS  # no weight has bits below 2^-FINEST
 _GRID = 12
-
-Band = tuple[NDArray[np.intp] | None, int]  # its rows (None: all) and the exponent of its unit
 
 
 def rounded_weights(sample_weight: Any, n: int) -> Floats | None:
@@ -67,18 +65,20 @@ def rounded_weights(sample_weight: Any, n: int) -> Floats | None:
     return None if (weights == 1.0).all() else weights
 
 
-def bands(weights: Floats | None) -> list[Band]:
-    """Rows in as few groups as one unit each is enough for; rows of weight 0 may be left out."""
+def units(weights: Floats | None) -> int | NDArray[np.int64]:
+    """Exponents of units in which weights are whole numbers up to 2^32: one for all, or one each.
+
+    As few different ones as the grid allows; a weight of 0 has the smallest.
+    """
     if weights is None or not weights.any():
-        return [(None, 0)]
+        return 0
     last = _last_bits(weights)
     lowest = int(last.min())
     if weights.max() <= np.ldexp(WHOLE, lowest):
-        return [(None, lowest)]
-    whole = (weights <= WHOLE) & (last >= 0)
-    unit = np.where(whole, 0, last // _GRID * _GRID)
-    unit[weights == 0] = 1  # no unit at all
-    return [(np.flatnonzero(unit == u), u) for u in np.unique(unit[weights > 0]).tolist()]
+        return lowest
+    found = np.where((weights <= WHOLE) & (last >= 0), 0, last // _GRID * _GRID)
+    found[weights == 0] = found.min()
+    return found
 
 
 def _last_bits(weights: Floats) -> NDArray[np.int64]:

@@ -31,7 +31,7 @@ from traceless import saving
 from traceless.exact import Floats, Integers
 from traceless.exceptions import NotLearnedError
 from traceless.hinge.held_rows import plain_labels
-from traceless.intake import check_classes
+from traceless.intake import check_classes, n_rows
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
 __all__ = ["SlidingWindow"]
@@ -191,7 +191,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         with changing(self) as draft:
             if "_rows" in draft.__dict__:
                 draft._go_on(add, forget)
-            elif add is not None and not _n_rows(forget):
+            elif add is not None and not n_rows(forget):
                 draft._start(add)
             else:
                 raise NotFittedError("This SlidingWindow has not learned anything to forget.")
@@ -304,10 +304,10 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         held = self._rows
         _check_together(self._model, len(held[2]))
         out = np.zeros(len(held[2]), dtype=bool)
-        if _n_rows(forget):
+        if n_rows(forget):
             out[self._found(forget)] = True
         new = _part(held, slice(0))
-        if _n_rows(add):
+        if n_rows(add):
             new = self._newest(self._checked(add, reset=False))
         staying = np.flatnonzero(~out)
         out[staying[: max(0, len(staying) + len(new[2]) - self._size())]] = True
@@ -423,14 +423,6 @@ def _check_together(model: Any, n: int) -> None:
         )
 
 
-def _n_rows(rows: Any) -> int:
-    """How many rows a side of an update has; what is none at all counts as one, and is refused."""
-    if not isinstance(rows, tuple) or not rows:
-        return int(rows is not None)
-    X = rows[0]
-    return X.shape[0] if getattr(X, "shape", ()) else len(X) if hasattr(X, "__len__") else 1
-
-
 def _checked_weight(weight: Any, n: int) -> Floats:
     if weight is None or isinstance(weight, Real):
         return np.full(n, 1.0 if weight is None else float(weight))
@@ -510,4 +502,7 @@ def _joined(a: Rows, b: Rows) -> Rows:
         X = np.concatenate([a[0], b[0]])
     if {a[1].dtype.kind, b[1].dtype.kind} == {"i", "u"}:  # together they would be floats
         a, b = ((x, y.astype(object), w) for x, y, w in (a, b))
-    return X, np.concatenate([a[1], b[1]]), np.concatenate([a[2], b[2]])
+    y = np.concatenate([a[1], b[1]])
+    if y.dtype.kind in "US" and len(y):  # as wide as these labels, not as those that have left
+        y = np.array(y.tolist())
+    return X, y, np.concatenate([a[2], b[2]])

@@ -5,10 +5,7 @@ from hypothesis import strategies as st
 from traceless.path import HingeProblem, Kernel
 from traceless.path.families import FAMILIES, draw_points
 from traceless.path.stress import change
-
-
-def same(a, b):
-    return np.array_equal(a.alpha, b.alpha) and a.intercept == b.intercept
+from traceless.path.stress import equal_bits as same
 
 
 @settings(max_examples=60)
@@ -35,14 +32,16 @@ def test_bits_depend_on_the_data_alone_unless_it_says_so(name, seed, n, sizes):
     assert np.array_equal(ordered, fresh.X[theirs.order])
 
 
-def test_generic_data_is_certain_and_a_lattice_is_not():
-    rng = np.random.default_rng(0)
-    for name, certain in (("generic", True), ("binary, linear", False)):
-        family = FAMILIES[name]
-        X, y, u = draw_points(family, rng, 80)
-        solution = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u).canonical()
-        assert solution.certain is certain
-        assert (solution.ambiguity > 1e-9) is certain
+def test_only_rows_within_rounding_of_each_other_are_in_doubt():
+    doubted = set()
+    for name, family in FAMILIES.items():
+        for seed in range(4):
+            rng = np.random.default_rng([seed, *name.encode()])
+            X, y, u = draw_points(family, rng, 80)
+            solution = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u).canonical()
+            assert solution.ambiguity > 1e-9 or not solution.certain
+            doubted |= set() if solution.certain else {name}
+    assert {"near duplicates"} <= doubted <= {name for name in FAMILIES if "near" in name}
 
 
 def test_equal_points_share_what_is_theirs(rng):
@@ -91,6 +90,6 @@ def test_memory_does_not_change_bits(rng):
     add = draw_points(family, rng, 20)
     whole = HingeProblem(family.kernel, 3).fit(X, y, u).update(add, np.arange(20))
     lines = HingeProblem(family.kernel, 3, memory=100_000).fit(X, y, u).update(add, np.arange(20))
-    assert whole._store.whole
-    assert not lines._store.whole
+    assert whole.state.held.store.whole
+    assert not lines.state.held.store.whole
     assert same(whole.canonical(), lines.canonical())

@@ -76,7 +76,7 @@ def test_a_margin_too_large_for_the_memory_says_so(rng):
     X, y = sample(rng, 200)
     problem = HingeProblem(Kernel("rbf", gamma=5.0), 3, memory=300_000).fit(X[:100], y[:100], 10.0)
     before = picture(problem)
-    problem._store.memory = 20_000
+    problem.state.memory = 20_000
     with pytest.raises(MemoryError, match="raise `memory`"):
         problem.update((X[100:], y[100:], 10.0))
     assert picture(problem) == before

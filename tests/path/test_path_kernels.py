@@ -34,32 +34,97 @@ def test_far_points(distance):
     assert value == pytest.approx(right, rel=1e-14, abs=0)
 
 
+NONE = np.zeros(0, dtype=np.intp)
+
+
 def test_slots_are_used_again_and_what_is_forgotten_is_not_kept(rng):
-    store = Store(Kernel("rbf"), 2, 1 << 20)
-    slots = store.place(rng.normal(size=(10, 2)), np.ones(10))
-    store.take(slots, slots[:0])
-    store.take(slots[:0], slots[2:5])
-    assert (store.rows[:, 2:5] == 0).all()
-    again = store.place(rng.normal(size=(3, 2)), np.ones(3))
+    store, first, second = Store(Kernel("linear"), 2, 1 << 20), object(), object()
+    slots = store.place(rng.normal(size=(10, 2)), np.ones(10), NONE, first)
+    store.hand_over(first, slots)
+    held = np.delete(slots, [2, 3, 4])
+    store.hand_over(second, held)
+    for values in (store.rows.T, store.y, store.diagonal, store.root, store.gram, store.gram.T):
+        assert not values[2:5].any()
+        assert values[held].any()
+    again = store.place(rng.normal(size=(3, 2)), np.ones(3), held, first)
     assert sorted(again) == [2, 3, 4]
     assert store.n == 10
 
 
+def test_a_store_serves_its_owner_and_the_last_guest(rng):
+    store, owner, guest, other = Store(Kernel("rbf"), 2, 1 << 20), object(), object(), object()
+    slots = store.place(rng.normal(size=(5, 2)), np.ones(5), NONE, owner)
+    store.hand_over(owner, slots)
+    store.place(rng.normal(size=(2, 2)), np.ones(2), slots, guest)
+    assert store.serves(owner)
+    assert store.serves(guest)
+    store.place(rng.normal(size=(2, 2)), np.ones(2), slots, other)
+    assert not store.serves(guest)
+    store.hand_over(other, slots)
+    assert not store.serves(owner)
+    assert store.serves(other)
+
+
 @pytest.mark.parametrize("memory", [1 << 20, 4000])
 def test_kept_kernel_values_are_those_of_the_rows(rng, memory):
-    store = Store(Kernel("rbf"), 2, memory)
-    X = rng.normal(size=(30, 2))
-    slots = store.place(X, np.ones(30))
-    store.take(slots, slots[:0])
+    store, token = Store(Kernel("rbf"), 2, memory), object()
+    slots = store.place(rng.normal(size=(30, 2)), np.ones(30), NONE, token)
+    store.hand_over(token, slots)
     for j in range(4):
         store.need(j, np.arange(0))
-    store.take(slots[:0], slots[10:15])
-    new = store.place(rng.normal(size=(6, 2)), np.ones(6))
-    store.take(new, new[:0])
-    alive = np.setdiff1d(np.arange(store.n), store.free)
-    G = store.kernel.values(store.rows[:, alive].T, store.rows[:, alive])
-    for j in np.flatnonzero(store.line[: store.n] >= 0):
-        if j in alive:
-            assert np.array_equal(store.gram[store.line[j], alive], G[list(alive).index(j)])
-    c = rng.normal(size=len(alive))
-    assert np.allclose(store.times(alive, alive, c), G @ c)
+    slots = np.delete(slots, np.arange(10, 15))
+    store.hand_over(token, slots)
+    new = store.place(rng.normal(size=(6, 2)), np.ones(6), slots, token)
+    alive = np.sort(np.concatenate([slots, new]))
+    store.hand_over(token, alive)
+    for one in (store, store.moved(alive, memory), store.moved(alive, 1 << 20)):
+        alive = alive if one is store else np.arange(len(alive))
+        G = one.kernel.values(one.rows[:, alive].T, one.rows[:, alive])
+        for j in np.flatnonzero(one.line[: one.n] >= 0):
+            if j in alive:
+                assert np.array_equal(one.gram[one.line[j], alive], G[list(alive).index(j)])
+        c = rng.normal(size=len(alive))
+        assert np.allclose(one.times(alive, alive, c), G @ c)
+
+
+def test_a_linear_kernel_can_be_centred(rng):
+    A, centre = rng.normal(size=(20, 3)) + 1000.0, np.array([1000.0, 0.0, 999.0])
+    G = Kernel("linear", centre=centre).values(A, A.T)
+    assert np.allclose(G, (A - centre) @ (A - centre).T, rtol=1e-13)
+    assert np.array_equal(Kernel("linear", centre=centre).diagonal(A), G.diagonal())
+
+
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly")], ids=["linear", "poly"])
+def test_kernel_values_beyond_float64_say_so(kernel):
+    with pytest.raises(OverflowError, match="scale the columns"):
+        Store(kernel, 1, 1 << 20).place(np.array([[1e200]]), np.ones(1), NONE, None)
+
+
+def test_gamma_of_zero_is_one_at_any_distance():
+    A = np.array([[1e300], [-1e300], [0.0]])
+    assert (Kernel("rbf", gamma=0.0).values(A, A.T) == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda A, B: np.zeros((1, 1)), r"shape \(4, 4\)"),
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "NaN"),
+    ],
+)
+def test_what_a_kernel_function_returns_is_checked(function, words, rng):
+    A = rng.normal(size=(4, 2))
+    with pytest.raises(ValueError, match=words):
+        Kernel("callable", function=function).values(A, A.T)
+
+
+def test_a_kernel_function_cannot_change_rows(rng):
+    def vandal(A, B):
+        out = A @ B.T
+        A[:] = B[:] = 0.0
+        return out
+
+    A = rng.normal(size=(4, 2))
+    before = A.copy()
+    Kernel("callable", function=vandal).values(A, A.T)
+    assert np.array_equal(A, before)

@@ -27,7 +27,7 @@ def changes(store, rows):
         "learn": lambda: store.learn(X, y),
         "forget": lambda: store.forget(X[:100], y[:100]),
         "relabel": lambda: store.relabel(X[:100], y[:100], y[100:200]),
-        "merge": lambda: store.merge(Knowledge.of(Linear(), X, y)),
+        "merge": lambda: store.merge(Knowledge.of(Linear(), X, y, fingerprint=True)),
         "queue": lambda: store.forget(X[:5], y[:5], batch=True),
         "seal": store.seal,
         "destroy": lambda: store.destroy("model"),

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import shutil
 import stat
+import sys
 
 import numpy as np
 import pandas as pd
@@ -15,6 +17,7 @@ from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError, PathSVC, Sliding
 from traceless.exceptions import (
     AlreadyLearnedError,
     AlreadyMergedError,
+    MismatchError,
     RevealingWarning,
     StoreError,
 )
@@ -22,8 +25,12 @@ from traceless.features import Linear, RandomFourier
 from traceless.store import SAFE_ROWS, Queued, Receipt, Store, verify_receipt
 
 
+def knowledge(X, y):
+    return Knowledge.of(Linear(), X, y, fingerprint=True)
+
+
 def fitted(X, y):
-    return LSSVC().fit(X, y).digest()
+    return LSSVC(fingerprint=True).fit(X, y).digest()
 
 
 def state(store):
@@ -52,11 +59,10 @@ class TestNew:
         [
             (LSSVC().fit([[0.0], [1.0]], [0, 1]), "has learned something already"),
             (SlidingWindow(LSSVC()), "can forget"),
-            (PathSVC(), "gamma='scale'"),
             (PathSVC(kernel="precomputed"), "precomputed"),
             (LSSVC(class_weight=lambda n: 1 / n), "function"),
         ],
-        ids=["fitted", "window", "scale", "precomputed", "function"],
+        ids=["fitted", "window", "precomputed", "function"],
     )
     def test_an_estimator_that_cannot_live_in_a_store_is_refused(self, tmp_path, estimator, said):
         with pytest.raises((TypeError, ValueError), match=said):
@@ -81,6 +87,13 @@ class TestNew:
             Store.new(tmp_path / "store", LSSVC(), about={"a": object()})
         assert not list(tmp_path.iterdir())
 
+    def test_what_is_missing_is_said_before_anything_is_made(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "blake3", None)
+        with pytest.raises(ImportError, match=re.escape("pip install 'traceless[store]'")):
+            Store.new(tmp_path / "store", LSSVC())
+        assert list(tmp_path.iterdir()) == []
+        Store.new(tmp_path / "store", PathSVC(gamma=1.0))  # which is known by its rows
+
 
 class TestOpen:
     def test_what_is_no_store_is_refused(self, tmp_path):
@@ -98,7 +111,7 @@ class TestOpen:
         import sqlite3
 
         connection = sqlite3.connect(store.path / "ledger.sqlite")
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
         connection.close()
         with pytest.raises(StoreError, match="newer version of traceless"):
             Store(store.path)
@@ -164,7 +177,9 @@ class TestLearnAndForget:
         for form in forms:
             store.forget(*form)
         assert store.status().rows == 0
-        assert store.status().root == "0" * 32
+        assert store.status().root is None
+        assert not store.model().knowledge_.fingerprint.any()
+        assert store.receipt().alive == "0" * 32
 
     def test_columns_with_names_are_kept_apart(self, tmp_path, rows):
         X, y = pd.DataFrame(rows[0], columns=["a", "b", "c"]), rows[1]
@@ -240,7 +255,7 @@ class TestLearnAndForget:
     def test_a_model_holds_its_rows_again_after_all_were_forgotten(self, store, rows):
         X, y = rows
         receipt = store.forget(X[:200], y[:200])
-        assert (receipt.held, receipt.digest_after, receipt.root_after) == (0, None, "0" * 32)
+        assert (receipt.held, receipt.digest_after, receipt.root_after) == (0, None, None)
         assert store.verify([]).ok
         assert verify_receipt(receipt, []).ok
         assert store.learn(X, y).digest_after == fitted(X, y)
@@ -276,7 +291,7 @@ class TestRequests:
 
     def test_every_kind_of_change_is_recognised(self, store, rows):
         X, y = rows
-        part = Knowledge.of(Linear(), X[200:], y[200:])
+        part = knowledge(X[200:], y[200:])
         for change in (
             lambda: store.relabel(X[:100], y[:100], y[1:101], key="relabel"),
             lambda: store.merge(part, key="merge"),
@@ -371,6 +386,19 @@ class TestRevealing:
 
 
 class TestMerge:
+    def test_what_has_no_fingerprint_is_refused(self, tmp_path, store, rows):
+        X, y = rows
+        LSSVC().fit(X, y).save(tmp_path / "model")
+        before = state(store)
+        for other in (tmp_path / "model", LSSVC().fit(X, y), Knowledge.of(Linear(), X, y)):
+            for change in (store.merge, store.forget):
+                with pytest.raises(ValueError, match="Nothing was changed"):
+                    change(other)
+        with pytest.raises(MismatchError, match="fingerprint=True too"):
+            store.merge(LSSVC().fit(X, y))
+        assert state(store) == before
+        assert store.verify(X[:200], y[:200]).ok
+
     def test_rows_of_another_secret_are_counted_only(self, tmp_path, store, rows):
         X, y = rows
         other = Store.new(tmp_path / "other", LSSVC())
@@ -391,11 +419,11 @@ class TestMerge:
 
     def test_a_slice_goes_as_it_came(self, store, rows):
         X, y = rows
-        store.merge(Knowledge.of(Linear(), X[200:], y[200:]), name="north")
+        store.merge(knowledge(X[200:], y[200:]), name="north")
         before = state(store)
         for part in (slice(0, 100), slice(200, 260)):  # rows known by digest, a part of the slice
             with pytest.raises(NotLearnedError, match="was not merged here"):
-                store.forget(Knowledge.of(Linear(), X[part], y[part]), name="north")
+                store.forget(knowledge(X[part], y[part]), name="north")
         assert state(store) == before
 
     def test_rows_of_the_same_secret_come_along(self, tmp_path, rows):
@@ -417,7 +445,7 @@ class TestMerge:
     def test_files_estimators_and_knowledge(self, tmp_path, store, rows):
         X, y = rows
         parts = [slice(200, 240), slice(240, 270), slice(270, 300)]
-        models = [LSSVC().fit(X[part], y[part]) for part in parts]
+        models = [LSSVC(fingerprint=True).fit(X[part], y[part]) for part in parts]
         models[0].save(tmp_path / "model.traceless")
         for other in (tmp_path / "model.traceless", models[1], models[2].knowledge_):
             store.merge(other)
@@ -459,7 +487,8 @@ class TestDestroy:
         X, y = rows
         store.learn(X[:50], y[:50], key="a")
         receipt = store.destroy("secret")
-        assert (receipt.root_after, receipt.unknown, receipt.held) == (None, 250, 250)
+        assert (receipt.alive, receipt.unknown, receipt.held) == (None, 250, 250)
+        assert receipt.root_after == receipt.root_before  # it has no secret
         assert not (store.path / "secret").exists()
         assert store.verify(np.r_[X[:200], X[:50]], np.r_[y[:200], y[:50]]).ok
         for change in (store.forget, lambda X, y: store.relabel(X, y, y)):
@@ -470,7 +499,7 @@ class TestDestroy:
         assert store.learn(X[:50], y[:50], key="a").replayed
         store.learn(X[200:], y[200:])
         assert store.status().unknown == 350
-        store.forget(Knowledge.of(Linear(), X[:50], y[:50]))
+        store.forget(knowledge(X[:50], y[:50]))
         assert store.verify(X, y).ok
 
     def test_without_the_model_the_ledger_is_left(self, store, rows):
@@ -493,9 +522,10 @@ class TestOtherModels:
             LSSVC(RandomFourier(40, gamma=0.3), solver="woodbury"),
             LSSVC(class_weight="balanced"),
             PathSVC(C=2.0, gamma=0.5),
+            PathSVC(),
             LSSVR(rho=0.1),
         ],
-        ids=["woodbury", "class-wise", "path", "regression"],
+        ids=["woodbury", "class-wise", "path", "path of any gamma", "regression"],
     )
     def test_every_estimator_can_live_in_a_store(self, tmp_path, rows, estimator):
         X, y = rows

@@ -1,12 +1,14 @@
 """Receipts: whoever has one can check it without the store."""
 
+import hashlib
 import json
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
-from traceless import LSSVC
+from traceless import LSSVC, LSSVR, PathSVC
 from traceless.exceptions import FileError, StoreError
 from traceless.store import Receipt, Store, verify_receipt
 
@@ -28,8 +30,45 @@ def test_a_third_party_needs_only_the_rows(receipt, rows):
     assert verify_receipt(receipt, X[::-1], y[::-1]).ok
     assert verify_receipt(receipt, iter([(X[:50], y[:50]), (X[50:], y[50:], 1.0)])).ok
     result = verify_receipt(receipt, X[1:], y[1:])
-    assert [check.ok for check in result.checks] == [True, False]
+    assert [check.ok for check in result.checks] == [True, False, False]
     assert "held 100 rows" in str(result)
+
+
+def test_other_rows_with_equal_sums_are_other_rows(tmp_path):
+    """{0, 3, 5, 6} and {1, 2, 4, 7} have one count, sum and sum of squares."""
+    ours, theirs = ([[float(x)] for x in xs] for xs in ((0, 3, 5, 6), (1, 2, 4, 7)))
+    y = ["one"] * 4
+    assert LSSVC().fit(ours, y).digest() == LSSVC().fit(theirs, y).digest()
+    store = Store.new(tmp_path / "s", LSSVC())
+    receipt = store.learn(theirs, y)
+    for rows_, ok in ((theirs, True), (ours, False)):
+        for result in (verify_receipt(receipt, rows_, y), store.verify(rows_, y)):
+            found = {check.name: check.ok for check in result.checks}
+            assert result.ok is ok
+            assert found["root"] is found.get("model" if "receipt" in found else "refit") is ok
+
+
+@pytest.mark.parametrize(
+    "model", [LSSVR(), LSSVC(solver="woodbury"), LSSVC(class_weight="balanced"), PathSVC(gamma=1.0)]
+)
+def test_the_root_is_one_of_the_rows(tmp_path, rows, model):
+    X, y = rows[0], (rows[0][:, 0] if isinstance(model, LSSVR) else rows[1])
+    weight = None if isinstance(model, PathSVC) else 1.0 + np.arange(300) % 3
+    store = Store.new(tmp_path / "s", model)
+    store.learn(X, y, weight)
+    receipt = store.forget(X[:100], y[:100], None if weight is None else weight[:100])
+    left = None if weight is None else weight[100:]
+    assert receipt.root_after == store.status().root
+    assert len(receipt.root_after) == 64
+    assert verify_receipt(receipt, X[100:], y[100:], left).ok
+    for other in (np.r_[100:300, 299], np.r_[101:300]):
+        theirs = None if left is None else weight[other]
+        result = verify_receipt(receipt, X[other], y[other], theirs)
+        assert [check.ok for check in result.checks] == [True, False, False]
+    if not isinstance(model, PathSVC):
+        fresh = model.set_params(fingerprint=True).fit(X[100:], y[100:], left)
+        lanes = fresh.knowledge_.fingerprint
+        assert receipt.root_after == hashlib.sha256(lanes.astype("<u2").tobytes()).hexdigest()
 
 
 def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
@@ -40,6 +79,10 @@ def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
                 other = (not value) if isinstance(value, bool) else f"{value}0"
                 other = value + 1 if type(value) is int else other
                 changed = {**said, part: {**said[part], name: other}}
+                if (part, name) == ("entry", "version"):
+                    with pytest.raises(StoreError, match="newer version"):
+                        Receipt.from_json(json.dumps(changed))
+                    continue
                 assert not Receipt.from_json(json.dumps(changed)).check(), name
     forged = replace(receipt, rows=5)
     assert not forged.check()
@@ -54,7 +97,9 @@ def test_nothing_in_a_receipt_can_be_changed(receipt, rows):
         "[]",
         "3",
         "{}",
+        '{"format": "traceless receipt 3", "entry": {}, "hash": "", "store": {}}',
         '{"format": "traceless receipt 2", "entry": {}, "hash": "", "store": {}}',
+        '{"format": 2, "entry": {}, "hash": "", "store": {}}',
         '{"format": "traceless receipt 1", "entry": {}, "hash": "", "store": {}}',
         '{"format": "traceless receipt 1", "entry": [], "hash": "", "store": {}}',
         '{"format": "traceless receipt 1", "entry": {}, "hash": "", "store": 3}',
@@ -78,6 +123,30 @@ def test_fields_of_other_types_are_refused(receipt):
     said["entry"]["more"] = 1
     with pytest.raises(StoreError):
         Receipt.from_json(json.dumps(said))
+
+
+def test_what_is_of_another_version_than_it_says_is_refused(receipt):
+    """Each version hashes its own fields: none may come along that no hash covers."""
+    said = json.loads(receipt.to_json())
+    entry = said["entry"]
+    old = {name: value for name, value in entry.items() if name not in ("version", "alive")}
+    old["fingerprint"] = old.pop("request")
+    assert Receipt.from_json(
+        json.dumps({**said, "format": "traceless receipt 1", "entry": old})
+    ).version == 1  # fmt: skip
+    for format_, other in (
+        (1, entry),
+        (2, old),
+        (1, {**entry, "version": 1}),
+        (1, {**old, "version": 1}),
+        (1, {**old, "alive": None}),
+        (1, {**old, "request": None}),
+        (2, {**entry, "version": 2.0}),
+        (2, {**entry, "version": True}),
+    ):
+        text = json.dumps({**said, "format": f"traceless receipt {format_}", "entry": other})
+        with pytest.raises(StoreError, match=r"[Nn]ot an? "):
+            Receipt.from_json(text)
 
 
 def test_a_receipt_of_a_model_that_there_is_not(receipt, rows):

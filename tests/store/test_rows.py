@@ -1,4 +1,4 @@
-"""Digests and roots of rows."""
+"""Digests of rows, and the checksum over them."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from traceless.store.rows import Printer, root_sum, root_text
+from traceless.store.rows import Printer, checksum_text, digest_sum
 
 SECRET = bytes(range(32))
 values = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -18,6 +18,10 @@ def test_a_digest_can_be_recomputed_by_hand():
     x, weight = np.array([1.5, -0.0]), 2.0
     (found,) = Printer(SECRET, True)(([x], ["yes"], [weight])).digests
     text = b"2 str 'yes'\0" + np.array([1.5, 0.0, weight], dtype="<f8").tobytes()
+    by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
+    assert found == by_hand.digest()
+    (found,) = Printer(SECRET, True)(([x], ["sì🫨"], None)).digests  # in ASCII, with any Python
+    text = b"2 str 's\\xec\\U0001fae8'\0" + np.array([1.5, 0.0, 1.0], dtype="<f8").tobytes()
     by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
     assert found == by_hand.digest()
     (found,) = Printer(SECRET, False)(([x], [3.25], None)).digests
@@ -39,13 +43,14 @@ def test_a_digest_does_not_depend_on_the_batch(X, labels):
 
 
 @given(st.lists(st.binary(min_size=16, max_size=16), max_size=40), st.randoms())
-def test_the_root_is_a_sum_in_any_order(digests, chance):
+def test_the_checksum_is_a_sum_in_any_order(digests, chance):
     whole = sum(int.from_bytes(d, "little") for d in digests)
+    text = checksum_text
     shuffled = chance.sample(digests, len(digests))
     cut = chance.randint(0, len(digests))
-    assert root_text(root_sum(shuffled)) == root_text(whole)
-    assert root_text(root_sum(shuffled[:cut]) + root_sum(shuffled[cut:])) == root_text(whole)
-    assert root_text(whole - root_sum(shuffled[cut:])) == root_text(root_sum(shuffled[:cut]))
+    assert text(digest_sum(shuffled)) == text(whole)
+    assert text(digest_sum(shuffled[:cut]) + digest_sum(shuffled[cut:])) == text(whole)
+    assert text(whole - digest_sum(shuffled[cut:])) == text(digest_sum(shuffled[:cut]))
 
 
 def test_rows_differ_by_label_type_weight_width_and_secret():
@@ -79,7 +84,7 @@ def test_many_rows_are_written_out_in_parts(monkeypatch):
 def test_without_a_secret_rows_are_counted_only():
     prints = Printer(None, True)(([[1.0], [2.0]], ["a", "b"], [0.0, 1.0]))
     assert (prints.digests, prints.places.tolist(), prints.classes) == ([], [1], {"b": 1})
-    assert Printer(None, True).fingerprint("x") is None
+    assert Printer(None, True).request("x") is None
 
 
 @pytest.mark.parametrize("weight", [[-1.0], [np.nan], [np.inf], [1.0, 2.0], [[1.0]]])

@@ -180,8 +180,9 @@ def seal(store: str, key: str | None, wait: float) -> Answer:
 def destroy(store: str, what: str, yes: bool, key: str | None, wait: float) -> Answer:
     """Destroy the secret that row digests need, or the model. The ledger stays.
 
-    Without the secret nobody can tell which rows were learned, not even by guessing them, and
-    single rows can no longer be forgotten. This cannot be undone.
+    Without the secret nobody can test whether a row is among those learned (only a guess of all
+    of them at once, by the digest of the model), and single rows can no longer be forgotten. This
+    cannot be undone.
     """
     home = open_store(store, wait)
     if not yes:

@@ -48,7 +48,7 @@ def _model() -> LSSVC:
     from traceless import LSSVC
     from traceless.features import RandomFourier
 
-    return LSSVC(RandomFourier(300, gamma=0.1, random_state=0), rho=0.1)
+    return LSSVC(RandomFourier(300, gamma=0.1, random_state=0), rho=0.1, fingerprint=True)
 
 
 def _told(step: str, receipt: Any, held: slice, X: Any, y: Any) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def _store() -> str:
         store.learn(X, y)
         store.learn(X[:90] + 1, y[:90])
         store.forget(X[:90] + 1, y[:90])
-        _expect(DIGEST, store.model().digest())
+        _expect(DIGEST, store.model().knowledge_.without_fingerprint().digest())
         _expect([], [check.said for check in store.verify(X, y).checks if not check.ok])
     return "made, changed and verified in a temporary folder"
 

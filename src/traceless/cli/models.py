@@ -62,8 +62,8 @@ def built(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
         )
     if map_ is not None:
         raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
-    if model == "pathsvc":
-        _check_path(given)
+    if model == "pathsvc" and importlib.util.find_spec("numba") is None:
+        raise ImportError("PathSVC needs numba: pip install 'traceless[path]'")
     return getattr(traceless, name)(**_chosen(given, parameters, f"--model {model}"))
 
 
@@ -91,12 +91,3 @@ def _chosen(given: Mapping[str, Any], known: Mapping[str, str], whose: str) -> d
 def _flag(option: str) -> str:
     special = {"c": "--C", "bias": "--no-bias"}
     return special.get(option, f"--{option.replace('_', '-')}")
-
-
-def _check_path(given: Mapping[str, Any]) -> None:
-    if importlib.util.find_spec("numba") is None:
-        raise ImportError("PathSVC needs numba: pip install 'traceless[path]'")
-    if given.get("kernel", "rbf") != "linear" and "gamma" not in given:
-        raise ValueError(
-            "--model pathsvc needs --gamma NUMBER: one taken from rows would be a trace of them."
-        )

@@ -3,8 +3,9 @@
     φ(x) = steps ∘ codes(x),     codes integers, steps powers of two
 
 A map never looks at training data. It is fixed by its *specification* (its parameters,
-seed and resolution), which has a digest; two models can be merged when the digests of
-their maps agree. What makes the same row give the same codes in any batch:
+seed and resolution), which has a digest; two models can be merged when the specifications of
+their maps agree and, for maps that are not of this package, their codes for the rows of
+`traceless.features.probe`. What makes the same row give the same codes in any batch:
 
 - element by element work (`Linear`, `Polynomial`) is the same everywhere anyway;
 - products Wx are taken over integers (`RandomFourier`, `RandomLayer`, `Landmarks` put
@@ -15,6 +16,7 @@ Writing a map of your own: subclass `FeatureMap`, store the constructor's parame
 attributes, and define ``values(X)``, which turns a float64 array of rows into a float64
 array of features *one row at a time* (element-wise NumPy; no matrix products). The base
 class rounds to the grid, appends the constant feature and writes the specification.
+`traceless.checks.check_feature_map` says whether it keeps what is promised.
 """
 
 from traceless.features.feature_map import BoundMap, FeatureMap

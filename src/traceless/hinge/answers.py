@@ -13,13 +13,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.exact import Floats, Integers
 from traceless.hinge import voting
+from traceless.hinge.settings import Settings
+from traceless.transaction import Changeable, snapshot
 
 if TYPE_CHECKING:  # compiled code is imported when something is learned, not before
-    from traceless.hinge.model import Hinge, Settings
+    from traceless.hinge.model import Hinge
 
 
-class HingeAnswers(ClassifierMixin, BaseEstimator):
-    """The part of `traceless.PathSVC` that reads its model."""
+class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
+    """The part of `traceless.PathSVC` that reads its model.
+
+    Every answer comes from one `Hinge`, read once: it stays what it is while others change the
+    estimator.
+    """
 
     C: float
     kernel: Any
@@ -70,8 +76,18 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
     def intercept_(self) -> Floats:
         """The constants of the decision functions."""
         model = self._current()
-        found = np.array([problem.canonical().intercept for problem in model.committee])
+        found = np.array([problem.solution.intercept for problem in model.committee])
         return model.oriented(found) if len(found) else np.ones(1)
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of the columns, one row for each problem; with kernel="linear" only."""
+        model = self._current()
+        if not model.settings.linear:
+            raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
+        found = [problem.solution.weights for problem in model.committee]
+        none = np.zeros((1, model.rows.X.shape[1]))
+        return model.oriented(np.array(found)) if found else none
 
     @property
     def support_(self) -> NDArray[np.int32]:
@@ -89,7 +105,8 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
     @property
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors of each class."""
-        rows, support = self._current().rows, self.support_
+        model = self._current()
+        rows, support = model.rows, model.support()[0]
         return np.array([(rows.y[support] == label).sum() for label in rows.classes], np.int32)
 
     @property
@@ -99,8 +116,8 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
 
     @property
     def kkt_residual_(self) -> float:
-        """The largest violation of a KKT condition in any of the problems, measured now."""
-        return max((p.kkt_residual() for p in self._current().committee), default=0.0)
+        """The largest violation of a KKT condition by what is published, measured now."""
+        return self._current().residual()
 
     @property
     def n_breakpoints_(self) -> int:
@@ -110,7 +127,7 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
     @property
     def ambiguous_(self) -> bool:
         """Whether another history might end in other last bits."""
-        return not all(p.canonical().certain for p in self._current().committee)
+        return not all(problem.solution.certain for problem in self._current().committee)
 
     def decisive_ids(self) -> Integers:
         """Ids of the rows without any one of which the model would be another."""
@@ -130,10 +147,11 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         """
-        values, n = self._values(X)
+        model, values = self._values(X)
+        n = len(model.rows.classes)
         if n <= 2:
             return values[:, 0]
-        if self.strategy == "ovr" or self.decision_function_shape == "ovo":
+        if model.settings.strategy == "ovr" or self.decision_function_shape == "ovo":
             return values
         return voting.class_values(values, n)
 
@@ -149,22 +167,21 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        values, n = self._values(X)
+        model, values = self._values(X)
+        n = len(model.rows.classes)
         if n <= 2:  # at 0 the second, as LIBSVM
             best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
-        elif self.strategy == "ovr":
+        elif model.settings.strategy == "ovr":
             best = values.argmax(axis=1)
         elif self.break_ties:
             best = voting.class_values(values, n).argmax(axis=1)
         else:
             best = voting.votes(values, n).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(model.rows.classes[best])
 
     # --- inside ----------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
-        from traceless.hinge.model import Settings
-
         return Settings(
             self.C,
             copy.deepcopy(self.class_weight),
@@ -184,22 +201,29 @@ class HingeAnswers(ClassifierMixin, BaseEstimator):
 
     def _current(self) -> Hinge:
         """The model for the parameters as they are set now."""
-        if self._held().settings != self._settings():
-            self.refresh()
-        return self._held()
+        return self._now()._held()
 
-    def _values(self, X: Any) -> tuple[Floats, int]:
-        """The values of all problems, and the number of classes."""
+    def _now(self) -> Self:
+        """The estimator as it is now, with the model for its parameters."""
+        now = snapshot(self)
+        if now._held().settings != now._settings():
+            self.refresh()
+            now = snapshot(self)
+        return now
+
+    def _values(self, X: Any) -> tuple[Hinge, Floats]:
+        """The model as it is now, and the values of its binary problems."""
         check_is_fitted(self)
-        _check_shape(self.decision_function_shape, self.break_ties, self.strategy)
-        model = self._current()
+        now = self._now()
+        model = now._held()
+        _check_shape(now.decision_function_shape, now.break_ties, model.settings.strategy)
         if not len(model.rows):
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        if not is_plain(self, X):
-            X = validate_data(self, X, reset=False, dtype=np.float64, order="C")
-        return model.values(X + 0.0), len(model.rows.classes)
+        if not is_plain(now, X):
+            X = validate_data(now, X, reset=False, dtype=np.float64, order="C")
+        return model, model.values(X + 0.0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__

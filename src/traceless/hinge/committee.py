@@ -1,15 +1,14 @@
 """The binary problems behind a classifier, changed all together or not at all.
 
 Two classes are one problem. More are one problem for each pair (one against one), or one for
-each class against the rest. A change follows the paths of all problems that it touches first,
-and only then takes their ends over: an error in any of them leaves every one as it was.
+each class against the rest. A change follows the paths of all problems that it touches and makes
+another committee; this one stays as it is.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from traceless.exact import Floats, Integers
 from traceless.hinge.held_rows import HeldRows, found_among
-from traceless.path import Change, HingeProblem, Kernel
+from traceless.path import Canonical, Kernel, State
 from traceless.progress import progress
 
 Duel = tuple[Any, Any]  # labels of the negative and the positive class
@@ -50,89 +49,95 @@ def part_of(duel: Duel, rows: HeldRows, bounds: Floats) -> Part:
     return Part(rows.ids[at], np.where(ours[at], 1.0, -1.0), bounds[at])
 
 
-class Problem(HingeProblem):
-    """A binary problem that takes a change over when told to, and knows its rows by their ids."""
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A binary problem that is solved: which rows it has, and the state they are in.
 
-    def __init__(self, kernel: Kernel, width: int, memory: int) -> None:
-        super().__init__(kernel, width, memory)
-        self.ids: Integers = np.zeros(0, dtype=np.int64)
-        self.sign: Floats = np.zeros(0)
-        self._change: Change | None = None
-        self.is_ahead = False
+    Parameters
+    ----------
+    ids : ids of its rows, in the order of the state
+    rows : HeldRows
+        All rows there are, its own among them.
+    state : State
+    is_ahead : bool
+        Whether it is only to be looked at: its values are those of the path.
+    """
 
-    def follow(self, part: Part, rows: HeldRows) -> None:
-        """Go along the path to what `part` says, and wait for `take_over` or `drop`."""
+    ids: Integers
+    rows: HeldRows
+    state: State
+    is_ahead: bool = False
+
+    def content(self) -> Floats:
+        """Its rows."""
+        return self.rows.X[np.searchsorted(self.rows.ids, self.ids)]
+
+    @property
+    def solution(self) -> Canonical:
+        """What is published of it."""
+        return self.state.canonical(self.content)
+
+    def changed(
+        self, part: Part, rows: HeldRows, kernel: Kernel | None = None, memory: int | None = None
+    ) -> Problem:
+        """The problem that `part` says, at the end of a path from this one."""
         kept, at = found_among(self.ids, part.ids)
-        stays, new = self.ids[kept], np.ones(len(part.ids), dtype=bool)
+        new = np.ones(len(part.ids), dtype=bool)
         new[at] = False
-        bounds = self.bounds.copy()
+        before = self.state.bounds
+        bounds = before.copy()
         bounds[kept] = part.bounds[at]
-        moved = not np.array_equal(bounds, self.bounds)
-        self._next = (
-            np.concatenate([stays, part.ids[new]]),
-            np.concatenate([self.sign[kept], part.sign[new]]),
-        )
+        moved = not np.array_equal(bounds, before)
         if not (moved or new.any() or not kept.all()):
-            return
+            return replace(self, rows=rows)
         X = rows.X[np.searchsorted(rows.ids, part.ids[new])]
-        self._change = self.prepare(
-            add=(X, part.sign[new], part.bounds[new]) if new.any() else None,
-            remove=np.flatnonzero(~kept),
-            bounds=bounds if moved else None,
+        state = self.state.changed(
+            self.content,
+            (X, part.sign[new], part.bounds[new]),
+            np.flatnonzero(~kept),
+            bounds if moved else None,
+            kernel,
+            memory,
         )
-
-    def take_over(self) -> int:
-        """Make the prepared state ours; the number of breakpoints on the way to it."""
-        before = self.n_breakpoints
-        if self._change is not None:
-            self.take(self._change)
-            self._change, (self.ids, self.sign) = None, self._next
-        return self.n_breakpoints - before
-
-    def drop(self) -> None:
-        """Forget what was prepared."""
-        self._change = None
+        return Problem(np.concatenate([self.ids[kept], part.ids[new]]), rows, state)
 
     def spares(self) -> bool:
-        """Whether rows with α = 0 can go without a change of the canonical solution."""
-        solution = self.canonical()
+        """Whether rows with α = 0 can go without a change of the solution."""
+        solution = self.solution
         margin = (solution.alpha > 0.0) & (solution.alpha < solution.bounds)
         return bool(solution.certain and margin.any())
 
     def is_spared(self, part: Part) -> bool:
-        """Whether `part` only lacks rows without which the canonical solution is the same."""
+        """Whether `part` only lacks rows without which the solution is the same."""
         kept, at = found_among(self.ids, part.ids)
         if len(at) < len(part.ids):
             return False
-        solution = self.canonical()
+        solution = self.solution
         return bool(
             (solution.alpha[solution.group[~kept]] <= 0.0).all()
-            and np.array_equal(self.bounds[kept], part.bounds[at])
+            and np.array_equal(self.state.bounds[kept], part.bounds[at])
             and self.spares()
         )
 
-    def look_ahead(self) -> Problem:
-        """The state that waits to be taken over, or ours, only to be read."""
-        ahead = copy.copy(self) if self._change is None else self.ahead(self._change)
-        ahead.is_ahead = True
-        if self._change is not None:
-            ahead._change, (ahead.ids, ahead.sign) = None, self._next
-        return ahead
-
-    def values_ahead(self, X: Floats, rows: HeldRows) -> Floats:
+    def values_ahead(self, X: Floats) -> Floats:
         """F at other rows from where the path ended, within its residual, not to the bit."""
-        used = np.flatnonzero(self.alpha > 0.0)
-        support = rows.X[np.searchsorted(rows.ids, self.ids[used])]
-        V = self.kernel.values(support, np.ascontiguousarray(X.T))
-        return np.asarray((self.sign[used] * self.alpha[used]) @ V + self.intercept)
+        alpha = self.state.alpha
+        used = np.flatnonzero(alpha > 0.0)
+        V = self.state.kernel.values(self.content()[used], np.ascontiguousarray(X.T))
+        return np.asarray((self.state.y[used] * alpha[used]) @ V + self.state.intercept)
 
     def alpha_of_rows(self) -> tuple[Integers, Floats]:
-        """Ids of the rows with α > 0, and their signed α in the canonical solution."""
-        alpha = self.canonical().alpha_of_points(self.bounds)
+        """Ids of the rows with α > 0, and their signed α."""
+        alpha = self.solution.alpha_of_points(self.state.bounds)
         used = np.flatnonzero(alpha > 0.0)
-        return self.ids[used], self.sign[used] * alpha[used]
+        return self.ids[used], self.state.y[used] * alpha[used]
+
+    def violation(self) -> float:
+        """The largest violation of a KKT condition by what is published, measured anew."""
+        return self.solution.violation(self.content(), self.state.y, self.state.bounds)
 
 
+@dataclass(frozen=True, eq=False)
 class Committee:
     """Binary problems by their classes.
 
@@ -143,103 +148,120 @@ class Committee:
         Columns of the rows.
     memory : int
         Bytes that the kernel matrices of all problems may take.
+    problems : dict
+    n_breakpoints : int
+        On the paths of the change that has led here.
     """
 
-    def __init__(self, kernel: Kernel, width: int, memory: int) -> None:
-        self.kernel, self.width, self.memory = kernel, width, memory
-        self.problems: dict[Duel, Problem] = {}
-        self.n_breakpoints = 0  # of the last change
+    kernel: Kernel
+    width: int
+    memory: int
+    problems: Mapping[Duel, Problem] = field(default_factory=dict)
+    n_breakpoints: int = 0
 
-    def change(
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.problems.values())
+
+    def changed(
         self,
         parts: Mapping[Duel, Part],
         rows: HeldRows,
+        memory: int,
         verbose: bool,
         kernel: Kernel | None = None,
-    ) -> None:
-        """Follow all paths to these parts, all or nothing.
+    ) -> Committee:
+        """Follow all paths to these parts, and compute what is published at their ends.
 
-        A kernel, if given, must have the values of ours for the rows that are there.
+        A kernel, if given, must have the values of ours for the rows that are there. Kernel
+        matrices are still ours, until the other one is told to `take_over`.
         """
-        before = self.kernel
-        self._use(kernel or before)
+        share = memory // max(1, len(parts))
+        ours = replace(self, kernel=kernel or self.kernel, memory=memory)
+        done: dict[Duel, Problem] = {}
         try:
-            ready = self._prepared(parts, rows, verbose)
-        except BaseException:
-            self._use(before)
-            raise
-        self.n_breakpoints = sum(problem.take_over() for problem in ready.values())
-        self.problems = ready
+            for duel in progress(list(parts), "following paths", verbose):
+                before = ours._problem(duel, rows, share)
+                done[duel] = before.changed(parts[duel], rows, ours.kernel, share)
+                _ = done[duel].solution
+        except MemoryError as error:
+            raise MemoryError(
+                f"cache_size allows {share / 2**20:.3g} MB for the kernel matrix of each of the "
+                f"{len(parts)} binary problems, which is too little: raise it (set_params, then "
+                f"again). Nothing was changed. ({error})"
+            ) from error
+        steps = [p.state.n_breakpoints - self._steps(duel) for duel, p in done.items()]
+        return replace(ours, problems=done, n_breakpoints=sum(steps))
+
+    def take_over(self) -> None:
+        """Own the kernel matrices from now on: what they hold of rows that are gone is erased."""
+        for problem in self:
+            problem.state.take_over()
+
+    def lent(self) -> Committee:
+        """The same for a copy, which is to make kernel matrices of its own."""
+        return self._mapped(lambda p: replace(p, state=p.state.lent()))
+
+    def with_kernel(self, kernel: Kernel) -> Committee:
+        """The same with a kernel that has the same values for the rows that are there."""
+        other = self._mapped(lambda p: replace(p, state=p.state.with_kernel(kernel)))
+        return replace(other, kernel=kernel)
 
     def look_ahead(self, parts: Mapping[Duel, Part], rows: HeldRows) -> Committee:
         """The committee after a change that is not made; only to be read."""
         ours = self.problems
-        spared = {d: ours[d] for d, part in parts.items() if d in ours and ours[d].is_spared(part)}
-        touched = {duel: part for duel, part in parts.items() if duel not in spared}
-        ready = self._prepared(touched, rows, verbose=False)
-        changed = {duel: problem.look_ahead() for duel, problem in ready.items()}
-        for problem in ready.values():
-            problem.drop()
-        ahead = copy.copy(self)
-        ahead.problems = {duel: (spared | changed)[duel] for duel in parts}
-        return ahead
+        ahead: dict[Duel, Problem] = {}
+        for duel, part in parts.items():
+            if duel in ours and ours[duel].is_spared(part):
+                ahead[duel] = ours[duel]
+            else:
+                share = self.memory // max(1, len(parts))
+                after = self._problem(duel, rows, share).changed(part, rows)
+                ahead[duel] = replace(after, is_ahead=True)
+        return replace(self, problems=ahead)
 
     def solutions(self) -> dict[str, Floats]:
         """Numbers that say how all problems are solved, rows in the order of their ids."""
-        ordered = [(problem, np.argsort(problem.ids)) for problem in self]
+        ordered = [(problem.state, np.argsort(problem.ids)) for problem in self]
         none = np.zeros(0)
         return {
-            "alpha": np.concatenate([none, *(problem.alpha[at] for problem, at in ordered)]),
-            "slopes": np.concatenate([none, *(problem.slopes[at] for problem, at in ordered)]),
-            "intercepts": np.array([problem.intercept for problem in self]),
-            "residuals": np.array([problem.residual for problem in self]),
+            "alpha": np.concatenate([none, *(state.alpha[at] for state, at in ordered)]),
+            "slopes": np.concatenate([none, *(state.slopes[at] for state, at in ordered)]),
+            "intercepts": np.array([problem.state.intercept for problem in self]),
+            "residuals": np.array([problem.state.residual for problem in self]),
         }
 
-    def restore(
-        self, parts: Mapping[Duel, Part], rows: HeldRows, solutions: Mapping[str, Floats]
-    ) -> None:
-        """Be what `solutions` were taken from; raises ValueError if they cannot be of the parts."""
+    def restored(
+        self,
+        parts: Mapping[Duel, Part],
+        rows: HeldRows,
+        solutions: Mapping[str, Floats],
+        n_breakpoints: int,
+    ) -> Committee:
+        """What `solutions` were taken from; raises ValueError if they cannot be of the parts."""
         if sum(len(part.ids) for part in parts.values()) != len(solutions["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
         end, share = 0, self.memory // max(1, len(parts))
+        problems: dict[Duel, Problem] = {}
         for k, (duel, part) in enumerate(parts.items()):
             begin, end = end, end + len(part.ids)
             alpha, slopes = (solutions[name][begin:end] for name in ("alpha", "slopes"))
             if (alpha > part.bounds).any():
                 raise ValueError("a row has an alpha above its bound.")
-            problem = self.problems[duel] = Problem(self.kernel, self.width, share)
-            points = rows.X[np.searchsorted(rows.ids, part.ids)], part.sign, part.bounds
-            problem.restore(points, alpha, slopes, float(solutions["intercepts"][k]))
-            problem.residual = float(solutions["residuals"][k])
-            problem.ids, problem.sign = part.ids, part.sign
+            state = State(self.kernel, self.width, share).restored(
+                part.sign, part.bounds, alpha, slopes, float(solutions["intercepts"][k])
+            )
+            state.residual = float(solutions["residuals"][k])
+            problems[duel] = Problem(part.ids, rows, state)
+        return replace(self, problems=problems, n_breakpoints=n_breakpoints)
 
-    def __iter__(self) -> Iterator[Problem]:
-        return iter(self.problems.values())
+    def _problem(self, duel: Duel, rows: HeldRows, share: int) -> Problem:
+        """Ours, or one without rows."""
+        none = np.zeros(0, dtype=np.int64)
+        found = self.problems.get(duel)
+        return found or Problem(none, rows, State(self.kernel, self.width, share))
 
-    def _use(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        for problem in self:
-            problem.use(kernel)
+    def _steps(self, duel: Duel) -> int:
+        return self.problems[duel].state.n_breakpoints if duel in self.problems else 0
 
-    def _prepared(
-        self, parts: Mapping[Duel, Part], rows: HeldRows, verbose: bool
-    ) -> dict[Duel, Problem]:
-        share = self.memory // max(1, len(parts))
-        ready = {
-            duel: self.problems.get(duel) or Problem(self.kernel, self.width, share)
-            for duel in parts
-        }
-        try:
-            for duel in progress(list(parts), "following paths", verbose):
-                ready[duel].follow(parts[duel], rows)
-        except BaseException as error:
-            for problem in ready.values():
-                problem.drop()
-            if isinstance(error, MemoryError):
-                raise MemoryError(
-                    f"cache_size allows {share >> 20} MB for the kernel matrix of each of the "
-                    f"{len(parts)} binary problems, which is too little: raise it. Nothing was "
-                    f"changed. ({error})"
-                ) from error
-            raise
-        return ready
+    def _mapped(self, change: Any) -> Committee:
+        return replace(self, problems={duel: change(p) for duel, p in self.problems.items()})

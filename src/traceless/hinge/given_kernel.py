@@ -47,10 +47,12 @@ def joined(gram: Floats, held: Integers, K: Floats) -> tuple[Floats, Integers]:
     return larger, free.astype(np.int64)
 
 
-def without(gram: Floats, gone: Integers) -> None:
-    """Erase what is known of some points."""
-    gram[gone] = 0.0
-    gram[:, gone] = 0.0
+def less(gram: Floats, gone: Integers) -> Floats:
+    """The matrix without what is known of some points."""
+    out = gram.copy()
+    out[gone] = 0.0
+    out[:, gone] = 0.0
+    return out
 
 
 def values(K: Floats, held: Integers, support: Integers, coefficients: Floats) -> Floats:

@@ -137,7 +137,7 @@ class HeldRows:
     def content(self) -> Iterator[bytes]:
         """All there is to know of the rows, in an order that does not depend on their ids."""
         classes, label = np.unique(self.y, return_inverse=True)
-        yield repr(classes.tolist()).encode()
+        yield ascii(classes.tolist()).encode()  # `repr` follows Python's Unicode tables
         content = np.ascontiguousarray(np.column_stack([self.X, label, self.weight]))
         width = content.shape[1] * content.itemsize
         order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")

@@ -8,59 +8,25 @@ that of its class. `traceless.path_svc` has the estimator.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats, Integers, packed
+from traceless.exact import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
-from traceless.features.parameters import positive
 from traceless.hinge import given_kernel, voting
 from traceless.hinge.committee import Committee, Duel, Part, Problem, duels, part_of
 from traceless.hinge.held_rows import Batch, HeldRows
+from traceless.hinge.settings import Settings, centre_of, name_of
 from traceless.path import Kernel
 from traceless.saving import Pieces, labels
-
-KERNELS = ("linear", "poly", "rbf", "precomputed")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The parameters that a solution depends on."""
-
-    C: float
-    class_weight: Any
-    kernel: Any
-    gamma: Any
-    degree: Any
-    coef0: Any
-    strategy: str
-
-    def __post_init__(self) -> None:
-        positive("C", self.C)
-        if not callable(self.kernel) and self.kernel not in KERNELS:
-            raise ValueError(
-                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, got "
-                f"{self.kernel!r}."
-            )
-        if self.strategy not in ("ovo", "ovr"):
-            raise ValueError(f"strategy must be 'ovo' or 'ovr', got {self.strategy!r}.")
-
-    @property
-    def structure(self) -> tuple[Any, ...]:
-        """Those that no path leads from one value of to another."""
-        return self.kernel, self.gamma, self.degree, self.coef0, self.strategy
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether kernel values come in place of rows."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,21 +66,16 @@ class Hinge:
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
             )
-        return cls.solved(rows, settings, gamma_of(settings, rows), gram, memory, verbose)
+        return cls.solved(rows, settings, gram, memory, verbose)
 
     @classmethod
     def solved(
-        cls,
-        rows: HeldRows,
-        settings: Settings,
-        gamma: float,
-        gram: Floats | None,
-        memory: int,
-        verbose: bool,
+        cls, rows: HeldRows, settings: Settings, gram: Floats | None, memory: int, verbose: bool
     ) -> Hinge:
         """The model of rows, from scratch."""
-        committee = Committee(_kernel(settings, gamma, gram), rows.X.shape[1], memory)
-        committee.change(_parts(rows, settings), rows, verbose)
+        gamma = settings.gamma_of(rows.X, rows.weight)
+        committee = Committee(_kernel(settings, gamma, rows, gram), rows.X.shape[1], memory)
+        committee = committee.changed(_parts(rows, settings), rows, memory, verbose)
         return cls(rows, committee, settings, gamma)
 
     @classmethod
@@ -126,16 +87,81 @@ class Hinge:
         gram: Floats | None,
         memory: int,
         solutions: Mapping[str, Floats],
+        n_breakpoints: int,
     ) -> Hinge:
         """The model of rows, from the solutions that `pieces` found; raises if they do not fit."""
-        committee = Committee(_kernel(settings, gamma, gram), rows.X.shape[1], memory)
-        committee.restore(_parts(rows, settings), rows, solutions)
+        committee = Committee(_kernel(settings, gamma, rows, gram), rows.X.shape[1], memory)
+        committee = committee.restored(_parts(rows, settings), rows, solutions, n_breakpoints)
         return cls(rows, committee, settings, gamma)
+
+    def take_over(self) -> None:
+        """Own the kernel matrices from now on: the last step before the model is published."""
+        self.committee.take_over()
+
+    def updated(
+        self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
+    ) -> Hinge:
+        """The model with new rows, less some; this one stays what it is."""
+        if self.only_to_read:
+            raise TypeError(
+                "A model made by without() shares the kernel matrix of another and can only be "
+                "asked: change a copy (copy.copy) of the other one."
+            )
+        if settings.precomputed != self.settings.precomputed:
+            raise MismatchError(
+                f"The model holds {'kernel values' if self.settings.precomputed else 'rows'}, and "
+                f"kernel={settings.kernel!r} needs the other kind: fit it anew."
+            )
+        if settings.precomputed:
+            return self._updated_values(new, gone, settings, memory, verbose)
+        rows = self.rows.changed(gone, None if new is None else _with_weight(new))
+        if self._needs_fit(rows, settings):
+            return Hinge.solved(rows, settings, None, memory, verbose)
+        committee = self.committee.changed(_parts(rows, settings), rows, memory, verbose)
+        return Hinge(rows, committee, settings, self.gamma)
+
+    def _updated_values(
+        self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
+    ) -> Hinge:
+        """The same where kernel values come in place of rows."""
+        gram, dropped = self._gram(), self._numbers()[np.isin(self.rows.ids, gone)]
+        if new is not None:
+            X, y, weight = new
+            gram, numbers = given_kernel.joined(gram, self._numbers(), X)
+            new = _with_weight((numbers[:, None] + 0.0, y, weight))
+        rows = self.rows.changed(gone, new)
+        left = given_kernel.less(gram, dropped) if len(dropped) else gram
+        if settings.structure != self.settings.structure:
+            return Hinge.solved(rows, settings, left, memory, verbose)
+        on_the_way = Kernel("precomputed", gram=gram)
+        parts = _parts(rows, settings)
+        committee = self.committee.changed(parts, rows, memory, verbose, on_the_way)
+        committee = committee.with_kernel(Kernel("precomputed", gram=left))
+        return Hinge(rows, committee, settings, self.gamma)
+
+    def without(self, gone: Integers) -> Hinge:
+        """The model less some rows, only to be read; this one stays as it is."""
+        rows = self.rows.less(gone)
+        if self._has_other_gamma(rows, self.settings):
+            other = Hinge.solved(rows, self.settings, None, self.committee.memory, False)
+            return replace(other, only_to_read=True)
+        ahead = self.committee.look_ahead(_parts(rows, self.settings), rows)
+        return Hinge(rows, ahead, self.settings, self.gamma, only_to_read=True)
+
+    def _needs_fit(self, rows: HeldRows, settings: Settings) -> bool:
+        """Whether no path leads to these rows and settings, because the kernel is another."""
+        if settings.structure != self.settings.structure or self._has_other_gamma(rows, settings):
+            return True
+        return settings.linear and not _same(centre_of(rows.X), self.committee.kernel.centre)
+
+    def _has_other_gamma(self, rows: HeldRows, settings: Settings) -> bool:
+        return settings.uses_gamma and settings.gamma_of(rows.X, rows.weight) != self.gamma
+
+    # --- files and copies ------------------------------------------------------------------
 
     def pieces(self) -> Pieces:
         """What a file needs to make this model again."""
-        if self.only_to_read:
-            raise TypeError("A model made by without() cannot be saved: save a copy that forgets.")
+        self._check_whole()
         rows, classes = self.rows, self.rows.classes
         facts = {
             "gamma": self.gamma,
@@ -149,6 +175,51 @@ class Hinge:
             tensors["gram"] = packed(self._gram()) + 0.0  # there is one zero
         return facts, tensors | self.committee.solutions()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """As a file: rows and solutions, and no kernel matrix but one that was given."""
+        self._check_whole()
+        rows, settings = self.rows, self.settings
+        return {
+            "settings": settings,
+            "rows": {"X": rows.X, "y": rows.y, "weight": rows.weight, "ids": rows.ids},
+            "next_id": rows.next_id,
+            "gamma": self.gamma,
+            "gram": packed(self._gram()) if settings.precomputed else None,
+            "memory": self.committee.memory,
+            "n_breakpoints": self.committee.n_breakpoints,
+            "solutions": self.committee.solutions(),
+        }
+
+    def _check_whole(self) -> None:
+        if self.only_to_read:
+            raise TypeError(
+                "A model made by without() cannot be saved or pickled: save a copy that forgets."
+            )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # copies: the arrays may be those of a file that is mapped, or shared with another process
+        said = {name: value.copy() for name, value in state["rows"].items()}
+        rows = HeldRows.restored(**said, next_id=state["next_id"])
+        gram = state["gram"]
+        other = Hinge.restored(
+            rows,
+            state["settings"],
+            state["gamma"],
+            None if gram is None else unpacked(gram, math.isqrt(2 * len(gram))),
+            state["memory"],
+            state["solutions"],
+            state["n_breakpoints"],
+        )
+        self.__dict__.update(other.__dict__)
+
+    def __copy__(self) -> Hinge:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Hinge:
+        """What never changes is shared; kernel matrices are copied when the copy changes."""
+        settings = copy.deepcopy(self.settings, memo)
+        return replace(self, settings=settings, committee=self.committee.lent())
+
     def find(self, old: Batch) -> Integers:
         """The ids of rows with this content."""
         if self.settings.precomputed:
@@ -157,47 +228,6 @@ class Hinge:
                 "their ids (ids_, last_ids_)."
             )
         return self.rows.find(_with_weight(old))
-
-    def updated(
-        self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
-    ) -> Hinge:
-        """The model with new rows, less some; this one is used up, unless there is an error."""
-        if self.only_to_read:
-            raise TypeError(
-                "A model made by without() shares the kernel matrix of another and can only be "
-                "asked: change a copy (copy.copy) of the other one."
-            )
-        kernel = None
-        if new is not None and self.settings.precomputed:
-            X, y, weight = new
-            gram, numbers = given_kernel.joined(self._gram(), self._numbers(), X)
-            new, kernel = (numbers[:, None] + 0.0, y, weight), _kernel(settings, self.gamma, gram)
-        rows = self.rows.changed(gone, None if new is None else _with_weight(new))
-        if settings.structure != self.settings.structure:
-            return self._remade(rows, settings, kernel, memory, verbose)
-        self.committee.change(_parts(rows, settings), rows, verbose, kernel)
-        if settings.precomputed:
-            given_kernel.without(self._gram(), self._numbers()[np.isin(self.rows.ids, gone)])
-        return Hinge(rows, self.committee, settings, self.gamma)
-
-    def without(self, gone: Integers) -> Hinge:
-        """The model less some rows, only to be read; this one stays as it is."""
-        rows = self.rows.less(gone)
-        ahead = self.committee.look_ahead(_parts(rows, self.settings), rows)
-        return Hinge(rows, ahead, self.settings, self.gamma, only_to_read=True)
-
-    def _remade(
-        self, rows: HeldRows, settings: Settings, kernel: Kernel | None, memory: int, verbose: bool
-    ) -> Hinge:
-        if settings.precomputed != self.settings.precomputed:
-            raise MismatchError(
-                f"The model holds {'kernel values' if self.settings.precomputed else 'rows'}, and "
-                f"kernel={settings.kernel!r} needs the other kind: fit it anew."
-            )
-        same = settings.gamma == self.settings.gamma
-        gamma = self.gamma if same else gamma_of(settings, rows)
-        gram = (kernel or self.committee.kernel).gram
-        return Hinge.solved(rows, settings, gamma, gram, memory, verbose)
 
     # --- what follows ------------------------------------------------------------------------
 
@@ -213,13 +243,13 @@ class Hinge:
 
     def _values_of(self, problem: Problem, X: Floats) -> Floats:
         if problem.is_ahead and not self.settings.precomputed:
-            return problem.values_ahead(X, self.rows)
+            return problem.values_ahead(X)
+        solution = problem.solution
         if self.settings.precomputed:
-            solution = problem.canonical()
             at = solution.support[:, 0].astype(np.int64)
             f = given_kernel.values(X, self._numbers(), at, solution.coefficients)
-            return np.asarray(f + solution.intercept)
-        return np.asarray(problem.decision_function(X))
+            return np.asarray(f + solution.constant)
+        return solution.decision_function(X)
 
     def oriented(self, values: Floats) -> Floats:
         """Of pairs among several classes, with the sign for the first; no negative zeros."""
@@ -238,10 +268,12 @@ class Hinge:
 
     def decisive_ids(self) -> Integers:
         """Ids of the rows without any one of which the solution would be another."""
-        moves = self.settings.class_weight is not None  # with the counts
+        rows, moves = self.rows, self.settings.class_weight is not None  # with the counts
         if moves or not all(problem.spares() for problem in self.committee):
-            return self.rows.ids
-        return self.rows.ids[self.support()[0]]
+            return rows.ids
+        decisive = self.settings.moves_gamma(rows.X, rows.weight)
+        decisive[self.support()[0]] = True
+        return rows.ids[decisive]
 
     def dual_coef(self) -> Floats:
         """Coefficients of the support vectors in scikit-learn's layout."""
@@ -265,28 +297,26 @@ class Hinge:
         for piece in self.rows.content():
             h.update(piece)
         for duel, problem in self.committee.problems.items():
-            solution = problem.canonical()
-            h.update(repr(duel).encode())
-            for values in (solution.bounds, solution.alpha + 0.0, solution.intercept + 0.0):
+            solution = problem.solution
+            h.update(ascii(duel).encode())
+            for values in (solution.bounds, solution.shares + 0.0, solution.intercept + 0.0):
                 h.update(np.asarray(values).tobytes())
         return h.hexdigest()
 
+    def residual(self) -> float:
+        """The largest violation of a KKT condition by what is published, measured now."""
+        return max((problem.violation() for problem in self.committee), default=0.0)
+
     def excess(self, tol: float) -> float:
-        """The largest KKT residual that neither `tol` nor rounding explains, or 0."""
-        found = 0.0
-        for problem in self.committee:
-            if not problem.residual <= tol:
-                size = float(np.abs(problem.kernel.diagonal(self.rows.X)).max())
-                rounding = 10 * float(np.finfo(float).eps) * float(problem.alpha.sum()) * size
-                found = max(found, 0.0 if problem.residual <= rounding else problem.residual)
-        return found
+        """The largest KKT residual that is to be reported, or 0."""
+        return max((problem.solution.excess(tol) for problem in self.committee), default=0.0)
 
     def _specification(self) -> dict[str, Any]:
         settings, kernel = self.settings, self.committee.kernel
         used = {"linear": (), "rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
+        if callable(settings.kernel):
+            return {"kernel": name_of(settings.kernel), "strategy": settings.strategy}
         name = settings.kernel
-        if callable(name):
-            name = f"{name.__module__}.{name.__qualname__}"
         parameters = {p: float(getattr(kernel, p)) for p in used.get(name, ())}
         return {"kernel": name, "strategy": settings.strategy, **parameters}
 
@@ -303,34 +333,24 @@ class Hinge:
 
 
 def _with_weight(new: Batch) -> Batch:
-    """The rows that are any: those of a weight above 0."""
+    """Rows with positive weight."""
     X, y, weight = new
     kept = weight > 0.0
     return new if kept.all() else (X[kept], y[kept], weight[kept])
 
 
-def _kernel(settings: Settings, gamma: float, gram: Floats | None) -> Kernel:
+def _kernel(settings: Settings, gamma: float, rows: HeldRows, gram: Floats | None) -> Kernel:
     if callable(settings.kernel):
         return Kernel("callable", function=settings.kernel)
     if settings.precomputed:
         return Kernel("precomputed", gram=gram)
     degree = settings.degree if settings.kernel == "poly" else 0
-    return Kernel(settings.kernel, gamma, float(settings.coef0), degree)
+    centre = centre_of(rows.X) if settings.linear else None
+    return Kernel(settings.kernel, gamma, float(settings.coef0), degree, centre=centre)
 
 
-def gamma_of(settings: Settings, rows: HeldRows) -> float:
-    """The number that gamma stands for; the same bits for the rows in any order."""
-    gamma, width = settings.gamma, rows.X.shape[1]
-    if isinstance(gamma, str) and gamma == "auto":
-        return float(1.0 / width)
-    if not (isinstance(gamma, str) and gamma == "scale"):
-        return positive("gamma", gamma, zero=True)
-    if settings.precomputed or not len(rows):
-        return 1.0
-    total = math.fsum(rows.weight)
-    mean = math.fsum(rows.weight * (rows.X / width).sum(axis=1)) / total
-    variance: float = math.fsum(rows.weight * (((rows.X - mean) ** 2) / width).sum(axis=1)) / total
-    return float(1.0 / (width * variance)) if variance > 0.0 else 1.0
+def _same(a: Floats | None, b: Floats | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
 def _parts(rows: HeldRows, settings: Settings) -> dict[Duel, Part]:

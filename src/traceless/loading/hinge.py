@@ -39,8 +39,8 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
         gram,
         estimator._memory(),
         _solutions(len(rows.classes), settings.strategy, tensors),
+        facts.whole(said["n_breakpoints"]),
     )
-    model.committee.n_breakpoints = facts.whole(said["n_breakpoints"])
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, rows.next_id - 1).copy()
     estimator._model = model

@@ -16,7 +16,7 @@ from traceless.live import Live
 from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
-from traceless.loading.knowledge import check_learned, knowledge, responses, sums_of, width_of
+from traceless.loading.knowledge import knowledge, responses, sums_of, width_of
 from traceless.provenance import Provenance, Slice
 from traceless.states import Recipe, Settled
 from traceless.update import Inverse
@@ -79,7 +79,7 @@ def _restore_least_squares(
         if known.n_outputs != J:
             raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
         estimator._check_ours(known.specification, known.task)
-        check_learned(known)
+        known.check_possible()
     elif _width_of_inverse(tensors) != J:  # before a recipe of J features is made
         raise ValueError(f"an inverse of other than {facts.short(J)} features.")
     recipe = estimator._recipe(known)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from traceless.fingerprint import LANES, Lanes, from_bytes
 from traceless.gather import Label, Task
 from traceless.knowledge import Knowledge
 from traceless.loading import facts
-from traceless.sample_weights import FINEST, LARGEST, SMALLEST
+from traceless.sample_weights import FINEST
 
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
@@ -41,21 +40,6 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
     )
     _check_form(known)
     return known
-
-
-def check_learned(known: Knowledge) -> None:
-    """Raise unless rows could have been learned that add up to this."""
-    known.check_possible()
-    J = known.n_outputs
-    if known.task == "classification":
-        totals = known.class_totals
-    elif known.specification["features"].get("bias") is True:
-        totals = (Fraction(int(known.sums[J - 1, J - 1]), 1 << known.weight_bits),)
-    else:
-        return  # nothing says what the rows weigh
-    least, most = Fraction(SMALLEST), Fraction(LARGEST)
-    if any(not n * least <= w <= n * most for n, w in zip(known.counts, totals, strict=True)):
-        raise ValueError("rows cannot weigh so little, or so much.")
 
 
 def responses(names: Any, counts: Any, task: Task) -> tuple[tuple[Label, ...], tuple[int, ...]]:

@@ -122,6 +122,6 @@ def _check(estimator: PathSVC, path: Path) -> None:
 
 
 def _looks_at_rows(estimator: PathSVC) -> bool:
-    """Whether the kernel depends on the training rows."""
-    uses_gamma = isinstance(estimator.kernel, str) and estimator.kernel in ("rbf", "poly")
-    return uses_gamma and isinstance(estimator.gamma, str) and estimator.gamma == "scale"
+    """Whether the kernel is another for each fold."""
+    settings = estimator._settings()
+    return settings.uses_gamma and isinstance(settings.gamma, str) and settings.gamma == "scale"

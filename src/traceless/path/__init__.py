@@ -6,10 +6,11 @@ The solution is piecewise linear in the bounds u. Points that come, points that 
 that change are bounds that move, all at once, and `follow` follows the solution from one
 breakpoint to the next. From top to bottom:
 
-problem      the state, and what is asked of it: fit, update, set_bounds
+problem      points and what is asked of them: fit, update, set_bounds
+state        their solution, which stays what it is: a change makes another
 walk         starts a path, restarts it where it stalls, repairs what is left over
 certificate  the KKT conditions, from scratch
-canonical    the same bits whatever the history
+canonical    what is published: checked, and the same bits whatever the history (grouped, margin)
 window       points far from the margin are not looked at all the time
 follow       the loop: a direction, the first event, what it does (steps; events are the rare ones)
 store        rows and kernel values; kernels, factor: their arithmetic
@@ -17,6 +18,7 @@ store        rows and kernel values; kernels, factor: their arithmetic
 
 from traceless.path.canonical import Canonical
 from traceless.path.kernels import Kernel
-from traceless.path.problem import Change, HingeProblem
+from traceless.path.problem import HingeProblem
+from traceless.path.state import State
 
-__all__ = ["Canonical", "Change", "HingeProblem", "Kernel"]
+__all__ = ["Canonical", "HingeProblem", "Kernel", "State"]

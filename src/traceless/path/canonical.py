@@ -1,80 +1,48 @@
-"""The same bits whatever the history: the margin solved once more, in the order of the content.
+"""What is published: the same bits whatever the history, and checked before anyone sees it.
 
 Equal rows with equal labels are one group, its bound the sum of theirs; groups are sorted by
-content. Given which groups are on the margin (M) and which at their bound (O),
+content. Given which groups are on the margin (E) and which beyond it, at their bound (O),
 
-    [K_MM 1; 1ᵀ 0] [c; b] = [y_M - K_MO c_O; -1ᵀc_O],      c = yα
+    [K_EE 1; 1ᵀ 0] [c; b] = [y_E - K_EO c_O; -1ᵀc_O],      f = Σ c k + b
 
 is solved with one order of evaluation (kernel values of `traceless.path.kernels`, unblocked
-Cholesky, one refinement, no BLAS). So α per group and b depend on the data alone, as long as
-the sides of all groups do: `ambiguity` says how far the nearest group is from changing sides.
-Members of a group share its α in proportion to their bounds.
+Cholesky, one refinement, no BLAS). So f depends on the data alone, as long as the two sets do.
+
+The sets are taken from g = y f - 1, not from α: f is unique (it minimises a strictly convex
+function), while many α may belong to it. A first solution has the sides of the path's α; all of
+g is computed from it, and E is where |g| is rounding. Where the rows of E depend on each other
+(columns of zeros and ones with a linear kernel) the equations of a largest independent subset
+imply the others, so c is computed on that, and is the α of no group; the α that is published with
+it is the path's. `ambiguity` says how far the nearest group is from another side.
+
+Everything is measured from scratch: what violates the conditions, and by how much. Where the
+solution above does so by more than the path's own, the path's own is published, flagged.
+
+With a linear kernel f is w·x + b, and w and b are refined once more where g should be 0, so that
+they are accurate also where Σ c x cancels.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats
-from traceless.path.compiled import compiled
-from traceless.path.factor import ONE, SOUND, forward
-from traceless.path.kernels import Kernel
+from traceless.path.grouped import BLOCK, PROMISE, Grouped, Solution
+from traceless.path.kernels import Kernel, products
 from traceless.path.store import Slots, Store, sum_of_rows
 
 _EPS = float(np.finfo(np.float64).eps)
-_CERTAIN = 1e-9
-_BLOCK = 1 << 21  # kernel values at once
-
-
-@compiled
-def _cholesky(A: Floats) -> bool:
-    """A ← R with RᵀR = A, in place, upper triangle; False where a pivot is unsound."""
-    k = np.uint64(len(A))
-    for j in range(k):
-        row = A[j]
-        if not row[j] > 0.0:
-            return False
-        root = np.sqrt(row[j])
-        row[j] = root
-        for i in range(j + ONE, k):
-            row[i] /= root
-        for r in range(j + ONE, k):
-            t, lower = row[r], A[r]
-            for i in range(r, k):
-                lower[i] -= t * row[i]
-    return True
-
-
-@compiled
-def _backward(R: Floats, k: int, z: Floats) -> None:
-    for j in range(k - 1, -1, -1):
-        t = z[j]
-        for i in range(j + 1, k):
-            t -= R[j, i] * z[i]
-        z[j] = t / R[j, j]
-
-
-def _solve(R: Floats, rho: float, p: Floats, q: float) -> tuple[Floats, float]:
-    """The bordered system of `traceless.path.factor`, in one order of evaluation."""
-    k, ones, x = len(p), np.ones(len(p)), p.copy()
-    for z in (ones, x):
-        forward(R, k, z)
-        _backward(R, k, z)
-    beta = (_sum(x) - q) / _sum(ones)
-    return x - beta * ones, beta + rho * q
-
-
-def _sum(a: Floats) -> float:
-    """One after the other: `numpy.sum` adds in an order of its own."""
-    return float(np.add.accumulate(a)[-1]) if len(a) else 0.0
+CEILING = 1e-6  # beyond which rounding explains no violation
+_WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
 
 
 @dataclass(frozen=True)
 class Canonical:
-    """A solution as a function of the data.
+    """A solution as it is published.
 
     Attributes
     ----------
@@ -82,12 +50,18 @@ class Canonical:
     group : number of the group of each point, in the order the points came
     first : place of one point of each group
     alpha, bounds : of each group
+    shares : y c of each group, where f = Σ c k + b: mostly its α
     intercept : float
     ambiguity : float
-        How far the nearest group is from changing sides: |g|, or the relative distance of α
-        from its bounds. Negative if a group is on the wrong side by as much.
+        How far the nearest group that is not on the margin is from it, as |g|.
     certain : bool
         Whether the sides are beyond doubt. If not, another history may end in other bits.
+    residual : float
+        The largest violation of a KKT condition by α and f, over all points.
+    noise : float
+        How much of g rounding may explain: ten times what it typically leaves.
+    support, coefficients : the rows with c ≠ 0, in order, and their c
+    weights : of the columns, with a linear kernel
     """
 
     kernel: Kernel
@@ -96,112 +70,94 @@ class Canonical:
     first: NDArray[np.intp]
     alpha: Floats
     bounds: Floats
-    intercept: float
+    shares: Floats
+    constant: float  # b, of centred rows
     ambiguity: float
     certain: bool
-    support: Floats  # rows with α > 0, in order
-    coefficients: Floats  # their yα
+    residual: float
+    noise: float
+    support: Floats
+    coefficients: Floats
+    weights: Floats | None
+
+    @property
+    def intercept(self) -> float:
+        """The b of rows as they are."""
+        if self.weights is None or self.kernel.centre is None:
+            return self.constant
+        return math.fsum([self.constant, *(-self.weights * self.kernel.centre).tolist()])
 
     def decision_function(self, X: Floats) -> Floats:
         """F, the same bits for a row whatever batch it comes in."""
+        if self.weights is not None:
+            return products(self.kernel.centred(X), self.weights) + self.constant
         out = np.zeros(len(X))
-        step = max(1, _BLOCK // max(1, len(self.support)))
+        step = max(1, BLOCK // max(1, len(self.support)))
         support = np.ascontiguousarray(self.support.T)
         for start in range(0, len(X), step):
             V = np.ascontiguousarray(self.kernel.exact_values(X[start : start + step], support).T)
             sum_of_rows(V, np.arange(len(V)), self.coefficients, out[start : start + step])
-        return out + self.intercept
+        return out + self.constant
 
     def alpha_of_points(self, bounds: Floats) -> Floats:
-        """Each point's part of the α of its group."""
-        return np.asarray(self.alpha[self.group] * (bounds / self.bounds[self.group]))
+        """Each point's part of the α of its group, in proportion to its bound."""
+        alpha, whole = self.alpha[self.group], self.bounds[self.group]
+        part = np.minimum(alpha * (bounds / whole), bounds)
+        return np.where(alpha >= whole, bounds, part)
 
+    def excess(self, tol: float) -> float:
+        """The residual, if it is to be reported, or 0.
 
-class _Values:
-    """Kernel values between groups: from the store where they are the same bits, else anew."""
+        Rounding explains some of it, but nothing above `CEILING`: there it comes near the size
+        of the margin, and answers are wrong whatever the reason.
+        """
+        if self.residual > max(tol, min(self.noise, CEILING)):
+            return self.residual
+        blurred = max(self.residual, 0.1 * self.noise)  # measured again it might be that
+        return blurred if blurred > max(tol, CEILING) else 0.0
 
-    def __init__(self, store: Store, slots: Slots) -> None:
-        self.store, self.slots = store, slots
-        self.kept = store.whole and store.kernel.exact
-
-    def between(self, a: NDArray[np.intp], b: NDArray[np.intp], exact: bool = True) -> Floats:
-        a, b = self.slots[a], self.slots[b]
-        if self.kept or (self.store.whole and not exact):
-            return self.store.gram[np.ix_(a, b)]
-        rows = self.store.rows
-        make = self.store.kernel.exact_values if exact else self.store.kernel.values
-        return make(np.ascontiguousarray(rows[:, a].T), np.ascontiguousarray(rows[:, b]))
-
-    def combine(self, at: NDArray[np.intp], of: NDArray[np.intp], c: Floats, exact: bool) -> Floats:
-        """Σ_s c_s k(s, ·) at some groups, over others in order."""
-        out = np.zeros(len(at))
-        step = max(1, _BLOCK // max(1, len(at)))
-        for start in range(0, len(of), step):
-            part = slice(start, start + step)
-            V = self.between(of[part], at, exact)
-            sum_of_rows(V, np.arange(len(V)), c[part], out)
-        return out
+    def violation(self, X: Floats, y: Floats, bounds: Floats) -> float:
+        """The largest violation of a KKT condition by points, with f computed anew."""
+        alpha = self.alpha_of_points(bounds)
+        return _violation(y * self.decision_function(X) - 1.0, alpha, bounds, y)
 
 
 def canonical(
     store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: float, slopes: Floats
 ) -> Canonical:
-    """The canonical form of a solution, of points in these slots; `slopes` are their g."""
+    """What is published of a path's solution, of points in these slots; `slopes` are their g."""
     X, y = store.rows[:, slots].T, store.y[slots]
     order, group, first = _groups(X, y, bounds)
-    U = _group_sums(group[order], bounds[order], len(first))
-    held = _group_sums(group, alpha, len(first))
-    labels, values = y[first], _Values(store, slots[first])
-    a, g, b, solved = _solution(values, labels, U, held, b, slopes[first])
-    scale = float(store.diagonal[slots].max(initial=0.0))
-    ambiguity, doubt = _doubt(g, a, U, scale)
-    if not (solved and ambiguity > doubt) and a.any():  # then look closer
-        support = np.flatnonzero(a)
-        f = values.combine(np.arange(len(a)), support, labels[support] * a[support], exact=False)
-        ambiguity, doubt = _doubt(labels * (f + b) - 1.0, a, U, scale)
-    support = np.flatnonzero(a)
+    n = len(first)
+    U = _group_sums(group[order], bounds[order], n)
+    held = np.minimum(_group_sums(group[order], alpha[order], n), U)
+    points = Grouped(store, slots[first], U, held, b, slopes[first])
+    with np.errstate(all="ignore"):  # what is not finite is found in the end
+        best = _best(points)
+    used = np.flatnonzero(best.c)
     return Canonical(
-        store.kernel,
-        order,
-        group,
-        first,
-        a,
-        U,
-        float(b),
-        ambiguity,
-        bool(solved and ambiguity > doubt),
-        np.ascontiguousarray(X[first[support]]),
-        labels[support] * a[support],
+        kernel=store.kernel,
+        order=order,
+        group=group,
+        first=first,
+        alpha=best.alpha,
+        bounds=U,
+        shares=points.y * best.c,
+        constant=best.b,
+        ambiguity=best.ambiguity,
+        certain=best.certain,
+        residual=best.residual,
+        noise=points.noise(best),
+        support=np.ascontiguousarray(X[first[used]]),
+        coefficients=best.c[used],
+        weights=best.w,
     )
-
-
-def _solution(
-    values: _Values, labels: Floats, U: Floats, held: Floats, b: float, g: Floats
-) -> tuple[Floats, Floats, float, bool]:
-    """α, g and b of the groups, and whether they depend on the sides alone."""
-    a = np.zeros(len(U))
-    if not len(a) or labels.min() == labels.max():
-        return a, np.full(len(a), np.inf), b, True
-    small = 1e-9 * np.minimum(U, held.max())
-    M = np.flatnonzero((held > small) & (held < U - small))
-    outside = np.flatnonzero(held >= U - small)
-    a[outside] = U[outside]
-    if len(M):
-        solved, b = _margin(values, M, outside, labels, a, b, held)
-        return a, np.where(np.isin(np.arange(len(a)), M), 0.0, g), b, solved
-    f = values.combine(np.arange(len(a)), outside, labels[outside] * a[outside], exact=True)
-    t = labels - f  # the b at which g would be 0
-    low = (a > 0.0) == (labels < 0)
-    # without a margin b is an interval: its middle, as in LIBSVM
-    b = 0.5 * (float(t[low].max(initial=-np.inf)) + float(t[~low].min(initial=np.inf)))
-    return a, labels * (f + b) - 1.0, b, bool(np.isfinite(b))
 
 
 def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
     """Points sorted by content, the group of each, and one place for each group."""
     content = np.ascontiguousarray(np.column_stack([X, y, u]))
-    width = content.shape[1] * content.itemsize
-    order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
+    order = _by_bytes(content)
     same = (content[order[1:], :-1] == content[order[:-1], :-1]).all(axis=1)
     numbers = np.concatenate([[0], np.cumsum(~same)]) if len(order) else np.zeros(0, dtype=np.intp)
     group = np.empty(len(order), dtype=np.intp)
@@ -209,45 +165,111 @@ def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
     return order, group, order[np.flatnonzero(np.concatenate([[True], ~same]))[: len(order)]]
 
 
+def _by_bytes(content: Floats) -> NDArray[np.intp]:
+    """The order of rows by their bytes: by those of the first column, if that tells them apart."""
+    first = np.ascontiguousarray(content[:, 0]).view(np.uint64).byteswap()
+    order = np.argsort(first, kind="stable")
+    if (first[order[1:]] == first[order[:-1]]).any():
+        width = content.shape[1] * content.itemsize
+        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
+    return order
+
+
 def _group_sums(group: NDArray[np.intp], values: Floats, n: int) -> Floats:
     """Sums by group, one value after the other."""
     return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)
 
 
-def _margin(
-    values: _Values,
-    M: NDArray[np.intp],
-    outside: NDArray[np.intp],
-    labels: Floats,
-    a: Floats,
-    b: float,
-    held: Floats,
-) -> tuple[bool, float]:
-    """Fill α of the margin groups; where they depend on each other, as the path left them."""
-    G = values.between(M, M)
-    c = labels[outside] * a[outside]
-    p = labels[M] - values.combine(M, outside, c, exact=True)
-    q = -_sum(c)
-    rho = _sum(np.ascontiguousarray(G.diagonal())) / len(M)
-    rho = rho if rho > 0.0 else 1.0
-    R = G + rho
-    limit = SOUND * R.diagonal().copy()
-    if not _cholesky(R) or not (R.diagonal() ** 2 > limit).all():
-        a[M] = held[M]
-        return False, b
-    x, b = _solve(R, rho, p, q)
-    rest = p - sum_of_rows(G, np.arange(len(M)), x, np.zeros(len(M))) - b
-    fix, lift = _solve(R, rho, rest, q - _sum(x))
-    a[M] = labels[M] * (x + fix)
-    return True, b + lift
+def _best(points: Grouped) -> Solution:
+    """The canonical solution where it holds, else the path's, each with what it violates."""
+    y, U = points.y, points.U
+    if not len(U) or y.min() == y.max():  # one class, or none: f is its label
+        w = None if points.X is None else np.zeros(points.X.shape[1])
+        none = np.zeros(len(U))
+        return Solution(none, points.b, w, none, free=True, certain=True)
+    found = _canonical(points)
+    if found is None or not found.residual <= _allowed(points, found):
+        own = points.own()
+        _measure(points, own)
+        if found is None or not found.residual <= own.residual:
+            found = own
+        found.certain = False
+    if not math.isfinite(found.residual):
+        raise OverflowError(
+            "No solution was found whose decision values are finite: kernel values up to "
+            f"{float(points.root.max()) ** 2:.3g} and bounds up to {float(U.max()):.3g} are beyond "
+            "float64. Scale the columns, for example with sklearn.preprocessing.StandardScaler, or "
+            "make C smaller."
+        )
+    return found
 
 
-def _doubt(g: Floats, a: Floats, U: Floats, size: float) -> tuple[float, float]:
-    """The ambiguity, and what it must exceed to be certain."""
-    inside, outside = a <= 0.0, a >= U
-    margin = ~(inside | outside)
-    wrong = np.where(inside, -g, g)
-    scale = np.minimum(U, a.max(initial=0.0))
-    away = np.where(margin, np.minimum(a, U - a) / np.where(scale > 0.0, scale, 1.0), -wrong)
-    doubt = max(_CERTAIN, 10 * _EPS * float(a.sum()) * size)
-    return float(away.min(initial=np.inf)), doubt
+def _canonical(points: Grouped) -> Solution | None:
+    """The solution whose sides are those of g, from one whose sides are those of the path's α."""
+    small = 1e-9 * np.minimum(points.U, points.held.max())
+    at_bound = points.held >= points.U - small
+    sides = np.where(at_bound, -1.0, np.where(points.held > small, 0.0, 1.0))
+    s = points.solved(np.flatnonzero(sides == 0.0), np.flatnonzero(sides < 0.0))
+    if s is None:
+        return None
+    alpha = s.alpha if _as_dual(points, s) else points.held
+    threshold = points.noise(s)
+    found = _sides(points.slopes(s)[0], threshold)
+    if not np.array_equal(found, sides):
+        s = points.solved(np.flatnonzero(found == 0.0), np.flatnonzero(found < 0.0))
+        if s is None:
+            return None
+        if not _as_dual(points, s):
+            s.alpha = alpha
+    _measure(points, s)
+    g = points.slopes(s)[0]
+    s.ambiguity = float(np.abs(g[found != 0.0]).min(initial=np.inf))
+    # no group is anywhere near the threshold
+    narrow, wide = _sides(g, threshold / _WIDE), _sides(g, threshold * _WIDE)
+    s.certain = np.array_equal(narrow, found) and np.array_equal(wide, found)
+    return s
+
+
+def _sides(g: Floats, threshold: float) -> Floats:
+    """0 on the margin, 1 inside and -1 beyond it."""
+    return np.where(np.abs(g) <= threshold, 0.0, np.sign(g))
+
+
+def _as_dual(points: Grouped, s: Solution) -> bool:
+    """Take c for α, up to rounding within its bounds, if it can be that."""
+    alpha = points.y * s.c
+    slack = 1e-9 * np.minimum(points.U, np.abs(alpha).max())
+    if not (s.free and (alpha >= -slack).all() and (alpha <= points.U + slack).all()):
+        return False
+    s.alpha = np.clip(alpha, 0.0, points.U) + 0.0
+    if not np.array_equal(s.alpha, alpha):
+        s.c, s.f = points.y * s.alpha, None
+    return True
+
+
+def _measure(points: Grouped, s: Solution) -> None:
+    """Fill in what a solution violates, by f and by its α."""
+    g, off = points.slopes(s)
+    s.residual = _violation(g, s.alpha, points.U, points.y) + off
+    if s.w is not None or not np.array_equal(points.y * s.c, s.alpha):  # α has a g of its own
+        dual = Solution(points.y * s.alpha, s.b, None, s.alpha, free=True)
+        theirs, off = points.slopes(dual)
+        noise = 10 * _EPS * float(s.alpha.sum()) * float(points.root.max()) ** 2
+        apart = float(np.abs(theirs - g).max()) + off
+        s.residual = max(s.residual, 0.0 if apart <= noise else apart)
+
+
+def _violation(g: Floats, alpha: Floats, bounds: Floats, y: Floats) -> float:
+    """The largest violation of a KKT condition; infinite where one is not a number."""
+    if not len(g) or y.min() == y.max():
+        return 0.0
+    wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= bounds, g, np.abs(g)))
+    balance = abs(float((y * alpha).sum())) / max(1.0, float(alpha.sum()))
+    worst = max(0.0, float(wrong.max()), balance) if np.isfinite(wrong).all() else math.inf
+    return worst if math.isfinite(balance) else math.inf
+
+
+def _allowed(points: Grouped, s: Solution) -> float:
+    """The violation that need not be explained, with some room to measure."""
+    rounding = 10 * _EPS * float(s.alpha.sum()) * float(points.root.max()) ** 2
+    return 0.8 * max(PROMISE, min(rounding, CEILING))

@@ -5,13 +5,19 @@ the same bits on every machine; `compiled_loosely` may sum in another order, for
 is called by compiled code only is `inner`: it needs no way in from Python.
 
 Only what a path does at every breakpoint is compiled, as functions of few arrays: compiling
-takes seconds, once on every machine. numba looks at the file of the outermost function to see
-whether what it kept is still valid: who edits an inner one removes `__pycache__` beside it.
+takes seconds, once on every machine. A compiled function contains those that it calls, but
+numba only looks at the file of the outermost one to see whether what it kept is still valid.
+So the name under which it is kept has a hash of all sources that any of them comes from: after
+an edit of any file nothing old is found. Where no folder can be written to, not beside the
+package nor in the user's cache, every process compiles for itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, TypeVar
 
 try:
@@ -23,30 +29,47 @@ except ImportError as error:  # pragma: no cover
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ALWAYS: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+_ALWAYS: dict[str, Any] = {"error_model": "numpy"}
 _LOOSE: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz"}}
 _INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
+@cache
+def _sources() -> str:
+    """A hash of what is compiled: this package, and the constants it has from elsewhere."""
+    here = [path for path in files("traceless.path").iterdir() if path.name.endswith(".py")]
+    h = sha256()
+    for path in [*sorted(here, key=lambda p: p.name), files("traceless") / "elementary.py"]:
+        text = path.read_bytes()
+        h.update(f"{path.name} {len(text)} ".encode() + text)
+    return h.hexdigest()[:16]
+
+
+def _jit(function: F, **options: Any) -> F:
+    function.__qualname__ += f"-{_sources()}"  # numba names what it keeps by it
+    out: F
+    try:
+        out = numba.njit(**_ALWAYS, **options, cache=True)(function)
+    except RuntimeError:  # no folder to keep it in
+        out = numba.njit(**_ALWAYS, **options)(function)
+    return out
+
+
 def compiled(function: F) -> F:
     """Compile to the letter."""
-    out: F = numba.njit(**_ALWAYS)(function)
-    return out
+    return _jit(function)
 
 
 def compiled_loosely(function: F) -> F:
     """Compile with sums in any order."""
-    out: F = numba.njit(**_ALWAYS, **_LOOSE)(function)
-    return out
+    return _jit(function, **_LOOSE)
 
 
 def inner(function: F) -> F:
     """Compile to the letter, for compiled code only."""
-    out: F = numba.njit(**_ALWAYS, **_INSIDE)(function)
-    return out
+    return _jit(function, **_INSIDE)
 
 
 def inner_loosely(function: F) -> F:
     """Compile with sums in any order, for compiled code only."""
-    out: F = numba.njit(**_ALWAYS, **_LOOSE, **_INSIDE)(function)
-    return out
+    return _jit(function, **_LOOSE, **_INSIDE)

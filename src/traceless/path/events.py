@@ -109,6 +109,9 @@ def _exchange(road: Road, c: int, v: Floats) -> bool:
         settle_at(road, c, up)
         return True
     first = np.flatnonzero(steps == best)
+    if not first.size:  # nothing of v is finite: this point at least has a place to go
+        settle_at(road, c, up)
+        return True
     place = int(first[np.argmax(np.abs(speed[first]))])
     to_upper = bool(speed[place] > 0.0)
     settle_at(road, withdraw(road, place), to_upper)

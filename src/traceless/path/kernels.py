@@ -1,8 +1,11 @@
 """Kernels, each value the same bits whatever else is computed with it.
 
     rbf    exp(-γ Σ_d (a_d - b_d)²)
-    linear Σ_d a_d b_d
+    linear Σ_d (a_d - m_d) (b_d - m_d)
     poly   (γ Σ_d a_d b_d + coef0)^degree
+
+A linear kernel may be centred: since Σyα = 0, the m_d change the intercept and nothing else, and
+columns that vary little around a large value would otherwise drown in its square.
 
 A BLAS product of rows is not the same for one row as for the same row in a batch. Here the
 sum over d is taken in the order of the columns, one multiplication and one addition after
@@ -64,6 +67,13 @@ def _exponentials(x: Floats, factor: float, powers: Floats) -> None:
         x[j] = t * powers[np.uint64(k + 1020.0)] if v > _LOWEST else 0.0
 
 
+def products(A: Floats, w: Floats) -> Floats:
+    """Σ_d a_d w_d for each row a, the same bits in any batch."""
+    out = np.empty((1, len(A)))
+    _sums(np.ascontiguousarray(w)[None], np.ascontiguousarray(A.T), out, None)
+    return np.asarray(out[0])
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel function with its parameters.
@@ -72,6 +82,7 @@ class Kernel:
     ----------
     name : {"rbf", "linear", "poly", "precomputed", "callable"}
     gamma, coef0, degree : as in scikit-learn
+    centre : ndarray of shape (width,), for "linear", optional
     gram : ndarray, for "precomputed"
         Rows are then numbers of rows of this symmetric matrix, one column of them.
     function : callable(A, B) -> ndarray of shape (len(A), len(B)), for "callable"
@@ -83,6 +94,7 @@ class Kernel:
     degree: int = 3
     gram: Floats | None = None
     function: Callable[[Floats, Floats], Floats] | None = None
+    centre: Floats | None = None
 
     def __post_init__(self) -> None:
         given = {"precomputed": self.gram is not None, "callable": self.function is not None}
@@ -105,19 +117,42 @@ class Kernel:
             assert self.gram is not None
             return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))])
         if self.name == "callable":
-            assert self.function is not None
-            return np.asarray(self.function(A, BT.T), dtype=np.float64)
+            return self._given(A, BT)
+        if self.name == "rbf" and self.gamma == 0:  # whatever the distance, infinity included
+            return np.ones((len(A), BT.shape[1]))
+        if self.centre is not None:
+            A, BT = A - self.centre, BT - self.centre[:, None]
         out = np.empty((len(A), BT.shape[1]))
         squared = True if self.name == "rbf" else None
         _sums(np.ascontiguousarray(A), np.ascontiguousarray(BT), out, squared)
         if self.name == "rbf":
             _exponentials(out.reshape(-1), -float(self.gamma), _POWERS)
         elif self.name == "poly":
-            base = float(self.gamma) * out + float(self.coef0)
-            out = np.ones_like(base)
-            for _ in range(int(self.degree)):
-                out *= base
+            out = self._powers(out)
         return out
+
+    def _powers(self, sums: Floats) -> Floats:
+        base = float(self.gamma) * sums + float(self.coef0)
+        out = np.ones_like(base)
+        for _ in range(int(self.degree)):
+            out *= base
+        return out
+
+    def _given(self, A: Floats, BT: Floats) -> Floats:
+        """What the function of the caller says, who gets copies of the rows."""
+        assert self.function is not None
+        found = np.array(self.function(A.copy(), BT.T.copy()), dtype=np.float64)
+        if found.shape != (len(A), BT.shape[1]) or not np.isfinite(found).all():
+            raise ValueError(
+                f"The kernel function must return finite values of shape {(len(A), BT.shape[1])} "
+                f"for {len(A)} and {BT.shape[1]} rows; got shape {found.shape}"
+                + (" with NaN or infinity." if found.shape == (len(A), BT.shape[1]) else ".")
+            )
+        return found
+
+    def centred(self, A: Floats) -> Floats:
+        """Rows as a linear kernel multiplies them."""
+        return A if self.centre is None else A - self.centre
 
     def exact_values(self, A: Floats, BT: Floats) -> Floats:
         """The same, to the bit whatever else is in A: a callable is asked for one row at a time."""
@@ -133,4 +168,11 @@ class Kernel:
             return np.asarray(self.gram.diagonal()[A[:, 0].astype(np.intp)])
         if self.name == "rbf":
             return np.ones(len(A))
-        return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])
+        if self.name == "callable":
+            return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])
+        # what `values` says of a row and itself: columns in order, one addition after the other
+        A = self.centred(A)
+        out = np.zeros(len(A))
+        for column in A.T:
+            out += column * column
+        return out if self.name == "linear" else self._powers(out)

@@ -149,6 +149,19 @@ def blank(capacity: int, room: int = 32) -> Road:
     )
 
 
+def at_rest(road: Road, slots: NDArray[np.intp]) -> Road:
+    """What is kept of a road that was followed to its end: nothing of points elsewhere, no scratch.
+
+    Nobody changes it after that; a walk makes a copy (`traceless.path.walk`).
+    """
+    k, x, at = road.count[K], np.zeros((SHIFT, road.x.shape[1])), road.at[:WATCH].copy()
+    x[:, slots] = road.x[:SHIFT, slots]
+    R = road.R.copy()
+    R[k:], R[:, k:] = 0.0, 0.0
+    none = np.zeros((0, 0))
+    return road._replace(gram=none, x=x, at=at, R=R, room=none, packed=none)
+
+
 def moved(road: Road, slots: NDArray[np.intp]) -> Road:
     """The same road with the points of these slots at the front, and no others."""
     where = np.zeros(road.x.shape[1], dtype=np.int64)

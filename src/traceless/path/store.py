@@ -3,11 +3,17 @@
 Rows have slots. A slot that is freed is used again by the next row, so that a window over a
 stream moves nothing. The kernel matrix is kept whole while it fits the budget, else only the
 lines of points that are or were lately in the margin, computed when they are asked for.
-Nothing written here for rows that are not (yet) part of a solution does any harm to one:
-an update that fails simply does not `take` its slots.
+
+A store is shared by the states of one problem (`traceless.path.state`), one after the other, and
+serves the newest: its *owner*. What is written into slots that the owner does not use does it no
+harm; the state that is being made there is the *guest*, until it becomes the owner and the rows
+that it has dropped are erased. A state that is neither has to do without: another may have used
+its slots. Whoever reads or writes holds the lock.
 """
 
 from __future__ import annotations
+
+from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +25,7 @@ from traceless.path.kernels import Kernel
 _SPARE = 64  # slots beyond those needed
 _LINES = 128  # lines at first, where the whole matrix does not fit
 _CHUNK = 1 << 18  # kernel values computed at once
+_LARGEST = 1e290  # kernel value: there must be room for sums
 
 Slots = NDArray[np.intp]
 
@@ -60,6 +67,15 @@ def _set_columns(gram: Floats, columns: Slots, values: Floats, n: int) -> None:
             row[columns[j]] = values[j, i]
 
 
+@compiled
+def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
+    """Out_ij = gram[lines_i, columns_j]."""
+    for i in range(len(lines)):
+        for j in range(len(columns)):
+            out[i, j] = gram[lines[i], columns[j]]
+    return out
+
+
 class Store:
     """Rows, labels and kernel values by slot.
 
@@ -74,12 +90,16 @@ class Store:
 
     def __init__(self, kernel: Kernel, width: int, memory: int) -> None:
         self.kernel, self.memory = kernel, memory
+        self.lock = RLock()
+        self.owner: object = None
+        self.guest: object = None
         self.rows = np.zeros((width, 0))  # transposed: kernels read many rows side by side
         self.y, self.diagonal, self.root = np.zeros(0), np.zeros(0), np.zeros(0)
         self.line = np.zeros(0, dtype=np.int64)
         self.gram = np.zeros((0, 0))
-        self.free: list[int] = []
         self.n = 0  # slots that have been used
+        self._filled = np.zeros(0, dtype=bool)  # slots that hold a row, whoever's
+        self.packed = np.zeros((0, 0))  # scratch of `traceless.path.window`
         self._clock = 0
         self._used = np.zeros(0, dtype=np.int64)  # when each slot's line was asked for
 
@@ -93,43 +113,66 @@ class Store:
         """Whether the kernel matrix is kept whole."""
         return 8 * self.capacity * self.capacity <= self.memory
 
-    def place(self, X: Floats, y: Floats) -> Slots:
-        """Write rows into free slots, and their kernel values beside those that are kept."""
-        again = self.free[: len(X)]
+    def suits(self, memory: int) -> bool:
+        """Whether it could go on with another budget as it is."""
+        return (8 * self.capacity * self.capacity <= memory) == self.whole
+
+    def serves(self, token: object) -> bool:
+        """Whether what a state has put here is here."""
+        return token is self.owner or token is self.guest
+
+    def place(self, X: Floats, y: Floats, taken: Slots, guest: object) -> Slots:
+        """Write rows into slots that are not taken, and their kernel values beside those kept."""
+        with np.errstate(over="ignore"):
+            diagonal = self.kernel.diagonal(X)
+        if not (np.abs(diagonal) <= _LARGEST).all():
+            raise OverflowError(
+                f"Kernel values of rows as large as {np.abs(X).max():.3g}, or sums of them, are "
+                "beyond float64: scale the columns, for example with "
+                "sklearn.preprocessing.StandardScaler."
+            )
+        free = np.ones(self.n, dtype=bool)
+        free[taken] = False
+        again = np.flatnonzero(free)[: len(X)]
         n = self.n + len(X) - len(again)
-        beyond = range(self.n, n)
-        slots = np.array([*again, *beyond], dtype=np.intp)
+        slots = np.concatenate([again, np.arange(self.n, n, dtype=np.intp)])
         if n > self.capacity:
             self._enlarge(n)
-        self.n = n
-        self.free += beyond  # until they are taken
+        self.guest, self.n = guest, n
+        self._filled[slots] = True
         self.rows[:, slots] = X.T
         self.y[slots] = y
-        self.diagonal[slots] = self.kernel.diagonal(X)
-        self.root[slots] = np.sqrt(np.maximum(self.diagonal[slots], 0.0))
+        self.diagonal[slots] = diagonal
+        self.root[slots] = np.sqrt(np.maximum(diagonal, 0.0))
         self._write(slots)
         return slots
 
-    def take(self, slots: Slots, dropped: Slots) -> None:
-        """Slots are now part of the solution; others no longer are."""
-        self.free = sorted((set(self.free) - set(slots.tolist())) | set(dropped.tolist()))
-        self.rows[:, dropped] = 0.0  # what is forgotten is not kept
-        held = dropped[self.line[dropped] >= 0]
+    def hand_over(self, token: object, slots: Slots) -> None:
+        """A state with rows in these slots is now the owner; all other rows are erased."""
+        self.owner, self.guest = token, None  # first: from here on the state before is on its own
+        dropped = self._filled.copy()
+        dropped[slots] = False
+        gone = np.flatnonzero(dropped)
+        for values in (self.rows.T, self.y, self.diagonal, self.root):
+            values[gone] = 0.0
+        held = gone[self.line[gone] >= 0]
         self.gram[self.line[held]] = 0.0
-        self.gram[:, dropped] = 0.0
+        self.gram[:, gone] = 0.0
         if not self.whole:
-            self.line[dropped] = -1
+            self.line[gone] = -1
+        self._filled[gone] = False
 
-    def compact(self, slots: Slots) -> Store:
-        """A store of these slots alone, in this order."""
-        new = Store(self.kernel, len(self.rows), self.memory)
+    def moved(self, slots: Slots, memory: int) -> Store:
+        """A store of these slots alone, in this order, and with another budget."""
+        new = Store(self.kernel, len(self.rows), memory)
         new._enlarge(len(slots))
         n = new.n = len(slots)
+        new._filled[:n] = True
         new.rows[:, :n] = self.rows[:, slots]
         for name in ("y", "diagonal", "root"):
             getattr(new, name)[:n] = getattr(self, name)[slots]
         if new.whole and self.whole:
-            new.gram[:n, :n] = self.gram[np.ix_(slots, slots)]
+            gather(self.gram, slots, slots, new.gram)
         elif new.whole:
             new._write(np.arange(n))
         return new
@@ -167,23 +210,23 @@ class Store:
         old, capacity = self.capacity, n + max(_SPARE, n // 8)
         if 8 * n * n <= self.memory < 8 * capacity * capacity:
             capacity = n
-        whole_before = self.whole
         more = capacity - old
-        self.rows = np.pad(self.rows, ((0, 0), (0, more)))
-        self.y, self.diagonal, self.root = (
-            np.pad(a, (0, more)) for a in (self.y, self.diagonal, self.root)
-        )
-        self.line = np.pad(self.line, (0, more), constant_values=-1)
-        self._used = np.pad(self._used, (0, more))
-        if self.whole:
-            gram = np.zeros((capacity, capacity))
-            gram[:old, :old] = self.gram
-            self.gram, self.line = gram, np.arange(capacity)
-        elif whole_before:
-            self.gram = np.zeros((min(_LINES, self._most_lines()), capacity))
-            self.line[:] = -1
+        new = {
+            name: np.pad(getattr(self, name), (0, more))
+            for name in ("y", "diagonal", "root", "_used", "_filled")
+        }
+        new["rows"] = np.pad(self.rows, ((0, 0), (0, more)))
+        new["line"] = np.pad(self.line, (0, more), constant_values=-1)
+        if 8 * capacity * capacity <= self.memory:
+            new["gram"], new["line"] = np.zeros((capacity, capacity)), np.arange(capacity)
+            new["gram"][:old, :old] = self.gram
+        elif self.whole:
+            most = max(2, self.memory // (8 * capacity))
+            new["gram"] = np.zeros((min(_LINES, most), capacity))
+            new["line"][:] = -1
         else:
-            self.gram = np.pad(self.gram, ((0, 0), (0, more)))
+            new["gram"] = np.pad(self.gram, ((0, 0), (0, more)))
+        self.__dict__.update(new)  # at once: whatever interrupts this, the arrays fit each other
 
     def _write(self, slots: Slots) -> None:
         """Kernel values of new rows: against all, or against the lines that are kept."""
@@ -200,7 +243,7 @@ class Store:
             return
         self.line[slots] = -1
         kept = np.flatnonzero(self.line >= 0)
-        if kept.size:
+        if kept.size and slots.size:
             values = self.kernel.values(self.rows[:, kept].T, self.rows[:, slots])
             self.gram[np.ix_(self.line[kept], slots)] = values
 

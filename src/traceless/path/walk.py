@@ -139,7 +139,7 @@ class Walk:
             self.repairs += 1
             self.trusting = False
             self._descend() if how is None else self._follow_again(*how)
-            if not self.residual <= best[1]:
+            if not self.residual < np.inf or self.residual > best[1]:  # NaN is no better
                 self.road, self.residual, self.factored = best
 
     def _follow_again(self, start: int, size: float) -> None:
@@ -183,7 +183,7 @@ class Walk:
             if code == NEED_ROW:
                 self._fetch(wanted)
             elif code == NEED_ROOM:
-                self.road = _roomier(self.road, 2 * len(self.road.R))
+                self.road = _roomier(self.road, self.store, 2 * len(self.road.R))
             elif code == OPEN:
                 open_window(self.road)
             elif code in (CLOSE, TURN):
@@ -309,7 +309,8 @@ class Walk:
         road, points = self.road, present(self.road)
         members = np.flatnonzero(road.side[: self.store.n] == MARGIN)
         self.road.count[K] = 0
-        self.road = _roomier(self.road, max(_ROOM, len(members) + len(members) // 4 + 8))
+        room = max(_ROOM, len(members) + len(members) // 4 + 8)
+        self.road = _roomier(self.road, self.store, room)
         road.value[RHO] = _rho(road.diagonal[points])
         for m in members:
             self._fetch(int(m)) if road.line[m] < 0 else None
@@ -330,30 +331,27 @@ def _rho(diagonal: Floats) -> float:
     return mean if mean > 0.0 else 1.0
 
 
-def _roomier(road: Road, room: int) -> Road:
+def _roomier(road: Road, store: Store, room: int) -> Road:
     """The same with room for a larger margin."""
     k, few = road.count[K], road.count[FEW]
-    R, packed = np.empty((room, room)), np.empty((room + SPARE, few + SPARE) if few else (0, 0))
+    R, (lines, columns) = np.empty((room, room)), road.packed.shape
     R[:k, :k] = road.R[:k, :k]
-    rows, columns = road.packed.shape
-    packed[:rows, :columns] = road.packed[: len(packed), : packed.shape[1]]
-    return road._replace(R=R, room=np.zeros((ROOMS, room)), packed=packed)
+    if few and not (room + SPARE <= lines and few + SPARE <= columns):
+        packed = np.empty((room + SPARE, few + SPARE))
+        packed[:lines, :columns] = road.packed[: len(packed), : packed.shape[1]]
+        store.packed = packed
+    return road._replace(R=R, room=np.zeros((ROOMS, room)), packed=store.packed)
 
 
 def _copied(road: Road, store: Store) -> Road:
     """A road of its own for all that changes, with the kernel values of the store."""
-    k, old, n = road.count[K], road.x.shape[1], store.n
+    old, n = road.x.shape[1], store.n
     x, at = np.zeros((FLOATS, store.capacity)), np.zeros((INTEGERS, store.capacity), dtype=np.int64)
     x[:SHIFT, :old], at[:WATCH, :old] = road.x[:SHIFT], road.at[:WATCH]
     at[SIDE, old:] = ABSENT
     x[DIAGONAL], x[ROOT], x[Y], at[LINE] = store.diagonal, store.root, store.y, store.line
-    R = np.empty_like(road.R)
-    R[:k, :k] = road.R[:k, :k]
     count = road.count.copy()
     count[N], count[WATCHED], count[NEXT], count[FRESH] = n, -1, -1, 0
-    few = n // _PART if n >= MANY else 0
-    copy = road._replace(x=x, at=at, R=R, value=road.value.copy(), count=count, gram=store.gram)
-    if few == road.count[FEW] and few + SPARE == max(SPARE, road.packed.shape[1]):
-        return copy
-    count[FEW] = few
-    return _roomier(copy, len(R))
+    count[FEW] = n // _PART if n >= MANY else 0
+    copy = road._replace(x=x, at=at, value=road.value.copy(), count=count, gram=store.gram)
+    return _roomier(copy._replace(packed=store.packed), store, len(road.R))

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceless.exact import Floats
-from traceless.path.compiled import compiled
 from traceless.path.events import count_drift
 from traceless.path.road import (
     CLIMB,
@@ -34,19 +32,11 @@ from traceless.path.road import (
     WATCHED,
     K,
     N,
-    Numbers,
     Road,
 )
-from traceless.path.store import sum_of_rows
+from traceless.path.store import gather, sum_of_rows
 
 _MISSED = 1e-12  # g on the wrong side by more than rounding
-
-
-@compiled
-def _pack(gram: Floats, lines: Numbers, columns: Numbers, packed: Floats) -> None:
-    for i in range(len(lines)):
-        for j in range(len(columns)):
-            packed[i, j] = gram[lines[i], columns[j]]
 
 
 def open_window(road: Road) -> None:
@@ -66,7 +56,7 @@ def open_window(road: Road) -> None:
         return
     members = road.members
     road.at[WATCH, :few], road.at[ROW, members] = watch, np.arange(k)
-    _pack(road.gram, road.line[members], watch, road.packed)
+    gather(road.gram, road.line[members], watch, road.packed)
     road.x[COURSE : GONE + 1, :n] = 0.0
     road.x[DG, :n], road.value[OPENED] = road.g[:n], road.value[THETA]
     road.value[CLIMB], road.value[MARK] = 0.0, road.value[THETA]

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from sqlite3 import Connection
 
-from traceless.store.rows import SIZE, root_sum
+from traceless.store.rows import SIZE, digest_sum
 
 _MANY = 2**14  # digests in one statement
 _MORE = "ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"
 _LEARN = f"INSERT INTO alive VALUES (?, ?, 0) {_MORE}"
 _EACH = f"""WITH RECURSIVE places(i) AS
-    (SELECT 1 UNION ALL SELECT i + {SIZE} FROM places WHERE i + {SIZE} < length(?1))
-    SELECT substr(?1, i, {SIZE})"""
+    (SELECT 1 UNION ALL SELECT i + {SIZE} FROM places WHERE i + {SIZE} < length(:text))
+    SELECT substr(:text, i, {SIZE})"""
 _LEARN_MANY = f"INSERT INTO alive {_EACH}, 1, 0 FROM places WHERE true {_MORE}"
 _LAST_OF_MANY = f"""DELETE FROM alive
     WHERE digest IN ({_EACH} FROM places) AND count = 1 AND queued = 0"""
@@ -73,14 +73,14 @@ class Alive:
         yield from self._sql.execute("SELECT digest, queued FROM alive WHERE queued > 0")
 
     def totals(self) -> tuple[int, int]:
-        """Number of rows and the root over them, recomputed."""
-        rows = root = 0
+        """Number of rows and the checksum over them, recomputed."""
+        rows = checksum = 0
         found = self._sql.execute("SELECT digest, count FROM alive")
         while part := found.fetchmany(2**14):
             rows += sum(n for _, n in part)
-            root += root_sum(d for d, _ in part)
-            root += sum((n - 1) * int.from_bytes(d, "little") for d, n in part if n != 1)
-        return rows, root
+            checksum += digest_sum(d for d, _ in part)
+            checksum += sum((n - 1) * int.from_bytes(d, "little") for d, n in part if n != 1)
+        return rows, checksum
 
     def clear(self) -> None:
         """Drop all digests."""
@@ -90,7 +90,7 @@ class Alive:
         """Many digests in one text, several times as fast as one by one; rows affected."""
         ordered = sorted(digests)
         texts = (b"".join(ordered[i : i + _MANY]) for i in range(0, len(ordered), _MANY))
-        return sum(self._sql.execute(statement, (text,)).rowcount for text in texts)
+        return sum(self._sql.execute(statement, {"text": text}).rowcount for text in texts)
 
     def _each(self, digests: Iterable[bytes], *statements: str) -> list[int]:
         """Run the first statement that finds the digest; returns the places where none does."""

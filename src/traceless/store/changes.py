@@ -21,16 +21,18 @@ from traceless.exceptions import (
     RevealingWarning,
     StoreError,
 )
+from traceless.store import version_1
 from traceless.store.alive import Alive
 from traceless.store.entries import Entry, now
 from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger, Request
 from traceless.store.queue import SAFE_ROWS, Queue, Queued, is_safe, plain
-from traceless.store.receipts import Receipt, digest_of, held
-from traceless.store.rows import Batch, Printer, Prints, Tally, root_text
+from traceless.store.receipts import Receipt
+from traceless.store.roots import digest_of, held, root_of
+from traceless.store.rows import Batch, Printer, Prints, Tally, checksum_text
 from traceless.store.slices import Slice
 
-Asked = tuple[int, str | None]  # rows of a request, and what it is recognised by
+Asked = tuple[int, Sequence[str | None]]  # rows of a request, and what it can be recognised by
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
 _SHOWN = 5  # places of rows that an error names
@@ -57,12 +59,12 @@ class Change:
         self._folder, self._ledger, self._cached = folder, ledger, cached
         self._before, self._origin = ledger.last(), ledger.origin()
         self.secret = folder.secret(self._before)
-        self.printer = Printer(self.secret, self._origin["task"] == "classification")
+        self.printer = Printer.of(self.secret, self._origin)
         self.printer.check_secret(self._origin["secret"])
         self._alive, self.queue = Alive(ledger.sql), Queue(ledger.sql)
         self._gone, self._come = Tally(), Tally()
         self._unknown = self._before.unknown
-        self._fingerprint: str | None = None
+        self._request: str | None = None
         self._revealing = False
         self._subject: str | None = None
 
@@ -82,8 +84,8 @@ class Change:
         said = None if key is None else self._ledger.request(key)
         if said is None:
             return None
-        rows, fingerprint = asked()
-        same = fingerprint == said.fingerprint or self.secret is None
+        rows, requests = asked()
+        same = said.request in requests or self.secret is None
         if (kind, rows) != (said.kind, said.rows) or not same:
             raise StoreError(
                 f"The key {key!r} is that of another request: {said.kind} of {said.rows} rows, "
@@ -97,7 +99,24 @@ class Change:
     def asked(self, gone: Iterable[Batch] = (), come: Iterable[Batch] = ()) -> Asked:
         """What a request for these rows is recognised by."""
         both = [Tally().take_all(self.printer, batches) for batches in (gone, come)]
-        return max(tally.rows for tally in both), self.printer.fingerprint(*both)
+        return max(tally.rows for tally in both), [self.printer.request(*both)]
+
+    def requests_of(self, part: Slice) -> list[str | None]:
+        """What a request with a slice can be recognised by."""
+        digests = [part.knowledge.digest(), *self._old_digest(part)]
+        return [self.printer.request(digest) for digest in digests]
+
+    def _old_digest(self, part: Slice) -> list[str]:
+        """The digest that a slice had when this store was made, if it had one."""
+        if version_1.made(self._origin):
+            with suppress(ValueError):  # of weights that it could not have had then
+                return [version_1.digest_of_knowledge(part.knowledge)]
+        return []
+
+    def _known_as(self, part: Slice, name: str | None) -> str | None:
+        """The name of a slice; an old digest, if the model knows it by that."""
+        merged = getattr(self.model, "merged_", {})
+        return name or next((old for old in self._old_digest(part) if old in merged), None)
 
     # --- rows -----------------------------------------------------------------------------
 
@@ -106,13 +125,13 @@ class Change:
         for X, y, weight in batches:
             prints = self.printer((X, y, weight))
             if len(prints.places):
-                self.model.partial_fit(X, y, sample_weight=weight)
+                self.model.partial_fit(X, y, sample_weight=self._weighed((X, y, weight))[2])
                 self._alive.learn(prints.digests)
                 self._come.take(prints)
         self._recognise()
         last = self._before
-        asked = "learn", self._come.rows, self._fingerprint
-        if once and asked == (last.kind, last.rows, last.fingerprint) and self.secret:
+        asked = "learn", self._come.rows, self._request
+        if once and asked == (last.kind, last.rows, last.request) and self.secret:
             raise AlreadyLearnedError(
                 f"The last change (entry {last.sequence}, {last.time}) learned exactly these "
                 f"{last.rows} rows. Leave out once to learn them twice. Nothing was changed."
@@ -133,7 +152,7 @@ class Change:
         if prints.digests:
             self._alive.learn(prints.digests)
             self._come.take(prints)
-            self.model.update(add=after, forget=before)
+            self.model.update(add=self._weighed(after), forget=self._weighed(before))
         self._recognise()
         self._warn()
         return self._commit("relabel", key)
@@ -153,7 +172,7 @@ class Change:
         self._recognise()
         self.queue.put(key, kept, self._gone)
         if key is not None:
-            self._ledger.note(Request(key, "forget", self._gone.rows, self._fingerprint, None))
+            self._ledger.note(Request(key, "forget", self._gone.rows, self._request, None))
         if self.queue.is_safe():
             return self.flush()
         self._ledger.commit()
@@ -175,8 +194,9 @@ class Change:
 
     def merge(self, key: str | None, part: Slice, name: str | None, again: bool) -> Receipt:
         """What another model has learned."""
-        self._merge(part.knowledge if part.estimator is None else part.estimator, name, again)
-        self._alive.learn_counted(_rooted(part, self._come))
+        what = part.knowledge if part.estimator is None else part.estimator
+        self._merge(what, self._known_as(part, name), again)
+        self._alive.learn_counted(_summed(part, self._come))
         self._note_slice(part, name, self._come)
         self._unknown += part.unknown
         return self._commit("merge", key)
@@ -184,8 +204,8 @@ class Change:
     def take_out(self, key: str | None, part: Slice, name: str | None) -> Receipt:
         """A whole slice that goes again."""
         self._check_merged(part)
-        self._merge(-part.knowledge, name, again=False)
-        counted = _rooted(part, self._gone)
+        self._merge(-part.knowledge, self._known_as(part, name), again=False)
+        counted = _summed(part, self._gone)
         missing = self._alive.forget(digest for digest, n in counted for _ in range(n))
         if missing:
             raise NotLearnedError(
@@ -215,13 +235,13 @@ class Change:
                 else "Requests wait in the queue, and could then never be met: flush them first."
             )
             raise StoreError(f"{why} Nothing was changed.")
-        self._subject = self._fingerprint = what
+        self._subject = self._request = what
         self._alive.clear()
         if what == "secret":
             self.secret = None
         else:
             self.model, self._unknown = None, 0
-            self._gone.root = self._root_before()
+            self._gone.checksum = self._checksum_before()
             self._gone.classes.update(self._ledger.class_counts())
         return self._commit("destroy", key)
 
@@ -279,14 +299,14 @@ class Change:
         if not self._rows:
             raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
 
-    def _root_before(self) -> int:
-        return int(self._before.root_after or "0", 16)
+    def _checksum_before(self) -> int:
+        return int(self._before.alive or "0", 16)
 
     def _facts(self, kind: str, keys: Sequence[str]) -> dict[str, Any]:
         before, model = self._before, self._kept
         changed = Counter(self._come.classes)
         changed.subtract(self._gone.classes)
-        root = self._root_before() + self._come.root - self._gone.root
+        alive = self._checksum_before() + self._come.checksum - self._gone.checksum
         return {
             "sequence": before.sequence + 1,
             "kind": kind,
@@ -299,8 +319,9 @@ class Change:
             "digest_before": before.digest_after,
             "digest_after": digest_of(model),
             "root_before": before.root_after,
-            "root_after": None if self.secret is None else root_text(root),
-            "fingerprint": self._fingerprint,
+            "root_after": root_of(model),
+            "alive": None if self.secret is None else checksum_text(alive),
+            "request": self._request,
             "revealing": self._revealing,
             "subject": self._subject,
             "origin": before.origin,
@@ -359,7 +380,11 @@ class Change:
         )
 
     def _forget(self, batch: Batch) -> None:
-        self.model.forget(*batch)
+        self.model.forget(*self._weighed(batch))
+
+    def _weighed(self, batch: Batch) -> Batch:
+        """A batch with weights as this store has always rounded them."""
+        return version_1.weighed(batch) if version_1.made(self._origin) else batch
 
     def _merge(self, other: Any, name: str | None, again: bool) -> None:
         if not hasattr(self.model, "merge"):
@@ -371,7 +396,7 @@ class Change:
 
     def _check_merged(self, part: Slice) -> None:
         """Raise if rows without digests would go that did not come so."""
-        came = self.secret is None or self._ledger.times_merged(part.fingerprint(self.printer))
+        came = self.secret is None or self._ledger.times_merged(*self.requests_of(part))
         if part.unknown and (part.unknown > self._unknown or not came):
             raise NotLearnedError(
                 f"This slice of {part.rows} rows was not merged here as it is now, or is taken out "
@@ -383,10 +408,10 @@ class Change:
         tally.rows = part.rows
         tally.classes.update(part.classes())
         self._subject = name
-        self._fingerprint = part.fingerprint(self.printer)
+        self._request = self.requests_of(part)[0]
 
     def _recognise(self) -> None:
-        self._fingerprint = self.printer.fingerprint(self._gone, self._come)
+        self._request = self.printer.request(self._gone, self._come)
 
     def _warn(self) -> None:
         """Say so, and note it, if the rows that go are too few to hide among each other."""
@@ -395,10 +420,10 @@ class Change:
             warnings.warn(_REVEALING, RevealingWarning, stacklevel=6)
 
 
-def _rooted(part: Slice, tally: Tally) -> Iterator[tuple[bytes, int]]:
-    """The digests of a slice, added to the root on their way."""
+def _summed(part: Slice, tally: Tally) -> Iterator[tuple[bytes, int]]:
+    """The digests of a slice, added to the checksum on their way."""
     for digest, n in part.counted:
-        tally.root += n * int.from_bytes(digest, "little")
+        tally.checksum += n * int.from_bytes(digest, "little")
         yield digest, n
 
 

@@ -83,7 +83,7 @@ class Folder:
         """Files that the latest entry says should be gone."""
         folder = self.generations.iterdir() if self.generations.is_dir() else ()
         found = [path for path in folder if path.name != entry.generation]
-        destroyed = entry.root_after is None and self._secret.exists()
+        destroyed = entry.alive is None and self._secret.exists()
         return [*found, self._secret] if destroyed else found
 
     def sweep(self, entry: Entry) -> None:
@@ -96,7 +96,7 @@ class Folder:
 
     def secret(self, entry: Entry) -> bytes | None:
         """The key of the digests; None if it was destroyed."""
-        if entry.root_after is None:
+        if entry.alive is None:
             return None
         try:
             found = self._secret.read_bytes()

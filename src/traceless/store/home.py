@@ -63,7 +63,7 @@ class Store:
     ...     proof = store.verify(X[80:], y[80:])
     >>> again.replayed, forgotten.held, proof.ok
     (True, 120, True)
-    >>> forgotten.digest_after == LSSVC().fit(X[80:], y[80:]).digest()
+    >>> forgotten.digest_after == LSSVC(fingerprint=True).fit(X[80:], y[80:]).digest()
     True
     """
 
@@ -91,7 +91,8 @@ class Store:
         path : str or path
             A folder that does not exist, or is empty.
         estimator : LSSVC, LSSVR or PathSVC
-            It is cloned.
+            It is cloned. The first two get ``fingerprint=True``, so that their digests, and the
+            roots in receipts, tell which rows they hold.
         about : dict, optional
             Whatever should be kept with the store, such as the columns of its tables: JSON's
             types only. It goes into every receipt.
@@ -231,7 +232,8 @@ class Store:
         """Take in what another model has learned.
 
         The rows of a store with the same secret are then known here too. Others are only
-        counted, and can only be forgotten as the slice they came in.
+        counted, and can only be forgotten as the slice they came in. What is merged must have a
+        fingerprint of its rows: stores have, and models made with ``fingerprint=True``.
 
         Parameters
         ----------
@@ -265,7 +267,7 @@ class Store:
         -------
         Receipt
         """
-        return self._change("seal", key, lambda change: change.seal(key), lambda _: (0, None))
+        return self._change("seal", key, lambda change: change.seal(key), lambda _: (0, [None]))
 
     def destroy(self, what: str, *, key: str | None = None) -> Receipt:
         """Destroy something for good.
@@ -273,8 +275,8 @@ class Store:
         Parameters
         ----------
         what : {"secret", "model"}
-            "secret": the digests of the rows, and the key without which the hashes that are
-            left in the ledger say nothing about any row. The model stays; it learns on, and
+            "secret": the digests of the rows, and the key without which checksums and hashes of
+            requests in the ledger say nothing about any row. The model stays; it learns on, and
             forgets whole slices only. "model": the model, and the digests; the ledger stays.
         key : str, optional
             A name of the request.
@@ -286,7 +288,7 @@ class Store:
         if what not in ("secret", "model"):
             raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
         return self._change(
-            "destroy", key, lambda change: change.destroy(key, what), lambda _: (0, what)
+            "destroy", key, lambda change: change.destroy(key, what), lambda _: (0, [what])
         )
 
     # --- the queue ------------------------------------------------------------------------
@@ -347,7 +349,7 @@ class Store:
                 digest=last.digest_after,
                 root=last.root_after,
                 hash=last.hash,
-                has_secret=last.root_after is not None,
+                has_secret=last.alive is not None,
                 has_model=last.generation is not None,
                 size=self._folder.size(),
             )
@@ -374,7 +376,7 @@ class Store:
             return Receipt.of(entry, ledger.origin())
 
     def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute the chain, the files and the root; and with rows, the model from scratch.
+        """Recompute the chain and the files; and with rows, the model and its root from scratch.
 
         Parameters
         ----------
@@ -420,12 +422,12 @@ class Store:
         self, kind: str, key: str | None, other: Any, act: Callable[[Change, Slice], Receipt]
     ) -> Receipt:
         def acts(change: Change) -> Receipt:
-            with opened(other, change.secret) as part:
+            with opened(other, change.printer) as part:
                 return act(change, part)
 
         def asked(change: Change) -> Asked:
-            with opened(other, change.secret) as part:
-                return part.rows, part.fingerprint(change.printer)
+            with opened(other, change.printer) as part:
+                return part.rows, change.requests_of(part)
 
         return self._change(kind, key, acts, asked)
 

@@ -19,7 +19,7 @@ from traceless.exceptions import StoreError
 from traceless.store.entries import Entry
 from traceless.store.lock import busy
 
-VERSION = 1
+VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
 _APPLICATION = 0x74524143
 _PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
 _SCHEMA = f"""
@@ -29,7 +29,7 @@ CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, queued INTE
     WITHOUT ROWID;
 CREATE TABLE classes (label TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
-    fingerprint TEXT, sequence INTEGER) WITHOUT ROWID;
+    request TEXT, sequence INTEGER) WITHOUT ROWID;
 CREATE TABLE queue (number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT,
     rows INTEGER NOT NULL, classes TEXT NOT NULL, content BLOB NOT NULL);
 {
@@ -58,7 +58,7 @@ class Request(NamedTuple):
     key: str
     kind: str
     rows: int
-    fingerprint: str | None
+    request: str | None
     sequence: int | None
 
 
@@ -97,14 +97,15 @@ class Ledger:
 
     def append(self, entry: Entry) -> None:
         """Write an entry, and which requests it answers."""
+        self.sql.execute(f"PRAGMA user_version = {VERSION}")  # from now on, older ones cannot read
         self.sql.execute(
             "INSERT INTO entries VALUES (?, ?, ?)",
             (entry.sequence, canonical_json(entry.facts()), entry.hash),
         )
         for label, n in entry.classes.items():
             self.sql.execute(
-                "INSERT INTO classes VALUES (?1, ?2) "
-                "ON CONFLICT(label) DO UPDATE SET rows = rows + ?2",
+                "INSERT INTO classes VALUES (?, ?) "
+                "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",
                 (label, n),
             )
         self.sql.execute("DELETE FROM classes WHERE rows = 0")
@@ -112,17 +113,17 @@ class Ledger:
             self.sql.execute(
                 "INSERT INTO requests VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT(key) DO UPDATE SET sequence = excluded.sequence",
-                (key, entry.kind, entry.rows, entry.fingerprint, entry.sequence),
+                (key, entry.kind, entry.rows, entry.request, entry.sequence),
             )
 
     def class_counts(self) -> dict[str, int]:
         """Rows of each class held now."""
         return dict(self.sql.execute("SELECT label, rows FROM classes ORDER BY label"))
 
-    def times_merged(self, fingerprint: str | None) -> int:
-        """How often a slice was merged and not taken out again."""
+    def times_merged(self, *requests: str | None) -> int:
+        """How often a slice was merged, by any of these requests, and not taken out again."""
         sign = {"merge": 1, "forget": -1}
-        return sum(sign.get(e.kind, 0) for e in self.entries() if e.fingerprint == fingerprint)
+        return sum(sign.get(e.kind, 0) for e in self.entries() if e.request in requests)
 
     # --- requests that came with a key -----------------------------------------------------
 

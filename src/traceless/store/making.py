@@ -10,13 +10,16 @@ from typing import Any
 from sklearn.base import clone, is_classifier
 
 from traceless import saving
+from traceless.fingerprint import Fingerprint
+from traceless.least_squares import LeastSquares
+from traceless.path_svc import PathSVC
 from traceless.store.entries import Entry, hash_of, now
 from traceless.store.folder import made_aside
 from traceless.store.ledger import create
 from traceless.store.lock import check_system
-from traceless.store.rows import Printer, checked_secret, new_secret, root_text
+from traceless.store.rows import Printer, checked_secret, checksum_text, new_secret
 
-_NEEDED = ("partial_fit", "forget", "update", "digest", "save")
+VERSION = 2  # of the rules by which rows are known; what was made by version 1 does not say so
 
 
 def make(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: Any) -> None:
@@ -28,12 +31,13 @@ def make(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: An
         folder.keep_secret(secret)
         generation, sha256 = folder.write(estimator, 0)
         origin = {
+            "version": VERSION,
             "store": secrets.token_hex(16),
             "created": now(),
             "model": saving.described(estimator),
             "task": "classification" if is_classifier(estimator) else "regression",
             "about": dict(about or {}),
-            "secret": Printer(secret, True).fingerprint("secret"),
+            "secret": Printer(secret, True).request("secret"),
         }
         create(folder.ledger, origin, _first(hash_of(origin), generation, sha256))
 
@@ -41,9 +45,9 @@ def make(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: An
 def _checked(estimator: Any) -> Any:
     """A copy of an estimator that can live in a store."""
     name = type(estimator).__name__
-    if not all(hasattr(estimator, needed) for needed in _NEEDED):
+    if not isinstance(estimator, LeastSquares | PathSVC):
         raise TypeError(
-            f"A store needs an estimator that can forget, such as LSSVC(), LSSVR() or PathSVC(), "
+            f"A store needs an estimator that can forget any row, LSSVC(), LSSVR() or PathSVC(), "
             f"got {name}."
         )
     if hasattr(estimator, "n_samples_"):
@@ -51,24 +55,24 @@ def _checked(estimator: Any) -> Any:
             f"This {name} has learned something already, of which the store would know nothing. "
             "Give one that has not, and then merge this one."
         )
-    kernel = getattr(estimator, "kernel", None)
-    if kernel == "precomputed":
+    if getattr(estimator, "kernel", None) == "precomputed":
         raise ValueError(
             "Points of a precomputed kernel have no content to be recognised by. Use kernel='rbf', "
             "'linear' or 'poly'."
         )
-    if kernel in ("rbf", "poly") and estimator.gamma == "scale":
-        raise ValueError(
-            "gamma='scale' is taken from the first rows, and would stay as a trace of them when "
-            "they are forgotten. Give a number."
-        )
-    return clone(estimator)
+    if isinstance(estimator, PathSVC):  # which is known by its rows
+        return clone(estimator)
+    Fingerprint(b"")  # or it says what to install
+    return clone(estimator).set_params(fingerprint=True)
 
 
 def _first(origin: str, generation: str, sha256: str) -> Entry:
     """The entry of a store that was just made."""
     nothing: dict[str, Any] = dict.fromkeys(
-        ("digest_before", "digest_after", "root_before", "fingerprint", "subject")
+        (
+            *("digest_before", "digest_after", "root_before", "root_after"),
+            *("request", "subject"),
+        )
     )
     return Entry.hashed(
         **nothing,
@@ -80,7 +84,7 @@ def _first(origin: str, generation: str, sha256: str) -> Entry:
         classes={},
         held=0,
         unknown=0,
-        root_after=root_text(0),
+        alive=checksum_text(0),
         generation=generation,
         sha256=sha256,
         revealing=False,

@@ -42,9 +42,8 @@ def page(entry: Entry, store: Mapping[str, Any], intact: bool) -> str:
 <table>
 {rows}
 </table>
-<p>The digest is a function of the rows that the model holds, and of nothing else. Whoever has
-these rows can learn them from scratch, in any order, and must find the same digest. The hash
-is the SHA-256 of all the fields of this receipt, and of the hash of the receipt before.</p>
+<p>{_PROVES if entry.version > 1 else _PROVED} The hash is the SHA-256 of all the fields of this
+receipt, and of the hash of the receipt before.</p>
 </body>
 </html>
 """
@@ -63,8 +62,8 @@ def _lines(entry: Entry, store: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Rows held since": str(entry.held),
         "Digest before": _code(entry.digest_before),
         "Digest after": _code(entry.digest_after),
-        "Root before": _code(entry.root_before),
-        "Root after": _code(entry.root_after),
+        "Root before": _code(entry.root_before if entry.version > 1 else None),
+        "Root after": _code(entry.root_after if entry.version > 1 else None),
         "File of the model": _code(entry.sha256),
         "Note": _NOTE if entry.revealing else "",
         "Receipt before": _code(entry.previous),
@@ -73,6 +72,12 @@ def _lines(entry: Entry, store: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in said.items() if value]
 
 
+_PROVES = """The root is a hash of the rows that the model holds, and the digest one of the model
+that they give. Whoever has these rows can learn them from scratch, in any order, and must find the
+same; other rows give another root."""
+_PROVED = """The digest is one of the sums that the model holds of its rows. Whoever has these rows
+can learn them from scratch, in any order, and must find the same. (A receipt of version 1 has no
+root, which would tell apart other rows with the same sums.)"""
 _NOTE = "So few rows were forgotten that the models before and after, together, would reveal them."
 
 

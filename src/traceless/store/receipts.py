@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from traceless import loading
 from traceless.container import parsed_json
 from traceless.exceptions import StoreError
+from traceless.store import version_1
 from traceless.store.checks import Check, Verification
-from traceless.store.entries import Entry, hash_of
+from traceless.store.entries import VERSION, Entry, hash_of
 from traceless.store.page import page
-from traceless.store.rows import batches_of
+from traceless.store.roots import digest_of, held, root_of
+from traceless.store.rows import Batch, batches_of
 
-FORMAT = "traceless receipt 1"
+_FORMAT = "traceless receipt "  # and the version of the entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,8 @@ class Receipt(Entry):
     @classmethod
     def of(cls, entry: Entry, store: Mapping[str, Any], replayed: bool = False) -> Self:
         """The receipt of an entry."""
-        return cls(**entry.facts(), hash=entry.hash, store=store, replayed=replayed)
+        said = {f.name: getattr(entry, f.name) for f in fields(Entry)}
+        return cls(**said, store=store, replayed=replayed)
 
     def check(self) -> bool:
         """Whether its hashes are right: nothing in it was changed after it was written."""
@@ -63,7 +66,12 @@ class Receipt(Entry):
 
     def to_json(self) -> str:
         """The receipt as a text to keep, or to send to whoever asked."""
-        said = {"format": FORMAT, "entry": self.facts(), "hash": self.hash, "store": self.store}
+        said = {
+            "format": f"{_FORMAT}{self.version}",
+            "entry": self.facts(),
+            "hash": self.hash,
+            "store": self.store,
+        }
         return json.dumps(said, indent=2, ensure_ascii=False)
 
     @classmethod
@@ -77,13 +85,18 @@ class Receipt(Entry):
         """
         try:
             said = parsed_json(text)
-            known = said["format"] == FORMAT and isinstance(said["store"], dict)
+            known = said["format"].startswith(_FORMAT) and isinstance(said["store"], dict)
             facts, told = json.dumps(said["entry"]), said["hash"]
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             known = False
         if not known:
-            raise StoreError(f"This is not a receipt: a JSON object of format {FORMAT!r} is.")
-        return cls.of(Entry.from_body(facts, told), said["store"])
+            raise StoreError(
+                f"This is not a receipt: a JSON object of format '{_FORMAT}{VERSION}' is."
+            )
+        entry = Entry.from_body(facts, told)
+        if said["format"] != f"{_FORMAT}{entry.version}":
+            raise StoreError(f"This is not a receipt: its entry is of version {entry.version}.")
+        return cls.of(entry, said["store"])
 
     def to_html(self) -> str:
         """The receipt as a page to print, with nothing to be loaded from elsewhere."""
@@ -95,8 +108,10 @@ def verify_receipt(
 ) -> Verification:
     """Check a receipt against the rows that remained, without the store.
 
-    A model as the receipt describes it learns the rows from scratch; if it has the digest
-    that the receipt gives, then these rows, and nothing else, are in the model.
+    A model as the receipt describes it learns the rows from scratch. If it has the digest and
+    the root that the receipt gives, then the model held these rows after the change, and no
+    others: as often, with these labels and weights, and to the resolution of the feature map.
+    (A receipt of version 1 has no root: other rows with the same sums pass as well.)
 
     Parameters
     ----------
@@ -114,35 +129,37 @@ def verify_receipt(
         receipt.check(),
         "its hashes are right" if receipt.check() else "it was changed after it was written",
     )
-    model = loading.from_description(receipt.store.get("model", {}))
-    return Verification((intact, refitted(model, receipt, X, y, sample_weight)))
+    model = learned(receipt.store, batches_of(X, y, sample_weight))
+    return Verification((intact, *compared(model, receipt, "model")))
 
 
-def refitted(
-    model: Any, entry: Entry, X: Any, y: Any, sample_weight: Any, name: str = "model"
-) -> Check:
-    """Whether an empty model that learns these rows is the one of an entry."""
-    for X_part, y_part, weight in batches_of(X, y, sample_weight):
-        if len(y_part):
-            model.partial_fit(X_part, y_part, sample_weight=weight)
+def learned(store: Mapping[str, Any], batches: Iterable[Batch]) -> Any:
+    """The model of a store, known by what it said when it was made, after a fit from scratch."""
+    model = loading.from_description(store.get("model", {}))
+    for batch in batches:
+        if len(batch[1]):
+            X, y, weight = version_1.weighed(batch) if version_1.made(store) else batch
+            model.partial_fit(X, y, sample_weight=weight)
+    return model
+
+
+def compared(model: Any, entry: Entry, name: str) -> Iterator[Check]:
+    """Whether the model of an entry is this one, which was fitted from scratch."""
     rows, digest = held(model), digest_of(model)
-    ok = digest == entry.digest_after and rows == entry.held
+    if entry.version == 1 and rows:
+        digest = version_1.digest(model)
+    same = digest == entry.digest_after and rows == entry.held
     said = f"a fit from scratch on {rows} rows has the digest {digest}"
-    return Check(
-        name,
-        ok,
-        said
-        if ok
-        else f"{said}; after entry {entry.sequence} the model held {entry.held} rows "
-        f"and had the digest {entry.digest_after}",
-    )
-
-
-def held(model: Any) -> int:
-    """How many rows a model holds."""
-    return int(getattr(model, "n_samples_", 0))
-
-
-def digest_of(model: Any) -> str | None:
-    """The digest of a model; one of no rows has none."""
-    return str(model.digest()) if held(model) else None
+    if not same:
+        said += (
+            f"; after entry {entry.sequence} the model held {entry.held} rows and had the digest "
+            f"{entry.digest_after}"
+        )
+        said += "" if digest or not rows else f" ({version_1.UNKNOWN})"
+    elif root_of(model) is None and rows:
+        said += f" ({version_1.LACKS})"
+    yield Check(name, same, said)
+    if entry.version > 1 and entry.root_after is not None:
+        ok = root_of(model) == entry.root_after
+        is_it = "is" if ok else "is not"
+        yield Check("root", ok, f"the root over these rows {is_it} that of entry {entry.sequence}")

@@ -1,20 +1,22 @@
-"""Rows as the store knows them: keyed digests, and an order-free root over many.
+"""Rows as the store knows them: keyed digests, and a checksum over many.
 
-    digest(row) = BLAKE2b-128, keyed, of (width, label | targets, values, weight)
-    root(rows)  = Σ digest(row)  mod 2^128
+    digest(row)    = BLAKE2b-128, keyed, of (width, label | targets, values, weight)
+    checksum(rows) = Σ digest(row)  mod 2^128
 
 Values, targets and weights are float64, little-endian, with one zero. Labels carry their
 type, so that 1, "1" and True differ. A row of weight 0 is no row. Without the key nobody
-can tell whether a row is among the digests, nor find other rows with the same root. Sums
-commute and can be undone, so the root is kept up to date by what comes and goes.
+can tell whether a row is among the digests. Sums commute and can be undone, so the checksum is
+kept up to date by what comes and goes. It shows that no digest was lost or damaged; it does not
+stop a forger, who can raise one digest and lower another. What proves rows is the root (`roots`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -66,10 +68,21 @@ class Printer:
     secret : bytes or None
     classifies : bool
         Whether rows have labels, not targets.
+    text : callable, default=ascii
+        How a label is written. Stores of version 1 have `repr`, whose answer for a letter depends
+        on the Unicode tables of each Python.
     """
 
-    def __init__(self, secret: bytes | None, classifies: bool) -> None:
-        self._secret, self._classifies = secret, classifies
+    def __init__(
+        self, secret: bytes | None, classifies: bool, text: Callable[[Any], str] = ascii
+    ) -> None:
+        self._secret, self._classifies, self._text = secret, classifies, text
+
+    @classmethod
+    def of(cls, secret: bytes | None, store: Mapping[str, Any]) -> Self:
+        """That of a store, known by what it said when it was made."""
+        text = ascii if "version" in store else repr
+        return cls(secret, store["task"] == "classification", text)
 
     def __call__(self, batch: Batch) -> Prints:
         """The digests of a batch of rows."""
@@ -90,16 +103,22 @@ class Printer:
         digests = list(self._digests(X, beside, places, [start] * len(places)))
         return Prints(digests, places, {}, *X.shape)
 
-    def fingerprint(self, *what: Any) -> str | None:
-        """What a request is recognised by; None without a secret."""
+    def request(self, *what: Any) -> str | None:
+        """What a request is recognised by: a keyed hash; None without a secret."""
         if self._secret is None:
             return None
         text = " ".join(map(str, what))
         return str(self._hash(b"traceless asks 1", text.encode()).hexdigest())
 
+    def agrees_with(self, other: Printer) -> bool:
+        """Whether both have a secret, and give one row one digest."""
+        ours, theirs = self._secret, other._secret
+        same = ours is not None and theirs is not None and hmac.compare_digest(ours, theirs)
+        return same and (self._classifies, self._text) == (other._classifies, other._text)
+
     def check_secret(self, said: str) -> None:
         """Raise if the secret is not the one that the origin of a store speaks of."""
-        if self._secret is not None and self.fingerprint("secret") != said:
+        if self._secret is not None and self.request("secret") != said:
             raise StoreError(
                 "The store is damaged: its secret is not the one it was made with. Take that from "
                 "a backup."
@@ -111,7 +130,7 @@ class Printer:
         classes = Classes(y[places], None)
         starts: list[Any] = [None] * len(places)
         for label, members in zip(classes.names, classes.members(), strict=True):
-            start = self._start(X.shape[1], f"{type(label).__name__} {label!r}")
+            start = self._start(X.shape[1], f"{type(label).__name__} {self._text(label)}")
             for i in members.tolist():
                 starts[i] = start
         digests = list(self._digests(X, weights[:, None], places, starts))
@@ -146,16 +165,16 @@ def text_of(label: Any) -> str:
     return label.decode(errors="backslashreplace") if isinstance(label, bytes) else str(label)
 
 
-def root_sum(digests: Iterable[bytes]) -> int:
+def digest_sum(digests: Iterable[bytes]) -> int:
     """Σ of digests mod 2^128, all of them at once in four lanes."""
     lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, SIZE // 4)
     sums: list[int] = lanes.sum(axis=0, dtype=np.uint64).tolist()
     return sum(s << (32 * k) for k, s in enumerate(sums)) % _MODULUS
 
 
-def root_text(root: int) -> str:
-    """The root in hexadecimal."""
-    return f"{root % _MODULUS:032x}"
+def checksum_text(checksum: int) -> str:
+    """A checksum in hexadecimal."""
+    return f"{checksum % _MODULUS:032x}"
 
 
 def new_secret() -> bytes:
@@ -194,16 +213,16 @@ def batches_of(X: Any, y: Any, sample_weight: Any) -> Iterator[Batch]:
 
 
 class Tally:
-    """What some rows come to: how many, of which classes, and the root over them."""
+    """What some rows come to: how many, of which classes, and the checksum over them."""
 
     def __init__(self) -> None:
-        self.rows, self.root = 0, 0
+        self.rows, self.checksum = 0, 0
         self.classes: Counter[str] = Counter()
 
     def take(self, prints: Prints) -> None:
         """Count further rows."""
         self.rows += len(prints.places)
-        self.root += root_sum(prints.digests)
+        self.checksum += digest_sum(prints.digests)
         self.classes.update(prints.classes)
 
     def take_all(self, printer: Printer, batches: Iterable[Batch]) -> Self:
@@ -213,4 +232,4 @@ class Tally:
         return self
 
     def __str__(self) -> str:
-        return f"{self.rows} {root_text(self.root)}"
+        return f"{self.rows} {checksum_text(self.checksum)}"

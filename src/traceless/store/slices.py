@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -40,10 +39,6 @@ class Slice:
             return {}
         return {text_of(k): abs(n) for k, n in self.knowledge.class_counts.items()}
 
-    def fingerprint(self, printer: Printer) -> str | None:
-        """What a request with this slice is recognised by."""
-        return printer.fingerprint(self.knowledge.digest())
-
 
 def is_slice(other: Any) -> bool:
     """Whether this is something that has learned, not rows."""
@@ -53,10 +48,10 @@ def is_slice(other: Any) -> bool:
 
 
 @contextmanager
-def opened(other: Any, secret: bytes | None) -> Iterator[Slice]:
+def opened(other: Any, printer: Printer) -> Iterator[Slice]:
     """The slice that a file, a store, an estimator or a knowledge is.
 
-    Rows of a store come with their digests if its secret is the same.
+    Rows of a store come with their digests if they would have the same ones here.
     """
     path = other if isinstance(other, str | os.PathLike) else None
     folder = getattr(other, "_folder", None)
@@ -65,7 +60,8 @@ def opened(other: Any, secret: bytes | None) -> Iterator[Slice]:
         folder.check()
     if folder is not None:
         with snapshot(folder) as (ledger, entry, model):
-            yield _of_store(model, ledger, _same(secret, folder.secret(entry)), entry.unknown)
+            theirs = Printer.of(folder.secret(entry), ledger.origin())
+            yield _of_store(model, ledger, printer.agrees_with(theirs), entry.unknown)
     else:
         yield _of(other if path is None else loading.load(path))
 
@@ -73,10 +69,6 @@ def opened(other: Any, secret: bytes | None) -> Iterator[Slice]:
 def _of_store(model: Any, ledger: Ledger, known: bool, unknown: int) -> Slice:
     whole = _of(model)
     return replace(whole, counted=Alive(ledger.sql).counted(), unknown=unknown) if known else whole
-
-
-def _same(ours: bytes | None, theirs: bytes | None) -> bool:
-    return ours is not None and theirs is not None and hmac.compare_digest(ours, theirs)
 
 
 def _of(other: Any) -> Slice:

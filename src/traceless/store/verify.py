@@ -8,6 +8,7 @@ from typing import Any
 
 from traceless import loading, saving
 from traceless.exceptions import StoreBusyError, StoreError
+from traceless.store import version_1
 from traceless.store.alive import Alive
 from traceless.store.checks import Check, Verification
 from traceless.store.entries import Entry, hash_of
@@ -15,13 +16,14 @@ from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger, changing, reading
 from traceless.store.lock import writing
 from traceless.store.queue import Queue
-from traceless.store.receipts import digest_of, held, refitted
-from traceless.store.rows import Batch, Printer, Tally, root_text
+from traceless.store.receipts import compared, learned
+from traceless.store.roots import digest_of, held, root_of
+from traceless.store.rows import Batch, Printer, Tally, checksum_text
 from traceless.store.snapshot import snapshot
 
 
 def verify(folder: Folder, batches: Iterable[Batch] | None) -> Verification:
-    """All checks of a store; with rows, those of the model and the root against them."""
+    """All checks of a store; with rows, those of the model, the root and the digests."""
     try:
         with snapshot(folder) as (ledger, _, model):
             return Verification(tuple(Auditor(folder, ledger, model).checks(batches)))
@@ -93,16 +95,16 @@ class Auditor:
 
     def _rows(self) -> str:
         last = self.ledger.last()
-        rows, root = Alive(self.ledger.sql).totals()
+        rows, checksum = Alive(self.ledger.sql).totals()
         _need(
             rows == last.held - last.unknown,
             f"{rows} rows are known by their digests, and should be {last.held - last.unknown}",
         )
         _need(
-            root_text(root) == (last.root_after or root_text(0)),
-            "the root over the digests is not that of the latest entry",
+            checksum_text(checksum) == (last.alive or checksum_text(0)),
+            "the checksum over the digests is not that of the latest entry",
         )
-        return f"{rows} digests have the root {last.root_after}"
+        return f"{rows} digests have the checksum {last.alive}"
 
     def _queue(self) -> str:
         waiting: Counter[bytes] = Counter()
@@ -115,7 +117,7 @@ class Auditor:
         return f"{waiting.total()} rows wait to be forgotten"
 
     def _secret(self) -> str:
-        if self.ledger.last().root_after is None:
+        if self.ledger.last().alive is None:
             return "it was destroyed"
         self._printer().check_secret(self.ledger.origin()["secret"])
         return "it is that of this store"
@@ -139,16 +141,27 @@ class Auditor:
         last, model = self.ledger.last(), self.model
         if model is None:
             return "it was destroyed"
-        _need(digest_of(model) == last.digest_after, "its digest is not that of the latest entry")
         _need(held(model) == last.held, f"it holds {held(model)} rows, and should {last.held}")
+        made = loading.from_description(self.ledger.origin()["model"])
         _need(
-            saving.described(model) == self.ledger.origin()["model"],
+            saving.described(model) == saving.described(made),
             "its parameters are not those that the store was made with",
         )
-        return f"its file and its digest {last.digest_after} are those of the latest entry"
+        if last.version == 1:
+            return self._old_model(last)
+        _need(digest_of(model) == last.digest_after, "its digest is not that of the latest entry")
+        _need(root_of(model) == last.root_after, "its root is not that of the latest entry")
+        return f"its file, root and digest {last.digest_after} are those of the latest entry"
+
+    def _old_model(self, last: Entry) -> str:
+        digest = version_1.digest(self.model) if last.held else None
+        if digest is None and last.held:
+            return f"its file is that of the latest entry; its digest is {version_1.UNKNOWN}"
+        _need(digest == last.digest_after, "its digest is not that of the latest entry")
+        return f"its file and its digest {digest} are those of the latest entry ({version_1.LACKS})"
 
     def _against(self, batches: Iterable[Batch]) -> Iterator[Check]:
-        """The model and the root, recomputed from rows."""
+        """The model, the root and the checksum over the digests, recomputed from rows."""
         last, tally, printer = self.ledger.last(), Tally(), self._printer()
 
         def counted() -> Iterator[Batch]:
@@ -156,16 +169,20 @@ class Auditor:
                 tally.take(printer(batch))
                 yield batch
 
-        model = loading.from_description(self.ledger.origin()["model"])
-        yield refitted(model, last, counted(), None, None, name="refit")
-        if last.root_after is not None and not last.unknown:
-            ok = root_text(tally.root) == last.root_after
-            said = "is" if ok else "is not"
-            yield Check("root", ok, f"the root over these rows {said} that of the latest entry")
+        model = learned(self.ledger.origin(), counted())
+        if last.version > 1 or version_1.digest(model) is not None or not last.held:
+            yield from compared(model, last, "refit")
+        else:  # a model that keeps its rows: they can be compared, and its digest cannot
+            same = self.model is not None and digest_of(model) == digest_of(self.model)
+            said = "is" if same else "is not"
+            yield Check("refit", same, f"a fit from scratch {said} the model in the file")
+        if last.alive is not None and not last.unknown:
+            ok = checksum_text(tally.checksum) == last.alive
+            said = "have" if ok else "do not have"
+            yield Check("digests", ok, f"these rows {said} the digests that are kept here")
 
     def _printer(self) -> Printer:
-        secret = self.folder.secret(self.ledger.last())
-        return Printer(secret, self.ledger.origin()["task"] == "classification")
+        return Printer.of(self.folder.secret(self.ledger.last()), self.ledger.origin())
 
 
 def _check_link(before: Entry | None, entry: Entry) -> None:

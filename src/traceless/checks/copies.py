@@ -1,0 +1,149 @@
+"""Copies, pickles, mapped memory and files: the same model, and from then on one of its own."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import joblib
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from traceless.checks.histories import demand_refit
+from traceless.checks.trial import Step, Trial, demand, differences, less, portrait
+from traceless.loading import load
+from traceless.saving import Savable
+
+_MORE = Step("learn", add=(12, 13, 14))
+_LESS = Step("forget", gone=(11,))
+
+
+def check_copies_are_models_of_their_own(trial: Trial) -> None:
+    """`copy.copy` and `copy.deepcopy`: what happens to one does not happen to the other."""
+    for copied in (copy.copy, copy.deepcopy):
+        for changed in (0, 1):
+            _check_apart(trial, copied, f"a copy ({copied.__name__})", changed)
+
+
+def check_a_clone_has_learned_nothing(trial: Trial) -> None:
+    """`sklearn.base.clone` has the parameters and nothing else."""
+    model, held = _built(trial)
+    other = clone(model)
+    try:
+        other.predict(trial.X)
+    except NotFittedError:
+        pass
+    else:
+        demand(False, "a clone has learned nothing, and says so", "it predicts")
+    demand_refit(trial, other.fit(*trial.take(held)), held, "a clone that is fitted")
+
+
+def check_pickles(trial: Trial) -> None:
+    """All protocols of pickle."""
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+
+        def sent(model: Any, protocol: int = protocol) -> Any:
+            return pickle.loads(pickle.dumps(model, protocol))
+
+        _check_apart(trial, sent, f"what comes out of a pickle (protocol {protocol})")
+
+
+def check_memory_that_others_own(trial: Trial) -> None:
+    """Pickle 5 with buffers outside: a model over immutable memory changes without writing to it.
+
+    BLAS ignores NumPy's flag for read-only arrays, so what is written is found by looking.
+    """
+    for step in (_MORE, _LESS):
+        model, held = _built(trial)
+        _demand_untouched(trial, model, held, step)
+
+
+def check_memory_that_is_mapped(trial: Trial) -> None:
+    """`joblib.load(mmap_mode="r")`, as `joblib.Parallel` does with large arrays."""
+    for step in (_MORE, _LESS):
+        model, held = _built(trial)
+        _demand_untouched(trial, model, held, step)  # a write to a mapped page kills the process
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            joblib.dump(model, path)
+            before = path.read_bytes()
+            mapped = joblib.load(path, mmap_mode="r")
+            _demand_step(trial, mapped, held, step, "a model in mapped memory")
+            written = path.read_bytes() != before
+            demand(not written, "a mapped file is only read", "it was written to")
+            del mapped
+
+
+def check_files(trial: Trial) -> None:
+    """`save` and `traceless.load` give the same model, which goes on as the one that was saved."""
+    if not isinstance(trial.estimator, Savable):
+        raise SkipTest("it has no save")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+
+        def saved(model: Any) -> Any:
+            try:
+                model.save(path)
+            except TypeError as error:  # code of somebody else, which files do not hold
+                raise SkipTest(str(error)) from None
+            return load(path)
+
+        _check_apart(trial, saved, "what comes out of a file")
+
+
+# --- how -----------------------------------------------------------------------------------------
+
+
+def _built(trial: Trial) -> tuple[Any, list[int]]:
+    """A model with a short history, and the rows that it holds."""
+    held = trial.first(10)
+    model = trial.fitted(held)
+    model.predict(trial.X)
+    for step in (Step("learn", add=(10, 11)), Step("forget", gone=(10,))):
+        trial.play(model, step)
+        held = _after(trial, held, step)
+    return model, held
+
+
+def _after(trial: Trial, held: list[int], step: Step) -> list[int]:
+    return [*less(held, step.gone), *step.add][-trial.limit :]
+
+
+def _demand_step(trial: Trial, model: Any, held: list[int], step: Step, what: str) -> None:
+    trial.play(model, step)
+    demand_refit(trial, model, _after(trial, held, step), f"{what}, {step.verb}ing")
+
+
+def _check_apart(trial: Trial, copied: Callable[[Any], Any], what: str, changed: int = 1) -> None:
+    """The same model; then one of them changes (the copy: 1), and the other does not."""
+    model, held = _built(trial)
+    other = copied(model)
+    before = portrait(model, trial.X)
+    wrong = differences(before, portrait(other, trial.X))
+    demand(not wrong, f"{what} is the same model", f"other {', '.join(wrong)}")
+    both = model, other
+    _demand_step(trial, both[changed], held, _MORE, what)
+    wrong = differences(before, portrait(both[1 - changed], trial.X))
+    found = f"learning in one changed {', '.join(wrong)} of the other"
+    demand(not wrong, f"{what} and the original each change by themselves", found)
+    _demand_step(trial, both[1 - changed], held, _LESS, what)
+
+
+def _demand_untouched(trial: Trial, model: Any, held: list[int], step: Step) -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    outside = [memoryview(bytearray(buffer.raw())).toreadonly() for buffer in buffers]
+    kept = [bytes(part) for part in outside]
+    ours, theirs = (pickle.loads(data, buffers=outside) for _ in range(2))
+    before = portrait(theirs, trial.X)
+    _demand_step(trial, ours, held, step, "a model over immutable memory")
+    written = sum(a != b for a, b in zip(kept, outside, strict=True))
+    promise = "immutable memory, which other models may share, is only read"
+    demand(not written, promise, f"{step.verb}ing wrote to {written} of its buffers")
+    wrong = differences(before, portrait(theirs, trial.X))
+    demand(not wrong, promise, f"another model over it has other {', '.join(wrong)}")

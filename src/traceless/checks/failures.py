@@ -1,0 +1,234 @@
+"""All or nothing: what is refused, and what breaks in the middle, leaves the model as it was."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import is_regressor
+from sklearn.utils.validation import has_fit_parameter
+
+from traceless.checks.histories import demand_refit
+from traceless.checks.trial import (
+    Rows,
+    Trial,
+    answers,
+    demand,
+    differences,
+    forget,
+    learn,
+    portrait,
+)
+
+
+def check_refused_rows_change_nothing(trial: Trial) -> None:
+    """Rows of another width, NaN, missing labels, negative weights: refused, and no trace of it."""
+    held = trial.first(8)
+    model = _asked(trial, held)
+    for name, bad in _bad_rows(trial):
+        for change in (learn, forget):
+            what = f"to {change.__name__} {name}"
+            refused = _refused(trial, partial(change, model, bad), model, what)
+            demand(refused, f"it is refused {what}", "it was not")
+    learn(model, trial.take([9]))
+    demand_refit(trial, model, [*held, 9][-trial.limit :], "after bad rows were refused")
+
+
+def check_rows_never_learned_change_nothing(trial: Trial) -> None:
+    """More rows than are held are refused, and others wherever a model can know them."""
+    held = trial.first(8)
+    for name, rows, known in (
+        ("more rows than it holds", [*held, 0], True),
+        ("others", [9], False),
+    ):
+        model, what = _asked(trial, held), f"to forget {name}"
+        refused = _refused(trial, partial(forget, model, trial.take(rows)), model, what)
+        demand(refused or not known, f"it is refused {what}", "it was not")
+        if refused:
+            demand_refit(trial, model, held, f"after it was refused {what}")
+
+
+def check_faults_leave_a_whole_model(trial: Trial) -> None:
+    """An exception at any line of a change leaves the model before it, or after it.
+
+    The lines are those of this package and of the estimator's own, as they come during the call.
+    Afterwards the model learns on, and is that of a fit from scratch.
+    """
+    packages = {"traceless", type(trial.estimator).__module__.split(".")[0]}
+    base = [*trial.first(6), 7][-trial.limit :]
+    before = portrait(_built(trial), trial.X)
+    for change in _changes(trial, base):
+        model = _built(trial)
+        with _Tracing(packages) as usual:
+            change.make(model)
+        after = portrait(model, trial.X)
+        for _ in range(2 * trial.n_histories):
+            model = _built(trial)
+            tracing = _Tracing(packages, usual.some(trial.rng), trial.rng.random() < 0.5)
+            try:
+                with tracing:
+                    change.make(model)
+            except BaseException:  # the fault, or what the code on its way made of it
+                if tracing.where is None:
+                    raise
+            found = portrait(model, trial.X)
+            lost, left = differences(found, before), differences(found, after)
+            if change.asks and hasattr(model, "seal"):  # rounding errors may have been mended
+                lost = left = []
+            promise = f"a fault while it {change.name} leaves the model before or after that"
+            came = f"after one at {tracing.where} it has other {', '.join(lost)}"
+            demand(not lost or not left, promise, came)
+            if not lost:
+                change.make(model)
+            demand_refit(trial, model, change.held, f"when it {change.name} after a fault")
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
+    X, y = trial.take([9, 10])[:2]
+    yield "rows with further columns", (np.hstack([X, X]), y)
+    yield "rows without labels", (X, y[:1])
+    yield "rows in one dimension", (X[0], y)
+    yield "text", (np.full(X.shape, "x"), y)
+    for bad in (np.nan, np.inf):
+        yield f"rows with {bad}", (np.where(np.arange(X.size).reshape(X.shape) == 1, bad, X), y)
+    if is_regressor(trial.estimator):
+        yield "targets that are NaN", (X, y * np.nan)
+    if has_fit_parameter(trial.estimator, "sample_weight"):
+        yield "weights below zero", (X, y, np.array([1.0, -1.0]))
+        yield "weights that are NaN", (X, y, np.array([1.0, np.nan]))
+        yield "weights of other rows", (X, y, np.ones(3))
+
+
+def _asked(trial: Trial, held: list[int]) -> Any:
+    """A model with a history, that has been asked: what it has ready must stay what it is."""
+    model = trial.fitted(held[:2])
+    for row in held[2:]:
+        answers(model, trial.X)
+        learn(model, trial.take([row]))
+    answers(model, trial.X)
+    return model
+
+
+def _refused(trial: Trial, change: Callable[[], None], model: Any, what: str) -> bool:
+    """Whether a change raises; it must then change nothing."""
+    before = portrait(model, trial.X)
+    try:
+        change()
+    except (ValueError, TypeError) as error:
+        wrong = differences(before, portrait(model, trial.X))
+        came = f"other {', '.join(wrong)} after {type(error).__name__}: {error}"
+        demand(not wrong, f"if it is refused {what}, the model stays what it was", came)
+        return True
+    return False
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+class _FaultError(Exception):
+    """As if something had broken."""
+
+
+class _Interrupt(BaseException):
+    """As if somebody had pressed Ctrl-C, which `except Exception` does not see."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    name: str
+    make: Callable[[Any], Any]
+    held: list[int]
+    asks: bool = False  # it changes nothing
+
+
+def _built(trial: Trial) -> Any:
+    model = _asked(trial, trial.first(6))
+    learn(model, trial.take([7]))  # which may wait to be taken in
+    return model
+
+
+def _changes(trial: Trial, held: list[int]) -> Iterator[_Change]:
+    take = trial.take
+    new = [*held, 8, 9][-trial.limit :]
+    yield _Change("learns", lambda model: learn(model, take([8, 9])), new)
+    yield _Change("forgets", lambda model: forget(model, take(held[:2])), held[2:])
+    other = trial.first(5)[::-1]
+    yield _Change("is fitted", lambda model: model.fit(*take(other)), other)
+    yield _Change("answers", lambda model: answers(model, trial.X), held, asks=True)
+    if hasattr(trial.estimator, "update"):
+        both = {"add": take([8, 9]), "forget": take(held[-1:])}
+        rows = [*held[:-1], 8, 9][-trial.limit :]
+        yield _Change("is updated", lambda model: model.update(**both), rows)
+    if hasattr(trial.estimator, "merge"):
+        part = trial.fitted([10, 11, 12])
+        yield _Change("merges", lambda model: model.merge(part), [*held, 10, 11, 12])
+    for name in ("digest", "seal"):
+        if hasattr(trial.estimator, name):
+            yield _Change(f"is asked to {name}", methodcaller(name), held, asks=True)
+
+
+class _Tracing:
+    """Note the lines of some packages as they are run, and raise at one of them.
+
+    Parameters
+    ----------
+    packages : set of str
+    at : int, optional
+        At which line, counted from 1.
+    interrupt : bool
+        Raise what only ``except BaseException`` would see.
+    """
+
+    def __init__(self, packages: set[str], at: int = 0, interrupt: bool = False) -> None:
+        self._packages, self._at = packages, at
+        self._kind = _Interrupt if interrupt else _FaultError
+        self._lines: list[tuple[str, int]] = []
+        self.where: str | None = None  # the line of the fault, once it has come
+
+    def __enter__(self) -> Self:
+        self._before = sys.gettrace()  # a debugger, or what measures coverage
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self._before)
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:  # noqa: ARG002
+        module = frame.f_globals.get("__name__", "")
+        ours = module.split(".")[0] in self._packages and not module.startswith(__package__)
+        return self._line if ours else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:  # noqa: ARG002
+        if event == "line":
+            self._lines.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(self._lines) == self._at:
+                self.where = ":".join(map(str, self._lines[-1]))
+                raise self._kind(f"injected at {self.where}")
+        return self._line
+
+    def some(self, rng: np.random.Generator) -> int:
+        """One of the lines that were run: each line of the source is as likely as any other.
+
+        Not ``with`` itself: Python comes back to it before it calls ``__exit__``, and an
+        exception at that moment leaves the block without it, whatever the code does.
+        """
+        places: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for number, place in enumerate(self._lines, start=1):
+            places[place].append(number)
+        for place in list(places):
+            if linecache.getline(*place).lstrip().startswith("with "):
+                del places[place]
+        lines = list(places.values())
+        numbers = lines[int(rng.integers(len(lines)))]
+        return numbers[int(rng.integers(len(numbers)))]

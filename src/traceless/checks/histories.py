@@ -1,0 +1,81 @@
+"""Updated equals refitted: whatever the history, the bits are those of a fit from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceless.checks.trial import Trial, answers, certain, demand, forget, learn, same_bits
+
+
+def check_updated_equals_refitted(trial: Trial) -> None:
+    """Random histories of learning, forgetting, updating and merging."""
+    for _ in range(trial.n_histories):
+        start = trial.first(2)
+        model = trial.fitted(start)
+        for step, held in trial.history(5, start):
+            trial.play(model, step)
+            demand_refit(trial, model, held, f"after {step}")
+            if trial.rng.random() < 0.3 and held:
+                answers(model, trial.X)  # a question must not change what comes later
+
+
+def check_learned_row_by_row(trial: Trial) -> None:
+    """From nothing, one row at a time, and back to a few, one row at a time."""
+    rows = trial.rng.permutation(len(trial.X))[: trial.limit].tolist()
+    model = trial.fitted(rows[:1])
+    for row in rows[1:]:
+        learn(model, trial.take([row]))
+    demand_refit(trial, model, rows, "learned row by row")
+    for row in rows[4:]:
+        forget(model, trial.take([row]))
+    demand_refit(trial, model, rows[:4], "after all but a few rows were forgotten, one by one")
+
+
+def check_all_rows_may_be_forgotten(trial: Trial) -> None:
+    """A model that has forgotten everything learns again, as if it were new."""
+    rows = trial.first(5)
+    model = trial.fitted(rows)
+    for row in rows:
+        forget(model, trial.take([row]))
+    left = getattr(model, "n_samples_", 0)
+    demand(left == 0, "no rows are left when all are forgotten", f"n_samples_ is {left}")
+    later = [6 + row for row in trial.first(8)]
+    for row in later:
+        learn(model, trial.take([row]))
+    demand_refit(trial, model, later, "after all rows were forgotten and others learned")
+
+
+def check_an_empty_side_changes_nothing(trial: Trial) -> None:
+    """`update` with no rows on one side, or on both, changes nothing on that side."""
+    none, rows = trial.take([]), trial.first(8)
+    model = trial.fitted(rows)
+    model.update(add=none, forget=none)
+    demand_refit(trial, model, rows, "after an update without rows")
+    model.update(add=trial.take([9]), forget=none)
+    rows = [*rows, 9][-trial.limit :]
+    demand_refit(trial, model, rows, "after an update with nothing to forget")
+    model.update(add=none, forget=trial.take([9]))
+    demand_refit(trial, model, [r for r in rows if r != 9], "after one with nothing to add")
+
+
+def demand_refit(trial: Trial, model: Any, held: list[int], when: str) -> None:
+    """Raise unless a model is that of a fit from scratch on the rows it holds."""
+    n = getattr(model, "n_samples_", len(held))
+    demand(n == len(held), f"the model holds {len(held)} rows {when}", f"n_samples_ is {n}")
+    if not held:
+        return
+    fresh = trial.refitted(held)
+    if not (certain(model) and certain(fresh)):
+        return
+    promise = f"{when}, the model is that of a fit from scratch on the rows held"
+    if hasattr(model, "digest"):
+        ours, theirs = model.digest(), fresh.digest()
+        demand(ours == theirs, promise, f"digest {ours[:12]} where a new fit has {theirs[:12]}")
+    if hasattr(model, "classes_"):
+        ours, theirs = model.classes_, fresh.classes_
+        demand(same_bits(ours, theirs), promise, f"classes_ {ours} where it has {theirs}")
+    for one in (model, fresh):
+        if hasattr(one, "seal"):
+            one.seal()
+    ours, theirs = answers(model, trial.X), answers(fresh, trial.X)
+    demand(same_bits(ours, theirs), promise, "other bits in its answers")

@@ -1,0 +1,60 @@
+"""What the package's own checks run over: every estimator, solver and feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from traceless.features import (
+    FeatureMap,
+    Landmarks,
+    Linear,
+    Polynomial,
+    RandomFourier,
+    RandomLayer,
+)
+from traceless.lssvm import LSSVC, LSSVR
+from traceless.path_svc import PathSVC
+from traceless.window import SlidingWindow
+
+_SEVERAL = [2**-10, 2**-14, 2**-20]  # one grid for each of three columns
+
+
+def feature_maps() -> Iterator[FeatureMap]:
+    """Each map, for rows of three columns."""
+    yield Linear()
+    yield Linear(bias=False, resolution=_SEVERAL)
+    yield Polynomial(degree=2)
+    yield Polynomial(degree=3, gamma=0.5, coef0=0.0, resolution=2**-10)
+    yield RandomFourier(20, gamma=0.1)
+    yield RandomFourier(3, resolution=_SEVERAL, input_resolution=_SEVERAL, random_state=5)
+    for activation in ("sigmoid", "tanh", "relu", "sine"):
+        yield RandomLayer(15, activation=activation, bias=activation != "tanh")
+    yield RandomLayer(3, resolution=_SEVERAL, input_resolution=_SEVERAL)
+    yield Landmarks(12)
+    yield Landmarks([[0.5, 1.0, 0.0], [0.0, 0.25, -1.0], [1.0] * 3], input_resolution=_SEVERAL)
+
+
+def estimators() -> Iterator[Any]:
+    """One of each kind: solvers, class weights, strategies, windows that are full and not."""
+    yield LSSVC()
+    yield LSSVR(RandomFourier(20))
+    yield LSSVC(RandomFourier(20), class_weight="balanced")
+    yield LSSVC(class_weight="golden", weighting="one_vs_rest")
+    yield LSSVC(solver="woodbury")
+    yield LSSVR(RandomFourier(20), solver="woodbury")
+    yield LSSVC(guard=True, fingerprint=True)
+    yield LSSVR(guard=True, fingerprint=True, solver="woodbury")
+    yield PathSVC(C=3.0, gamma=0.5)
+    yield PathSVC(kernel="linear", strategy="ovr", class_weight="balanced")
+    yield SlidingWindow(LSSVC(), size=7)
+    yield SlidingWindow(LSSVR(solver="woodbury"), size=100)
+    yield SlidingWindow(PathSVC(C=3.0, gamma=0.5), size=100)
+
+
+def on_every_map() -> Iterator[Any]:
+    """Classifiers and regressors with each solver and each map."""
+    for feature_map in feature_maps():
+        for solver in ("cholesky", "woodbury"):
+            yield LSSVC(feature_map, solver=solver)
+            yield LSSVR(feature_map, solver=solver)

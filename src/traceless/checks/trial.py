@@ -1,0 +1,231 @@
+"""What every check starts from: an estimator, rows that fit it, and histories of them.
+
+A history is a list of steps, each with rows that come and rows that go; what is held after each
+step is known, and so is what a fit from scratch on these rows would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from traceless.window import SlidingWindow
+
+POOL = 24  # rows that histories are made of
+Rows = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rows that come and rows that go, by number."""
+
+    verb: str  # "learn", "forget", "update" or "merge"
+    add: tuple[int, ...] = ()
+    gone: tuple[int, ...] = ()
+
+
+class Trial:
+    """An estimator, and rows, labels (or targets) and weights that fit it.
+
+    Parameters
+    ----------
+    estimator : estimator
+    seed : int
+        Of the rows and of the histories.
+    n_features : int
+        Columns of the rows, if they are not given.
+    X : array-like of shape (n_samples, n_features), optional
+        Rows to draw from.
+    n_histories : int
+        How much is tried.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        seed: int = 0,
+        n_features: int = 3,
+        X: Any = None,
+        n_histories: int = 3,
+    ) -> None:
+        self.estimator, self.seed, self.n_histories = estimator, seed, n_histories
+        self.rng = np.random.default_rng(seed)
+        if X is None:  # on a coarse grid, and small: any resolution in use will do
+            self.X = np.rint(64 * self.rng.normal(size=(POOL, n_features))) / 32
+        else:
+            self.X = np.array(X, dtype=np.float64)[self.rng.integers(len(X), size=POOL)]
+        self.y = self._responses()
+        self.weight: NDArray[Any] | None = None
+        if has_fit_parameter(estimator, "sample_weight") and self.rng.random() < 0.5:
+            self.weight = self.rng.choice([0.5, 1.0, 2.0, 3.0], size=POOL)
+
+    def _responses(self) -> NDArray[Any]:
+        tags = get_tags(self.estimator)
+        if is_classifier(self.estimator):
+            several = tags.classifier_tags is None or tags.classifier_tags.multi_class
+            names = [["a", "bb", "c"], [3, -5, 2**40]][self.rng.integers(2)]
+            n = int(self.rng.integers(2, 4)) if several else 2
+            return np.asarray(np.array(names)[self.rng.permutation(np.arange(POOL) % n)])
+        n = int(self.rng.integers(1, 3)) if tags.target_tags.multi_output else 1
+        targets = self.X @ self.rng.normal(size=(self.X.shape[1], n))
+        noisy: NDArray[Any] = np.rint(16 * (targets + self.rng.normal(size=targets.shape))) / 16
+        return noisy[:, 0] if n == 1 else noisy
+
+    @property
+    def limit(self) -> int:
+        """How many rows the estimator holds at most."""
+        return int(self.estimator.size) if isinstance(self.estimator, SlidingWindow) else 2**62
+
+    def take(self, numbers: Sequence[int]) -> Rows:
+        """Some rows, in arrays of their own."""
+        at = np.array(numbers, dtype=np.intp)
+        rows = self.X[at], self.y[at]
+        return rows if self.weight is None else (*rows, self.weight[at])
+
+    def fitted(self, numbers: Sequence[int]) -> Any:
+        """A new estimator, fitted to some rows."""
+        return clone(self.estimator).fit(*self.take(numbers))
+
+    def refitted(self, numbers: Sequence[int]) -> Any:
+        """The same, with the rows in another order where that has no meaning."""
+        window = isinstance(self.estimator, SlidingWindow)
+        return self.fitted(numbers if window else self.rng.permutation(numbers).tolist())
+
+    def first(self, n: int) -> list[int]:
+        """The first n rows, or as many as the estimator can hold."""
+        return list(range(min(n, self.limit)))
+
+    def history(
+        self, n_steps: int, start: Sequence[int], least: int = 0
+    ) -> list[tuple[Step, list[int]]]:
+        """Steps, and the rows held after each, at least some; rows may come repeatedly."""
+        held, merged, out = list(start), set(), []
+        for _ in range(n_steps):
+            verb = self.rng.choice(self._verbs()) if len(held) > least else "learn"
+            add = self.rng.integers(POOL, size=self.rng.integers(1, 6)).tolist()
+            gone: list[int] = []
+            if verb in ("forget", "update"):
+                n = int(self.rng.integers(1, len(held) - least + 1))
+                gone = [held[i] for i in self.rng.permutation(len(held))[:n]]
+                add = [] if verb == "forget" else add
+            if verb == "merge" and tuple(sorted(add)) in merged:  # refused, rightly
+                verb = "learn"
+            if verb == "merge":
+                merged.add(tuple(sorted(add)))
+            held = [*less(held, gone), *add][-self.limit :]
+            out.append((Step(str(verb), tuple(add), tuple(gone)), held))
+        return out
+
+    def _verbs(self) -> list[str]:
+        needed = {"update": "update", "merge": "merge"}
+        offered = [verb for verb, name in needed.items() if hasattr(self.estimator, name)]
+        return ["learn", "forget", *offered]
+
+    def play(self, model: Any, step: Step) -> None:
+        """Let a model take a step."""
+        if step.verb == "learn":
+            learn(model, self.take(step.add))
+        elif step.verb == "forget":
+            forget(model, self.take(step.gone))
+        elif step.verb == "update":
+            model.update(add=self.take(step.add), forget=self.take(step.gone))
+        else:
+            model.merge(self.fitted(step.add))
+
+
+def less(held: Sequence[int], gone: Sequence[int]) -> list[int]:
+    """Rows without some; of equal ones the oldest go."""
+    out = list(held)
+    for number in gone:
+        out.remove(number)
+    return out
+
+
+def learn(model: Any, rows: Rows) -> None:
+    """Let a model learn rows."""
+    if hasattr(model, "partial_fit"):
+        weight = {"sample_weight": rows[2]} if len(rows) == 3 else {}
+        model.partial_fit(*rows[:2], **weight)
+    else:
+        model.update(add=rows)
+
+
+def forget(model: Any, rows: Rows) -> None:
+    """Let a model forget rows."""
+    if hasattr(model, "forget"):
+        model.forget(*rows)
+    else:
+        model.update(forget=rows)
+
+
+# --- what a model shows ------------------------------------------------------------------------
+
+
+def answers(model: Any, X: Any) -> NDArray[Any]:
+    """What a model says of rows: decision values, or predictions."""
+    return np.asarray(getattr(model, "decision_function", model.predict)(X))
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays are the same: type, shape and every bit."""
+    a, b = np.asarray(a), np.asarray(b)
+    alike = a.dtype == b.dtype and a.shape == b.shape
+    if a.dtype.hasobject:
+        return bool(alike and a.tolist() == b.tolist())
+    return bool(alike and a.tobytes() == b.tobytes())
+
+
+def certain(model: Any) -> bool:
+    """Whether its bits are those of a fit from scratch: `PathSVC` says when they may not be."""
+    return not any(
+        getattr(one, "ambiguous_", False) for one in (model, getattr(model, "estimator_", None))
+    )
+
+
+def portrait(model: Any, X: Any) -> dict[str, Any]:
+    """All that a model shows of itself: parameters, fitted attributes, digest and answers."""
+    out = {
+        f"the parameter {name}": repr(value) if hasattr(value, "get_params") else value
+        for name, value in model.get_params(deep=False).items()
+    }
+    for name in dir(model):
+        if name.endswith("_") and not name.startswith("_"):
+            value = getattr(model, name, None)
+            if not hasattr(value, "get_params"):  # an estimator in it
+                out[name] = value
+    if hasattr(model, "digest"):
+        out["digest()"] = model.digest()
+    if getattr(model, "n_samples_", 1):
+        out["answers"] = answers(model, X)
+    return out
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The names of what is not the same, to the bit."""
+    return [
+        name
+        for name in sorted(before.keys() | after.keys())
+        if name not in before or name not in after or not _same(before[name], after[name])
+    ]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return same_bits(a, b)
+    return bool(type(a) is type(b) and a == b)
+
+
+def demand(met: bool, promise: str, came: str) -> None:
+    """Raise AssertionError with what was promised and what came, unless it is met."""
+    if not met:
+        raise AssertionError(f"Promised: {promise}. Found: {came}.")

@@ -1,0 +1,170 @@
+"""The parameters that a solution depends on, and those of kernels that follow from the rows.
+
+    scale    γ = 1 / (d · v)                     v: variance of all values of the rows held now
+    steady   γ = 2^k, the one nearest to it      |k + log₂(d v)| ≤ ½
+    centre   m_d = q ⌊min |x_d| / q⌋ sign(x_d)   q: a power of two, 4 to 8 times the widest column
+
+All are functions of the rows held *now*, the same bits in whatever order they came, so that a model
+is too. "steady" and the centre of a linear kernel change rarely: only when they do are the rows
+solved anew. x - m is exact for all rows: m is a multiple of q, which no column is as wide as, so
+both x and m are multiples of the last place of x, and their difference is no larger than x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.exact import Floats
+from traceless.features.parameters import positive
+
+KERNELS = ("linear", "poly", "rbf", "precomputed")
+GAMMAS = ("steady", "scale", "auto")
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters that a solution depends on."""
+
+    C: float
+    class_weight: Any
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    strategy: str
+
+    def __post_init__(self) -> None:
+        positive("C", self.C)
+        if not callable(self.kernel) and self.kernel not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of {', '.join(map(repr, KERNELS))} or a callable, got "
+                f"{self.kernel!r}."
+            )
+        if self.strategy not in ("ovo", "ovr"):
+            raise ValueError(f"strategy must be 'ovo' or 'ovr', got {self.strategy!r}.")
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Parameters whose change requires a new fit."""
+        return self.kernel, self.gamma, self.degree, self.coef0, self.strategy
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether kernel values come in place of rows."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def linear(self) -> bool:
+        """Whether the kernel is linear."""
+        return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    @property
+    def uses_gamma(self) -> bool:
+        """Whether the kernel has a gamma."""
+        return isinstance(self.kernel, str) and self.kernel in ("rbf", "poly")
+
+    def gamma_of(self, X: Floats, weight: Floats) -> float:
+        """The number that gamma stands for."""
+        gamma, width = self.gamma, X.shape[1]
+        if not isinstance(gamma, str):
+            return positive("gamma", gamma, zero=True)
+        if gamma not in GAMMAS:
+            raise ValueError(
+                f"gamma must be a number or one of {', '.join(map(repr, GAMMAS))}, got {gamma!r}."
+            )
+        if gamma == "auto":
+            return float(1.0 / width)
+        if not self.uses_gamma or not len(X):
+            return 1.0
+        if (X[0, 0] == X).all():
+            return 1.0
+        spread = width * _variance(X, weight)
+        if not 1e-300 < spread < 1e300:
+            raise OverflowError(
+                f"gamma={gamma!r} cannot be taken from rows as large as {np.abs(X).max():.3g}: "
+                "their variance is beyond float64. Scale the columns, or give gamma as a number."
+            )
+        return float(1.0 / spread) if gamma == "scale" else power_of_two(spread)
+
+    def moves_gamma(self, X: Floats, weight: Floats) -> NDArray[np.bool_]:
+        """Rows without which, each by itself, gamma might be another."""
+        moves = self.uses_gamma and isinstance(self.gamma, str) and self.gamma != "auto"
+        if not (moves and self.gamma == "steady"):
+            return np.full(len(X), moves)
+        total, width = float(weight.sum()), X.shape[1]
+        mean = float((weight @ X).mean()) / total
+        apart = X - mean
+        sums, squares = apart.mean(axis=1), (apart**2).mean(axis=1)
+        rest = np.maximum(total - weight, np.finfo(float).tiny)
+        shift = -weight * sums / rest  # of the mean, without the row
+        left = width * ((weight @ squares - weight * squares) / rest - shift**2)
+        steps = np.log2(np.maximum(left * self.gamma_of(X, weight), np.finfo(float).tiny))
+        return np.asarray(np.abs(steps) > 0.5 - 1e-6)
+
+
+def power_of_two(spread: float) -> float:
+    """The power of two nearest to 1 / spread, in log₂."""
+    part, exponent = math.frexp(spread)  # spread = part · 2^exponent, ½ ≤ part < 1
+    return math.ldexp(1.0, (0 if part * part >= 0.5 else 1) - exponent)
+
+
+def _variance(X: Floats, weight: Floats) -> float:
+    """Of all values, a row of weight 2 counted as two; the same bits for rows in any order.
+
+    Sums over columns are taken one after the other, those over rows are correctly rounded.
+    """
+    total, width = math.fsum(weight), X.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            mean = math.fsum(weight * _row_sums(X / width)) / total
+            return math.fsum(weight * _row_sums((X - mean) ** 2 / width)) / total
+        except (OverflowError, ValueError):  # of sums that are not finite
+            return math.inf
+
+
+def _row_sums(X: Floats) -> Floats:
+    out = np.zeros(len(X))
+    for column in X.T:
+        out += column
+    return out
+
+
+def centre_of(X: Floats) -> Floats | None:
+    """Where a linear kernel is to be centred; None at 0, where there is nothing to gain."""
+    if not len(X):
+        return None
+    low, high = X.min(axis=0), X.max(axis=0)
+    with np.errstate(over="ignore"):
+        widest = float((high - low).max())
+    if not 0.0 < widest < np.finfo(float).max / 8:
+        return None
+    q = math.ldexp(4.0, math.frexp(widest)[1])
+    near = np.where(low > 0.0, low, np.where(high < 0.0, high, 0.0))
+    centre = np.trunc(near / q) * q
+    return centre + 0.0 if centre.any() else None
+
+
+def name_of(kernel: Callable[..., Any]) -> Any:
+    """What a digest says of a kernel function: its module and name, and what `partial` fixes."""
+    if isinstance(kernel, partial):
+        fixed = [*kernel.args, *kernel.keywords.values()]
+        if all(isinstance(value, _PLAIN) for value in fixed):
+            keywords = sorted(kernel.keywords.items())
+            return {"partial": name_of(kernel.func), "args": kernel.args, "keywords": keywords}
+    module = getattr(kernel, "__module__", None)
+    name = getattr(kernel, "__qualname__", "<nameless>")
+    if isinstance(kernel, partial) or module is None or "<" in name:
+        raise ValueError(
+            f"A model with kernel={kernel!r} has no digest: nothing tells this function from "
+            "another one. Define it at the top level of a module (with functools.partial for "
+            "parameters that are numbers or strings)."
+        )
+    return f"{module}.{name}"

@@ -1,0 +1,163 @@
+"""Whether there can be rows that add up to some sums.
+
+Where rows are subtracted that were never added, what is left may be nothing that rows add up to.
+A "no" must be proven, since it refuses what somebody has asked for; where there is a doubt, the
+answer is "it can". Counts and total weights of rows are compared exactly. The matrix of sums,
+Σ ω z zᵀ, has no negative eigenvalue; three looks at it, each finer:
+
+1. Exact: no diagonal entry is negative; where it is 0, its row is; and every 2 × 2 minor is
+   at least 0, G_ij² ≤ G_ii G_jj. float64 only says which pairs have to be looked at.
+2. Cholesky in float64. Scaled to a unit diagonal, rounding has moved the matrix by at most
+   8 m u in norm (m rows, u = 2^-53), and Cholesky cannot break down if the least eigenvalue is
+   above m (m + 1) u (Demmel; Higham 2002, theorem 10.7). So with
+
+       τ = 1.2 u m (m + 12)
+
+   added to the diagonal, a breakdown proves an eigenvalue below 0. With τ subtracted, success
+   ends the search.
+3. In between lie singular matrices, those of fewer rows than features among them. Up to
+   m = 100 they are factored again in twofold precision, with u = 2^-100. The scale is a power of
+   two there, so that nothing is rounded, and a diagonal below 2 has room in 4 u m (m + 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf
+
+from traceless.exact import Floats, Integers, wide
+from traceless.exceptions import NotLearnedError
+from traceless.sample_weights import LARGEST, SMALLEST
+from traceless.twofold import Factor, Twofold, two_sum
+
+_LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
+_TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is said of some rows: those of a class, or all of a regression.
+
+    Attributes
+    ----------
+    name : str
+    count : int
+    total : Fraction or None
+        What they weigh; None if nothing says so.
+    empty : bool
+        Whether all of their sums are 0.
+    """
+
+    name: str
+    count: int
+    total: Fraction | None
+    empty: bool
+
+
+def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
+    """Raise `NotLearnedError` if a group would have fewer than no rows."""
+    for group, count in zip(groups, counts, strict=True):
+        if count < 0:
+            raise NotLearnedError(
+                f"More rows would be forgotten than were learned ({group}: {-count} too many). "
+                "Nothing was changed."
+            )
+
+
+def check_sums(groups: Sequence[Group], matrices: Iterable[Integers]) -> None:
+    """Raise `NotLearnedError` if no rows have such counts and weights, or such matrices."""
+    check_counts([group.name for group in groups], [group.count for group in groups])
+    for group in groups:
+        n, total = group.count, group.total
+        if not n and not group.empty:
+            raise NotLearnedError(_impossible(f"sums without rows for {group.name}"))
+        if total is not None and not n * _LEAST <= total <= n * _MOST:
+            said = f"{n} rows that weigh {float(total):g}"
+            raise NotLearnedError(_impossible(f"{group.name}: {said}"))
+    if not all(map(can_be_semidefinite, matrices)):
+        raise NotLearnedError(_impossible("their matrix has a negative eigenvalue"))
+
+
+def _impossible(why: str) -> str:
+    return (
+        f"The remaining sums are not those of any data set ({why}): some of these rows were never "
+        "learned, or with other labels, targets or weights. Nothing was changed."
+    )
+
+
+def can_be_semidefinite(G: Integers) -> bool:
+    """False if the matrix certainly has an eigenvalue below 0."""
+    diagonal = G.diagonal()
+    if not diagonal.all():
+        used = np.flatnonzero(diagonal)
+        return not G[diagonal == 0].any() and can_be_semidefinite(G[np.ix_(used, used)])
+    if not G.size:
+        return True
+    if (diagonal < 0).any():
+        return False
+    C = _unit_diagonal(G)
+    if not _minors_hold(G, C):
+        return False
+    m = len(G)
+    tolerance = 1.2 * 2.0**-53 * m * (m + 12)
+    if _has_cholesky(C, -tolerance):
+        return True
+    distinct = _distinct(G)
+    if len(distinct) < m:
+        return can_be_semidefinite(G[np.ix_(distinct, distinct)])
+    return _has_cholesky(C, tolerance) and (m > _TWOFOLD or _has_twofold_factor(G))
+
+
+def _distinct(G: Integers) -> NDArray[np.intp]:
+    """The first of each group of equal rows: the others, and their columns, add nothing."""
+    seen = {_key(row): i for i, row in reversed(list(enumerate(G)))}
+    return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
+
+
+def _key(row: Integers) -> bytes | tuple[int, ...]:
+    """Something hashable that is equal for equal rows of one matrix."""
+    return row.tobytes() if row.dtype == np.int64 else tuple(row.tolist())
+
+
+def _unit_diagonal(G: Integers) -> Floats:
+    C = np.array(G, dtype=np.float64, order="F")
+    scale = 1.0 / np.sqrt(C.diagonal())
+    C *= scale
+    C *= scale[:, None]
+    return C
+
+
+def _minors_hold(G: Integers, C: Floats) -> bool:
+    """Whether G_ij² ≤ G_ii G_jj for all i and j; most are seen to hold in float64."""
+    i, j = np.nonzero(np.abs(C) > 1 - 1e-12)
+    d = wide(G.diagonal())
+    return bool((wide(G[i, j]) ** 2 <= d[i] * d[j]).all())
+
+
+def _has_cholesky(C: Floats, shift: float) -> bool:
+    A = C.copy(order="F")
+    A[np.diag_indices_from(A)] += shift
+    return bool(dpotrf(A, overwrite_a=True, clean=False)[1] == 0)
+
+
+def _has_twofold_factor(G: Integers) -> bool:
+    m = len(G)
+    high = G.astype(np.float64)
+    low = (wide(G) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64)
+    scale = np.ldexp(1.0, -(np.frexp(high.diagonal())[1] // 2))
+    both = scale * scale[:, None]
+    high, low = high * both, low * both
+    at = np.diag_indices(m)
+    shifted = two_sum(high[at], np.full(m, 4 * 2.0**-100 * m * (m + 12)))
+    high[at], low[at] = shifted.high, low[at] + shifted.low
+    try:
+        Factor(Twofold(high, low))
+    except LinAlgError:
+        return False
+    return True

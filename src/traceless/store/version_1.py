@@ -1,0 +1,64 @@
+"""Stores of version 1: checked by the rules that they were written by, and able to go on.
+
+    version 1                                     now
+    root: checksum over keyed digests of rows     SHA-256 of the fingerprint of the rows
+    digest: with the `repr` of labels             with their bytes, and with the fingerprint
+    labels in digests of rows: `repr`             `ascii`, the same with every Python
+    weights: multiples of 2^-16                   20 significant bits
+
+A model that was made without a fingerprint cannot get one: its rows are not there. So its entries
+have no root, and its digest tells sums apart, not rows. What such a store learns now is rounded as
+what it learned before, so that everything can be forgotten again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from traceless.exceptions import StoreError
+from traceless.knowledge import Knowledge
+from traceless.loading import version_1
+from traceless.sample_weights import rounded_weights
+from traceless.store.rows import Batch
+
+LACKS = "a store of version 1: equal sums, which other rows could have too"
+UNKNOWN = "one of version 1, which only the traceless that wrote it can compute"
+
+
+def made(store: Mapping[str, Any]) -> bool:
+    """Whether a store, known by what it said when it was made, is of version 1."""
+    return "version" not in store
+
+
+def digest(model: Any) -> str | None:
+    """The digest that version 1 gave to a model; None if nobody can tell any more.
+
+    That of a `PathSVC` was one of the solution as that version found it.
+    """
+    known: Any = getattr(model, "knowledge_", None)
+    return None if known is None else digest_of_knowledge(known)
+
+
+def digest_of_knowledge(known: Knowledge) -> str:
+    """The digest that version 1 gave to knowledge."""
+    return version_1.digest(known.without_fingerprint())
+
+
+def weighed(batch: Batch) -> Batch:
+    """A batch with weights as version 1 rounded them."""
+    X, y, weight = batch
+    if weight is None:
+        return batch
+    weights = np.asarray(weight, dtype=np.float64)
+    old = np.ldexp(np.rint(np.ldexp(weights, version_1.WEIGHT_BITS)), -version_1.WEIGHT_BITS)
+    new = rounded_weights(np.atleast_1d(old), old.size)
+    if ((old == 0.0) & (weights > 0.0)).any() or not (new is None or np.array_equal(new, old.flat)):
+        raise StoreError(
+            "This store was made by version 1, which kept weights as multiples of 2^-16, and some "
+            "of these are too small or have too many digits for both. Round them to multiples of "
+            "2^-16 with at most 20 significant bits, or make a new store. Nothing was changed."
+        )
+    return X, y, old

@@ -1,0 +1,125 @@
+"""Models with `fingerprint=True`: equal digests mean equal rows, whatever happened on the way."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import traceless
+from traceless import LSSVC, LSSVR, Knowledge, SlidingWindow, scan
+from traceless.exceptions import MismatchError
+from traceless.features import Linear, RandomFourier
+from traceless.loading import from_description
+from traceless.model_selection import cross_validate
+from traceless.saving import described
+
+MODELS = [
+    LSSVC(fingerprint=True),
+    LSSVC(RandomFourier(5), solver="woodbury", fingerprint=True),
+    LSSVC(class_weight="balanced", fingerprint=True),
+    LSSVC(n_jobs=2, fingerprint=True),
+    LSSVR(fingerprint=True),
+    LSSVR(solver="woodbury", fingerprint=True),
+]
+
+
+@pytest.fixture(params=MODELS, ids=repr)
+def new(request):
+    """A way to make the model again."""
+    return lambda: from_description(described(request.param))
+
+
+@pytest.fixture
+def rows(rng, new):
+    X = rng.normal(size=(60, 3))
+    y = X[:, :2] if isinstance(new(), LSSVR) else np.array(["a", "b", "c"])[np.arange(60) % 3]
+    return X, y, 1.0 + np.arange(60) % 4 / 4
+
+
+def test_updated_is_refitted(new, rows, tmp_path):
+    X, y, w = rows
+    fresh = new().fit(X[20:], y[20:], w[20:])
+    model = new().fit(X[:30], y[:30], w[:30])
+    model.partial_fit(X[30:], y[30:], sample_weight=w[30:]).forget(X[:5], y[:5], w[:5])
+    model.update(add=(X[:2], y[:2], w[:2]), forget=(X[5:20], y[5:20], w[5:20]))
+    model.save(tmp_path / "x")
+    for other in (pickle.loads(pickle.dumps(model)), traceless.load(tmp_path / "x"), model):
+        other.forget(X[:2], y[:2], w[:2])
+        assert other.digest() == fresh.digest()
+        assert other.knowledge_ == fresh.knowledge_
+    plain = new().set_params(fingerprint=False).fit(X[20:], y[20:], w[20:])
+    assert plain.digest() != fresh.digest()
+    assert plain.digest() == fresh.knowledge_.without_fingerprint().digest()
+
+
+def test_other_rows_with_equal_sums_have_another_digest(new):
+    ours, theirs = ([[float(x)] for x in xs] for xs in ((0, 3, 5, 6), (1, 2, 4, 7)))
+    y = [0, 0, 0, 0]
+    assert new().fit(ours, y).digest() != new().fit(theirs, y).digest()
+    plain = new().set_params(fingerprint=False, feature_map=Linear())
+    assert plain.fit(ours, y).digest() == plain.fit(theirs, y).digest()
+
+
+def test_it_is_decided_when_learning_starts(new, rows):
+    """A parameter that is changed later can neither mix nor lock what is held."""
+    X, y, w = rows
+    for at_first in (True, False):
+        model = new().set_params(fingerprint=at_first).fit(X[:30], y[:30], w[:30])
+        model.set_params(fingerprint=not at_first)
+        model.partial_fit(X[30:], y[30:], sample_weight=w[30:])
+        assert (model.knowledge_.fingerprint is not None) is at_first
+        expected = new().set_params(fingerprint=at_first).fit(X, y, w)
+        assert model.digest() == expected.digest()
+        assert (model.fit(X, y, w).knowledge_.fingerprint is None) is at_first
+
+
+def test_slices(new, rows):
+    X, y, w = rows
+    plain = new().set_params(fingerprint=False)
+    part = new().fit(X[:30], y[:30], w[:30])
+    whole = new().fit(X, y, w).digest()
+    for other in (part, part.knowledge_):
+        assert new().fit(X[30:], y[30:], w[30:]).merge(other).digest() == whole
+        merged = plain.fit(X[30:], y[30:], w[30:]).merge(other)  # what is not kept is left out
+        assert merged.knowledge_.fingerprint is None
+        assert merged.digest() == plain.fit(X, y, w).digest()
+    without = part.knowledge_.without_fingerprint()
+    for model in (new(), new().fit(X[30:], y[30:], w[30:])):
+        before = model.digest() if hasattr(model, "n_samples_") else None
+        with pytest.raises(MismatchError, match=r"fingerprint=True too.*Nothing was changed"):
+            model.merge(without)
+        assert (model.digest() if hasattr(model, "n_samples_") else None) == before
+
+
+def test_models_from_before_have_none(new, rows):
+    """Pickles, and descriptions in receipts, that do not know the parameter."""
+    X, y, w = rows
+    model = new().set_params(fingerprint=False).fit(X, y, w)
+    del model.__dict__["fingerprint"]
+    old = pickle.loads(pickle.dumps(model))
+    assert old.forget(X[:9], y[:9], w[:9]).knowledge_.fingerprint is None
+    description = described(new())
+    del description["parameters"]["fingerprint"]
+    assert from_description(description).fingerprint is False
+
+
+def test_windows_files_and_cross_validation(rng, tmp_path):
+    X = rng.normal(size=(60, 3))
+    y = np.arange(60) % 3
+    clf = LSSVC(fingerprint=True)
+    window = SlidingWindow(clf, size=25).fit(X, y)
+    window.save(tmp_path / "x")
+    again = traceless.load(tmp_path / "x")
+    assert window.digest() == again.digest() == clf.fit(X[-25:], y[-25:]).digest()
+    np.save(tmp_path / "rows.npy", np.column_stack([X, y]))
+    assert clf.fit(scan(tmp_path / "rows.npy", -1)).digest() == clf.fit(X, y).digest()
+    plain = cross_validate(LSSVC(), X, y, cv=3, return_estimator=True)
+    found = cross_validate(clf, X, y, cv=3, return_estimator=True)
+    assert found["test_score"].tolist() == plain["test_score"].tolist()
+    assert all(model.knowledge_.fingerprint is not None for model in found["estimator"])
+
+
+def test_it_is_that_of_the_knowledge(rng):
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    known = Knowledge.of(Linear(), X, y, fingerprint=True)
+    assert LSSVC(fingerprint=True).fit(X, y).knowledge_ == known

@@ -1,0 +1,236 @@
+"""PathSVC and memory of others: arrays of the caller, mapped files, immutable buffers, pickles."""
+
+import copy
+import gc
+import pickle
+import types
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from traceless import PathSVC, SlidingWindow
+
+MODELS = [
+    {"gamma": 0.5},
+    {"kernel": "linear", "strategy": "ovr"},
+    {"kernel": "poly", "degree": 2, "coef0": 1.0, "cache_size": 0.1},
+    {"kernel": "precomputed"},
+]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(4)
+    y = rng.integers(3, size=120)
+    return rng.normal(size=(120, 2)) + np.array([[0, 0], [1, 0], [0, 1.2]])[y], y
+
+
+def is_given(model):
+    return model.kernel == "precomputed"
+
+
+def fitted(parameters, X, y):
+    model = PathSVC(**parameters)
+    return model.fit(rbf_kernel(X[:100]) if is_given(model) else X[:100], y[:100])
+
+
+def changed(model, X, y):
+    """Learn and forget; what is left is the rows 10 to 120."""
+    new = rbf_kernel(X[100:], X) if is_given(model) else X[100:]
+    return model.update(add=(new, y[100:]), forget=model.ids_[:10])
+
+
+def answers(model, X):
+    asked = rbf_kernel(X, X[10 : 10 + model.n_samples_]) if is_given(model) else X
+    return model.decision_function(asked).tobytes()
+
+
+# --- what others own -----------------------------------------------------------------------------
+
+
+def test_nothing_of_the_caller_is_kept(rows):
+    X, y = (a.copy() for a in rows)
+    weight = np.ones(len(y))
+    model = PathSVC(gamma=0.5).fit(X[:50], y[:50], weight[:50])
+    buffers = X[50:60].copy(), y[50:60].copy(), np.ones(10)
+    model.update(add=buffers, forget=(X[:3], y[:3], weight[:3]))
+    for array in (X, y, weight, *buffers):
+        array[:] = 7
+    X, y = rows
+    fresh = PathSVC(gamma=0.5).fit(X[3:60], y[3:60])
+    assert model.digest() == fresh.digest()
+    assert np.array_equal(model.predict(X), fresh.predict(X))
+    assert model.forget(X[3:5], y[3:5]).n_samples_ == 55
+
+
+def test_what_is_handed_out_can_be_written_to(rows):
+    X, y = rows
+    for parameters in ({"gamma": 0.5}, {"kernel": "linear"}):
+        model = PathSVC(**parameters).fit(X, y)
+        before = model.digest(), answers(model, X)
+        names = ["classes_", "ids_", "support_", "support_vectors_", "dual_coef_", "intercept_"]
+        for name in [*names, *(["coef_"] if "kernel" in parameters else [])]:
+            getattr(model, name)[:] = 0
+        model.decision_function(X)[:] = 0
+        assert (model.digest(), answers(model, X)) == before
+
+
+def test_a_given_kernel_matrix_is_copied(rows):
+    X, y = rows
+    K = rbf_kernel(X[:100])
+    model = PathSVC(kernel="precomputed").fit(K, y[:100])
+    K[:] = 0.0
+    K = rbf_kernel(X[100:], X)
+    changed(model, X, y)
+    K[:] = 0.0
+    assert answers(model, X) == answers(changed(fitted({"kernel": "precomputed"}, X, y), X, y), X)
+
+
+@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@pytest.mark.parametrize("predicts_first", [False, True])
+def test_a_mapped_file(rows, parameters, predicts_first, tmp_path):
+    X, y = rows
+    joblib.dump(fitted(parameters, X, y), tmp_path / "model")
+    on_disk = (tmp_path / "model").read_bytes()
+    model = joblib.load(tmp_path / "model", mmap_mode="r")
+    if predicts_first:
+        model.support_  # noqa: B018
+    assert answers(changed(model, X, y), X) == answers(changed(fitted(parameters, X, y), X, y), X)
+    model.forget(ids=model.ids_[:5])
+    assert (tmp_path / "model").read_bytes() == on_disk
+
+
+@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_buffers_out_of_band(rows, parameters, kind):
+    X, y = rows
+    buffers = []
+    stream = pickle.dumps(fitted(parameters, X, y), protocol=5, buffer_callback=buffers.append)
+    contents = [kind(buffer.raw()) for buffer in buffers]
+    before = [bytes(content) for content in contents]
+    one, other = (pickle.loads(stream, buffers=contents) for _ in range(2))
+    assert answers(changed(one, X, y), X) == answers(changed(fitted(parameters, X, y), X, y), X)
+    assert [bytes(content) for content in contents] == before
+    if kind is bytearray:  # whoever owns them may use them for something else
+        for content in contents:
+            content[:] = bytes(len(content))
+    assert answers(changed(other, X, y), X) == answers(one, X)
+
+
+# --- copies and pickles --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parameters", MODELS, ids=str)
+def test_a_pickle_has_no_kernel_matrix(parameters):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.arange(400) % 2
+    model = PathSVC(**parameters)
+    model.fit(rbf_kernel(X) if is_given(model) else X, y)
+    size = len(pickle.dumps(model))
+    triangle = 8 * 400 * 401 // 2
+    assert size < 400 * 200 + (triangle if is_given(model) else 0)
+
+
+@pytest.mark.parametrize("parameters", MODELS, ids=str)
+@pytest.mark.parametrize(
+    "through",
+    [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_copies_go_their_own_ways(rows, parameters, through):
+    X, y = rows
+    model = fitted(parameters, X, y)
+    expected = answers(changed(fitted(parameters, X, y), X, y), X)
+    one, two = through(model), through(model)
+    still = model.intercept_.tobytes(), model.dual_coef_.tobytes()
+    assert answers(changed(one, X, y), X) == expected
+    assert (model.intercept_.tobytes(), model.dual_coef_.tobytes()) == still
+    assert answers(changed(model, X, y), X) == expected
+    assert (two.intercept_.tobytes(), two.dual_coef_.tobytes()) == still
+    assert answers(changed(two, X, y), X) == expected
+
+
+@pytest.mark.parametrize("parameters", MODELS, ids=str)
+def test_bits_that_are_flagged_are_pickled_too(parameters, rows):
+    X, y = np.round(rows[0]), rows[1]  # many ties
+    model = fitted(parameters, X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.ambiguous_ == model.ambiguous_
+    for name in ("dual_coef_", "intercept_", "support_", "n_breakpoints_", "last_ids_"):
+        assert np.array_equal(getattr(again, name), getattr(model, name))
+
+
+class _Squares:
+    """A callable that is copied with the estimator, and not equal to its copy."""
+
+    def __call__(self, A, B):
+        return (A @ B.T) ** 2
+
+
+def test_a_deep_copy_needs_no_new_solution(rows, monkeypatch):
+    X, y = rows
+    model = PathSVC(kernel=_Squares()).fit(X, y)
+    other = copy.deepcopy(model)
+    assert other.kernel is not model.kernel
+    monkeypatch.setattr("traceless.hinge.model.Hinge.solved", None)
+    assert np.array_equal(other.dual_coef_, model.dual_coef_)
+    other.forget(ids=[0])
+
+
+def test_a_change_that_a_window_drops(rows):
+    """What a caller does who changes a copy, and keeps it only if all goes well."""
+    X, y = rows
+    model = fitted({"gamma": 0.5}, X, y)
+    before = model.digest()
+    for _ in range(3):
+        changed(copy.copy(model), X, y)
+    assert model.digest() == before
+    assert changed(model, X, y).digest() == PathSVC(gamma=0.5).fit(X[10:], y[10:]).digest()
+    window = SlidingWindow(PathSVC(gamma=0.5), 60).fit(X[:60], y[:60])
+    with pytest.raises(ValueError, match="NaN"):
+        window.partial_fit(np.full((1, 2), np.nan), [0])
+    window.partial_fit(X[60:70], y[60:70])
+    assert window.digest() == PathSVC(gamma=0.5).fit(X[10:70], y[10:70]).digest()
+
+
+def arrays_in(thing):
+    """All arrays that can be reached from something."""
+    seen, left, found = set(), [thing], []
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, type | types.ModuleType | types.FunctionType):
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            found.append(one)
+            left.append(one.base)
+        left += gc.get_referents(one)
+    return found
+
+
+def test_what_is_forgotten_is_nowhere_in_the_model(rows):
+    X, y = rows
+    X = X.copy()
+    X[7] = 0.123456789, 9.87654321
+    for parameters in ({"gamma": 0.5}, {"kernel": "linear"}, {"cache_size": 0.1}):
+        model = PathSVC(**parameters).fit(X, y)
+        assert any((array == 9.87654321).any() for array in arrays_in(model))
+        model.forget(X[7:8], y[7:8])
+        assert len(arrays_in(model)) > 10
+        assert not any((array == 9.87654321).any() for array in arrays_in(model))
+        assert X[7, 1].tobytes() not in pickle.dumps(model)
+
+
+def test_skops(rows):
+    io = pytest.importorskip("skops.io")
+    X, y = rows
+    for parameters in MODELS:
+        model = fitted(parameters, X, y)
+        data = io.dumps(model)
+        types = io.get_untrusted_types(data=data)
+        assert all(name.startswith("traceless.") for name in types)
+        other = io.loads(data, trusted=types)
+        assert np.array_equal(other.dual_coef_, model.dual_coef_)
+        assert answers(changed(other, X, y), X) == answers(changed(model, X, y), X)
