@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path bench-store bench-report dist dist-test extras-test reproduce docs docs-check soak clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -16,7 +16,9 @@ help:
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
-	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths, checks (half an hour)"
+	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"
+	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths,"
+	@echo "             checks, 20 000 solutions and predictions against fractions (three quarters of an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
@@ -89,11 +91,15 @@ reproduce: $(VENV)/with-experiments
 	$(BIN)/python -m traceless.experiments zhu2018
 	$(BIN)/python -m traceless.experiments karasuyama2009
 
+peers: $(VENV)/with-test
+	$(BIN)/python tests/peers/run.py
+
 soak: $(VENV)/with-test
 	$(BIN)/python tests/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
 	$(BIN)/python -m traceless.path.stress --minutes 5
 	$(BIN)/python -m traceless.checks --minutes 5
+	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/test_solve.py tests/test_products.py
 
 docs: $(VENV)/with-docs
 	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html

@@ -1,8 +1,10 @@
 """What several test files share: one instance of every feature map, and exact oracles."""
 
+import os
 from fractions import Fraction
 
 import numpy as np
+from hypothesis import settings
 
 from traceless.features import (
     FeatureMap,
@@ -37,6 +39,11 @@ MAPS = [
     Landmarks(40, gamma=0.1, random_state=2),
     Cubes(),
 ]
+
+
+def examples(n):
+    """How many cases a property is tried on; `make soak` tries many times as many."""
+    return settings(max_examples=n * int(os.environ.get("TRACELESS_SOAK", "1")))
 
 
 def name(feature_map):

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from cases import examples
 from traceless import LSSVC, LSSVR, RangeError, products
 from traceless.features import Linear
 from traceless.products import Coefficients
@@ -63,7 +64,7 @@ def factors(draw):
     return codes, Z
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(factors())
 @example((np.array([[1.0, 1.0]]), np.array([[1.0], [2.0**-53]])))  # ties
 @example((np.array([[1.0, 1.0]]), np.array([[1 + 2.0**-52], [2.0**-53]])))
@@ -77,7 +78,7 @@ def test_every_product_is_the_nearest_float(case):
     check(*case)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(factors(), st.data())
 def test_terms_that_cancel(case, data):
     """The last coefficient takes away what the others give to the first row, all but a little."""
@@ -88,8 +89,8 @@ def test_terms_that_cancel(case, data):
     check(codes, np.vstack([Z, last]))
 
 
+@examples(10)
 @given(st.integers(0, 2**32), st.sampled_from([7, 64, 65, 130, 1000]))
-@settings(max_examples=10)
 def test_many_columns(seed, K):
     rng = np.random.default_rng(seed)
     codes = np.rint(rng.normal(size=(2, 5)) * 2**14)

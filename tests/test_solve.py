@@ -2,13 +2,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
-from cases import exact_gram, rational_solve, whole
+from cases import exact_gram, examples, rational_solve, whole
 from traceless import LSSVC, LSSVR, ConditionError, RangeError, exact, solve
 from traceless.features import Linear
 from traceless.solve import Mixture, correctly_rounded_solve, ridge_in_steps
@@ -27,7 +27,7 @@ def systems(draw):
     return S, np.full(J, ridge) * draw(st.sampled_from([1, 2.0 ** np.arange(J)])), Q
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(systems())
 def test_every_coefficient_is_the_nearest_float(system):
     assert (correctly_rounded_solve(*system) == rational_solve(*system)).all()
@@ -50,7 +50,7 @@ def wide_systems(draw):
     return exact.narrow(S), np.full(J, min(ridge, 1e300)), exact.narrow(Q)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(wide_systems())
 def test_targets_and_columns_far_from_zero(system):
     Z = correctly_rounded_solve(*system)
