@@ -294,9 +294,8 @@ class PathSVC(Savable, HingeAnswers):
     def without(self, ids: Any) -> Self:
         """What the model would be without some rows: for predictions only, and much cheaper.
 
-        It shares its kernel matrix with this model, and is good until this one changes. Its
-        values are within the KKT residual of the path, not to the bit. Use ``copy.copy`` and
-        `forget` for a model of its own.
+        Its values are within the KKT residual of the path, not to the bit, and stay what they
+        are when this model changes. Use ``copy.copy`` and `forget` for a model of its own.
 
         Parameters
         ----------

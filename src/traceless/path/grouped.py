@@ -37,7 +37,7 @@ class Solution:
 
 
 class Grouped:
-    """Places of equal points, their kernel values, and what the path says of them."""
+    """Groups of equal points, their kernel values, and what the path says of them."""
 
     def __init__(
         self, store: Store, slots: Slots, U: Floats, held: Floats, b: float, g: Floats

@@ -76,13 +76,7 @@ class State:
 
     Parameters
     ----------
-    kernel : Kernel
-    width : int
-        Columns of a row.
-    memory : int
-        Bytes the kernel matrix may take; beyond, only lines of the margin are kept.
-    seed : int
-        Of the random shifts that break ties.
+    kernel, width, memory, seed : as in `traceless.path.HingeProblem`
 
     Attributes
     ----------
