@@ -345,7 +345,7 @@ class PathSVC(Savable, HingeAnswers):
 
         What may still raise comes first: the warning, where warnings are errors.
         """
-        self._report_residual(model)
+        self._report_residual(model, asked=False)
         rows = model.rows
         if model.settings.precomputed:
             self.n_features_in_ = len(rows)
@@ -356,8 +356,8 @@ class PathSVC(Savable, HingeAnswers):
         self._model = model
         model.take_over()
 
-    def _report_residual(self, model: Hinge) -> None:
-        excess = model.excess(self.tol)
+    def _report_residual(self, model: Hinge, asked: bool) -> None:
+        excess = model.excess(self.tol, asked)
         if excess:
             warnings.warn(
                 f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "
