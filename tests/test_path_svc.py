@@ -470,7 +470,7 @@ def test_little_memory_gives_the_same_bits(overlapping):
 
 def test_a_residual_above_tol_is_reported(overlapping, monkeypatch):
     X, y = overlapping
-    monkeypatch.setattr(Hinge, "excess", lambda self, tol: 1e-3)
+    monkeypatch.setattr(Hinge, "excess", lambda self, tol, asked: 1e-3)
     with pytest.warns(ConvergenceWarning, match="KKT residual of 0.001"):
         PathSVC().fit(X, y)
 

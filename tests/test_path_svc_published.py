@@ -1,5 +1,6 @@
 """One truth: what PathSVC publishes is what was checked, or there is a warning, or an error."""
 
+import copy
 import warnings
 from functools import partial
 
@@ -242,6 +243,33 @@ def test_the_warning_points_at_the_call(rng):
         with pytest.warns(ConvergenceWarning) as told:
             call(X, y)
         assert told[0].filename == __file__
+
+
+def computed(model):
+    return [problem.state._canonical is not None for problem in model._model.committee]
+
+
+def test_what_is_published_is_computed_when_it_is_asked_for(rng):
+    X, y = unscaled(rng, 0.0, 1.0)
+    model = PathSVC(gamma=0.5).fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
+    assert computed(model) == [False]  # the path's certificate will do
+    assert model.gamma_ == 0.5
+    assert model.n_breakpoints_ > 0
+    assert computed(model) == [False]
+    model.predict(X[:1])
+    assert computed(model) == [True]
+    assert computed(PathSVC(gamma=0.5, tol=1e-12).fit(X, y)) == [True]
+
+
+def test_a_certificate_that_was_wrong_is_reported_when_it_is_found_out(rng, monkeypatch):
+    X, y = unscaled(rng, 0.0, 1e12)
+    monkeypatch.setattr("traceless.path.state.State.certified", lambda self, tol: True)
+    model = PathSVC(kernel="linear").fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="scale the columns") as told:
+        model.predict(X)
+    assert told[0].filename == __file__
+    model.decision_function(X)  # once
+    copy.deepcopy(model).digest()
 
 
 # --- bounds, memory, names -----------------------------------------------------------------------

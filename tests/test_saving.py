@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import traceless
 from cases import MAPS, Cubes, name
@@ -328,7 +329,8 @@ def test_a_solution_that_is_none_is_mended_by_the_next_change(rng, tmp_path):
     file.data[begin:end] = (rng.random((end - begin) // 8)).tobytes()
     file.write(tmp_path / "x")
     svc = traceless.load(tmp_path / "x")
-    assert svc.kkt_residual_ > 0.1
+    with pytest.warns(ConvergenceWarning):
+        assert svc.kkt_residual_ > 0.1
     svc.forget(X[:1], y[:1])
     assert svc.kkt_residual_ < 1e-9
     assert svc.digest() == PathSVC(gamma=0.5).fit(X[1:], y[1:]).digest()

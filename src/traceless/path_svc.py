@@ -296,9 +296,8 @@ class PathSVC(Savable, HingeAnswers):
     def without(self, ids: Any) -> Self:
         """What the model would be without some rows: for predictions only, and much cheaper.
 
-        It shares its kernel matrix with this model, and is good until this one changes. Its
-        values are within the KKT residual of the path, not to the bit. Use ``copy.copy`` and
-        `forget` for a model of its own.
+        Its values are within the KKT residual of the path, not to the bit, and stay what they
+        are when this model changes. Use ``copy.copy`` and `forget` for a model of its own.
 
         Parameters
         ----------
@@ -348,7 +347,7 @@ class PathSVC(Savable, HingeAnswers):
 
         What may still raise comes first: the warning, where warnings are errors.
         """
-        self._report_residual(model)
+        self._report_residual(model, asked=False)
         rows = model.rows
         if model.settings.precomputed:
             self.n_features_in_ = len(rows)
@@ -359,8 +358,8 @@ class PathSVC(Savable, HingeAnswers):
         self._model = model
         model.take_over()
 
-    def _report_residual(self, model: Hinge) -> None:
-        excess = model.excess(self.tol)
+    def _report_residual(self, model: Hinge, asked: bool) -> None:
+        excess = model.excess(self.tol, asked)
         if excess:
             warnings.warn(
                 f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "

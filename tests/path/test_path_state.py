@@ -134,3 +134,23 @@ def test_nothing_of_a_change_that_failed_is_kept_by_the_next_one(problem, rng):
     used = np.isin(np.arange(store.capacity), problem.state.held.slots)
     for values in (store.rows.T, store.y, store.diagonal, store.root, store.gram, store.gram.T):
         assert not values[~used].any()
+
+
+def test_what_does_not_fit_is_not_computed_to_publish_it(rng, monkeypatch):
+    X, y = sample(rng, 600)
+    problem = HingeProblem(KERNEL, 3, memory=1_000_000).fit(X, y, 1.0)
+    assert not store_of(problem).whole
+    problem.update((*sample(rng, 2), 1.0), [0, 1])
+    values, count = Kernel.values, []
+
+    def counted(self, A, BT):
+        count.append(len(A) * BT.shape[1])
+        return values(self, A, BT)
+
+    monkeypatch.setattr(Kernel, "values", counted)
+    solution = problem.canonical()
+    margin = int((problem.sides == 1).sum())
+    support = len(solution.support)
+    assert 0 < sum(count) <= 2 * margin * support < 600 * support / 4
+    monkeypatch.undo()
+    assert is_right(problem)

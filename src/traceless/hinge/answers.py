@@ -42,6 +42,10 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
         """Go to the parameters as they are set now."""
         raise NotImplementedError
 
+    def _report_residual(self, model: Hinge, asked: bool) -> None:
+        """Warn of a residual that is too large, once."""
+        raise NotImplementedError
+
     def digest(self) -> str:
         """SHA-256 of the kernel, the rows in sorted order, their bounds, and the solution.
 
@@ -70,7 +74,7 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
     @property
     def gamma_(self) -> float:
         """The gamma in use."""
-        return self._current().gamma
+        return self._now()._held().gamma
 
     @property
     def intercept_(self) -> Floats:
@@ -122,7 +126,7 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
     @property
     def n_breakpoints_(self) -> int:
         """Events on the paths of the last change, of all problems together."""
-        return self._current().committee.n_breakpoints
+        return self._now()._held().committee.n_breakpoints
 
     @property
     def ambiguous_(self) -> bool:
@@ -200,8 +204,10 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
         return model
 
     def _current(self) -> Hinge:
-        """The model for the parameters as they are set now."""
-        return self._now()._held()
+        """The model for the parameters as they are set now, to use what it publishes."""
+        now = self._now()
+        now._report_residual(now._model, asked=True)
+        return now._model
 
     def _now(self) -> Self:
         """The estimator as it is now, with the model for its parameters."""
@@ -215,7 +221,7 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
         """The model as it is now, and the values of its binary problems."""
         check_is_fitted(self)
         now = self._now()
-        model = now._held()
+        model = now._current()
         _check_shape(now.decision_function_shape, now.break_ties, model.settings.strategy)
         if not len(model.rows):
             raise NotFittedError(

@@ -101,6 +101,18 @@ class Problem:
         )
         return Problem(np.concatenate([self.ids[kept], part.ids[new]]), rows, state)
 
+    def excess(self, tol: float, asked: bool) -> float:
+        """The residual, if it is to be reported and has not been yet, or 0.
+
+        What the path certifies needs no report before the solution is asked for: then it is
+        computed, and measured on all rows, so that nothing wrong is published without a word.
+        """
+        if self.state.is_reported or not (asked or not self.state.certified(tol)):
+            return 0.0
+        found = self.solution.excess(tol)
+        self.state.is_reported = True
+        return found
+
     def spares(self) -> bool:
         """Whether rows with α = 0 can go without a change of the solution."""
         solution = self.solution
@@ -170,7 +182,7 @@ class Committee:
         verbose: bool,
         kernel: Kernel | None = None,
     ) -> Committee:
-        """Follow all paths to these parts, and compute what is published at their ends.
+        """Follow all paths to these parts.
 
         A kernel, if given, must have the values of ours for the rows that are there. Kernel
         matrices are still ours, until the other one is told to `take_over`.
@@ -182,7 +194,6 @@ class Committee:
             for duel in progress(list(parts), "following paths", verbose):
                 before = ours._problem(duel, rows, share)
                 done[duel] = before.changed(parts[duel], rows, ours.kernel, share)
-                _ = done[duel].solution
         except MemoryError as error:
             raise MemoryError(
                 f"cache_size allows {share / 2**20:.3g} MB for the kernel matrix of each of the "

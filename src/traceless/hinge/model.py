@@ -307,9 +307,13 @@ class Hinge:
         """The largest violation of a KKT condition by what is published, measured now."""
         return max((problem.violation() for problem in self.committee), default=0.0)
 
-    def excess(self, tol: float) -> float:
-        """The largest KKT residual that is to be reported, or 0."""
-        return max((problem.solution.excess(tol) for problem in self.committee), default=0.0)
+    def excess(self, tol: float, asked: bool) -> float:
+        """The largest KKT residual that is to be reported, or 0; each is reported once.
+
+        `asked`: whether somebody is about to use what is published.
+        """
+        ours = () if self.only_to_read else self.committee  # who asks without() knows
+        return max((problem.excess(tol, asked) for problem in ours), default=0.0)
 
     def _specification(self) -> dict[str, Any]:
         settings, kernel = self.settings, self.committee.kernel

@@ -31,12 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.exact import Floats
-from traceless.path.grouped import BLOCK, PROMISE, Grouped, Solution
+from traceless.path.grouped import BLOCK, CEILING, PROMISE, Grouped, Solution, allowed
 from traceless.path.kernels import Kernel, products
 from traceless.path.store import Slots, Store, sum_of_rows
 
-_EPS = float(np.finfo(np.float64).eps)
-CEILING = 1e-6  # beyond which rounding explains no violation
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
 
 
@@ -188,7 +186,7 @@ def _best(points: Grouped) -> Solution:
         none = np.zeros(len(U))
         return Solution(none, points.b, w, none, free=True, certain=True)
     found = _canonical(points)
-    if found is None or not found.residual <= _allowed(points, found):
+    if found is None or not found.residual <= allowed(points.dual_noise(found.alpha)):
         own = points.own()
         _measure(points, own)
         if found is None or not found.residual <= own.residual:
@@ -213,8 +211,8 @@ def _canonical(points: Grouped) -> Solution | None:
     if s is None:
         return None
     alpha = s.alpha if _as_dual(points, s) else points.held
-    threshold = points.noise(s)
-    found = _sides(points.slopes(s)[0], threshold)
+    threshold = max(PROMISE, points.noise(s))
+    found = _sides(points.slopes(s), threshold)
     if not np.array_equal(found, sides):
         s = points.solved(np.flatnonzero(found == 0.0), np.flatnonzero(found < 0.0))
         if s is None:
@@ -222,7 +220,7 @@ def _canonical(points: Grouped) -> Solution | None:
         if not _as_dual(points, s):
             s.alpha = alpha
     _measure(points, s)
-    g = points.slopes(s)[0]
+    g = points.slopes(s)
     s.ambiguity = float(np.abs(g[found != 0.0]).min(initial=np.inf))
     # no group is anywhere near the threshold
     narrow, wide = _sides(g, threshold / _WIDE), _sides(g, threshold * _WIDE)
@@ -249,14 +247,12 @@ def _as_dual(points: Grouped, s: Solution) -> bool:
 
 def _measure(points: Grouped, s: Solution) -> None:
     """Fill in what a solution violates, by f and by its α."""
-    g, off = points.slopes(s)
-    s.residual = _violation(g, s.alpha, points.U, points.y) + off
+    g = points.slopes(s)
+    s.residual = _violation(g, s.alpha, points.U, points.y)
     if s.w is not None or not np.array_equal(points.y * s.c, s.alpha):  # α has a g of its own
         dual = Solution(points.y * s.alpha, s.b, None, s.alpha, free=True)
-        theirs, off = points.slopes(dual)
-        noise = 10 * _EPS * float(s.alpha.sum()) * float(points.root.max()) ** 2
-        apart = float(np.abs(theirs - g).max()) + off
-        s.residual = max(s.residual, 0.0 if apart <= noise else apart)
+        apart = float(np.abs(points.slopes(dual) - g).max())
+        s.residual = max(s.residual, 0.0 if apart <= points.dual_noise(s.alpha) else apart)
 
 
 def _violation(g: Floats, alpha: Floats, bounds: Floats, y: Floats) -> float:
@@ -267,9 +263,3 @@ def _violation(g: Floats, alpha: Floats, bounds: Floats, y: Floats) -> float:
     balance = abs(float((y * alpha).sum())) / max(1.0, float(alpha.sum()))
     worst = max(0.0, float(wrong.max()), balance) if np.isfinite(wrong).all() else math.inf
     return worst if math.isfinite(balance) else math.inf
-
-
-def _allowed(points: Grouped, s: Solution) -> float:
-    """The violation that need not be explained, with some room to measure."""
-    rounding = 10 * _EPS * float(s.alpha.sum()) * float(points.root.max()) ** 2
-    return 0.8 * max(PROMISE, min(rounding, CEILING))

@@ -18,7 +18,13 @@ from traceless.path.store import Slots, Store, gather, sum_of_rows
 
 _EPS = float(np.finfo(np.float64).eps)
 PROMISE = 1e-9  # the largest violation of a condition, unless rounding explains more
+CEILING = 1e-6  # beyond which rounding explains nothing
 BLOCK = 1 << 21  # kernel values at once
+
+
+def allowed(noise: float) -> float:
+    """The violation that need not be reported, with some room to measure it again."""
+    return 0.8 * max(PROMISE, min(noise, CEILING))
 
 
 @dataclass(eq=False)
@@ -37,7 +43,7 @@ class Solution:
 
 
 class Grouped:
-    """Places of equal points, their kernel values, and what the path says of them."""
+    """Groups of equal points, their kernel values, and what the path says of them."""
 
     def __init__(
         self, store: Store, slots: Slots, U: Floats, held: Floats, b: float, g: Floats
@@ -82,18 +88,21 @@ class Grouped:
             s.f = self.combined(used, s.c[used], self.all, exact=False)
         return s.f
 
-    def slopes(self, s: Solution) -> tuple[Floats, float]:
-        """The g of a solution, and how far it may be off.
+    def slopes(self, s: Solution) -> Floats:
+        """The g of a solution: from scratch, unless kernel values had to be computed for that.
 
-        Where kernel values would have to be computed for all points, it is the path's as long as
-        the solutions are so near that it cannot matter.
+        Then it is the path's, which knows its own, and what has changed since.
         """
         if self.X is None and s.f is None and not self.store.whole:
-            apart = float(self.root @ np.abs(s.c - self.y * self.held)) * float(self.root.max())
-            apart += abs(s.b - self.b)
-            if apart <= 0.1 * PROMISE:
-                return self.g, apart
-        return self.y * (self.values(s) + s.b) - 1.0, 0.0
+            change = s.c - self.y * self.held
+            moved = np.flatnonzero(change)
+            lines = self.store.line[self.slots[moved]]
+            kept, others = moved[lines >= 0], moved[lines < 0]
+            f = np.zeros(self.store.n)
+            sum_of_rows(self.store.gram, lines[lines >= 0], change[kept], f)
+            f = f[self.slots] + self.combined(others, change[others], self.all, exact=False)
+            return np.asarray(self.g + self.y * (f + (s.b - self.b)))
+        return self.y * (self.values(s) + s.b) - 1.0
 
     def weights(self, c: Floats) -> Floats:
         """Σ c x."""
@@ -103,12 +112,15 @@ class Grouped:
         return sum_of_rows(rows, np.arange(len(used)), c[used], np.zeros(rows.shape[1]))
 
     def noise(self, s: Solution) -> float:
-        """How much of g rounding may explain; nothing below the promise needs to be explained."""
-        if s.w is not None and self.X is not None:
-            size = float((np.abs(self.X) @ np.abs(s.w)).max(initial=0.0)) + abs(s.b)
-        else:
-            size = float(s.alpha.sum()) * float(self.root.max(initial=0.0)) ** 2
-        return max(PROMISE, 10 * _EPS * size)
+        """How much of g rounding may explain: ten times what it typically leaves."""
+        if s.w is None or self.X is None:
+            return self.dual_noise(s.alpha)
+        size = float((np.abs(self.X) @ np.abs(s.w)).max(initial=0.0)) + abs(s.b)
+        return 10 * _EPS * size
+
+    def dual_noise(self, alpha: Floats) -> float:
+        """The same where f is computed from α."""
+        return 10 * _EPS * float(alpha.sum()) * float(self.root.max(initial=0.0)) ** 2
 
     # --- solving ---------------------------------------------------------------------------
 

@@ -154,9 +154,10 @@ def at_rest(road: Road, slots: NDArray[np.intp]) -> Road:
 
     Nobody changes it after that; a walk makes a copy (`traceless.path.walk`).
     """
-    k, x, at = road.count[K], np.zeros((SHIFT, road.x.shape[1])), road.at[:WATCH].copy()
-    x[:, slots] = road.x[:SHIFT, slots]
-    R = road.R.copy()
+    k, x, at, R = road.count[K], road.x[:SHIFT].copy(), road.at[:WATCH].copy(), road.R.copy()
+    elsewhere = np.ones(x.shape[1], dtype=bool)
+    elsewhere[slots] = False
+    x[:, elsewhere] = 0.0
     R[k:], R[:, k:] = 0.0, 0.0
     none = np.zeros((0, 0))
     return road._replace(gram=none, x=x, at=at, R=R, room=none, packed=none)

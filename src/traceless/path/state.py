@@ -28,6 +28,7 @@ from traceless.exact import Floats
 from traceless.path.canonical import Canonical, canonical
 from traceless.path.certificate import slopes
 from traceless.path.events import withdraw
+from traceless.path.grouped import CEILING, PROMISE, allowed
 from traceless.path.kernels import Kernel
 from traceless.path.road import (
     ABSENT,
@@ -76,13 +77,7 @@ class State:
 
     Parameters
     ----------
-    kernel : Kernel
-    width : int
-        Columns of a row.
-    memory : int
-        Bytes the kernel matrix may take; beyond, only lines of the margin are kept.
-    seed : int
-        Of the random shifts that break ties.
+    kernel, width, memory, seed : as in `traceless.path.HingeProblem`
 
     Attributes
     ----------
@@ -106,6 +101,7 @@ class State:
         self._factored = True  # whether the path can start from a factor of the margin
         self._canonical: Canonical | None = None
         self._waits = False  # for `take_over`
+        self.is_reported = False  # whether somebody was told how good it is
 
     def restored(
         self, y: Floats, bounds: Floats, alpha: Floats, slopes: Floats, intercept: float
@@ -129,7 +125,8 @@ class State:
 
     def lent(self) -> State:
         """The same, for a copy that leaves the kernel matrix to us, and copies it to change."""
-        return self._with(held=self.held._replace(lent=True), _canonical=self._canonical)
+        held, told = self.held._replace(lent=True), self.is_reported
+        return self._with(held=held, _canonical=self._canonical, is_reported=told)
 
     def __deepcopy__(self, _: Any) -> State:
         return self.lent()
@@ -137,11 +134,13 @@ class State:
     def with_kernel(self, kernel: Kernel) -> State:
         """The same with a kernel that has the same values for the points there are."""
         found = self._canonical and replace(self._canonical, kernel=kernel)
-        return self._with(kernel=kernel, _canonical=found, _waits=self._waits)
+        told = self.is_reported
+        return self._with(kernel=kernel, _canonical=found, _waits=self._waits, is_reported=told)
 
     def _with(self, **values: Any) -> Self:
         other = copy.copy(self)
-        other.__dict__ |= {"watch": None, "_canonical": None, "_waits": False} | values
+        fresh = {"watch": None, "_canonical": None, "_waits": False, "is_reported": False}
+        other.__dict__ |= fresh | values
         return other
 
     # --- what is there ---------------------------------------------------------------------
@@ -179,8 +178,21 @@ class State:
         """INSIDE (0), MARGIN (1) or OUTSIDE (2)."""
         return self.held.road.side[self.held.slots]
 
+    def certified(self, tol: float) -> bool:
+        """Whether the end of the path is so good that what is published need not be reported.
+
+        That is no worse than what `allowed` says, or is the end of the path itself.
+        """
+        road, slots = self.held.road, self.held.slots
+        size = float(np.abs(road.diagonal[slots]).max(initial=0.0))
+        noise = 10 * float(np.finfo(np.float64).eps) * float(road.alpha[slots].sum()) * size
+        return tol >= PROMISE and self.residual <= allowed(noise) and 0.1 * noise <= CEILING
+
     def canonical(self, content: Content) -> Canonical:
-        """The solution that is published: a function of the data alone, or flagged."""
+        """The solution that is published: a function of the data alone, or flagged.
+
+        It is computed when it is first asked for, with the kernel matrix as long as that is ours.
+        """
         found = self._canonical
         if found is None:
             held = self.held
