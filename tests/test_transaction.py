@@ -217,12 +217,12 @@ def test_a_refused_forget_leaves_the_bits_of_a_live_model():
     for seed in range(20):
         X, y, _ = data(seed, n=30)
         model = LSSVC(RandomFourier(60, gamma=0.2), solver="woodbury").fit(X, y)
-        coef = model.partial_fit(X[:3] + 1, y[:3]).coef_
+        coef = model.partial_fit(X[:3] + 1, y[:3]).feature_coef_
         wrong = (X[:20] * 9, y[:20]), (X[:1] * 9, y[:1]), (X[[0] * 40], y[[0] * 40])
         for rows in wrong:
             with pytest.raises(NotLearnedError):
                 model.update(add=(X[:2], y[:2]), forget=rows)
-            assert (model.coef_ == coef).all()
+            assert (model.feature_coef_ == coef).all()
 
 
 # --- threads ------------------------------------------------------------------------------------
