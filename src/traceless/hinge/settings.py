@@ -148,7 +148,7 @@ def centre_of(X: Floats) -> Floats | None:
         return None
     q = math.ldexp(4.0, math.frexp(widest)[1])
     near = np.where(low > 0.0, low, np.where(high < 0.0, high, 0.0))
-    centre = np.trunc(near / q) * q
+    centre = near - np.fmod(near, q)  # both exact
     return centre + 0.0 if centre.any() else None
 
 
