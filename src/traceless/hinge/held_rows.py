@@ -215,5 +215,5 @@ def _keys(rows: Batch) -> Iterator[bytes]:
     X, y, weight = rows
     for x, label, w in zip(np.ascontiguousarray(X), y.tolist(), weight.tolist(), strict=True):
         h = blake2b(x.tobytes(), digest_size=16)
-        h.update(repr((label, w)).encode())
+        h.update(ascii((label, w)).encode())  # `repr` follows Python's Unicode tables
         yield h.digest()
