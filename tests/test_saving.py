@@ -6,7 +6,8 @@ import re
 import subprocess
 import sys
 import tracemalloc
-from contextlib import contextmanager
+import warnings
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,11 @@ import traceless
 from cases import MAPS, Cubes, name
 from fixtures.make import said
 from forge import Forged
-from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
+from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow, container
 from traceless.exceptions import FileError, UnsealableError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.loading import from_description, version_1
+from traceless.sample_weights import rounded_weights
 from traceless.saving import described
 
 V1 = Path(__file__).parent / "fixtures" / "v1"
@@ -704,7 +706,10 @@ def test_old_files_stay_readable(path):
     recorded = json.loads((V1 / "said.json").read_text())[path.stem]
     for old in version_1._parameters_in(recorded):
         old |= {"guard": False, "fingerprint": False}  # which came later
-    model = traceless.load(path)
+    fractions = path.stem == "lssvc-polynomial-classwise"  # the one with such weights
+    told = pytest.warns(UserWarning, match=r"rint\(w \* 65536\)") if fractions else nullcontext()
+    with told:
+        model = traceless.load(path)
     found = said(model)
     least_squares = getattr(model, "estimator_", model)
     known = getattr(least_squares, "knowledge_", least_squares)
@@ -716,6 +721,24 @@ def test_old_files_stay_readable(path):
         close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
         assert [float.fromhex(v) for v in now] == close
     assert found == recorded
+
+
+@given(st.floats(2.0**-16, 16.0))
+def test_weights_of_version_1_are_kept_if_they_are_given_as_its_files_have_them(weight):
+    then = np.rint(weight * 65536) / 65536
+    kept = rounded_weights(then, 1)
+    assert then == (1.0 if kept is None else kept[0])
+
+
+def test_slices_merged_without_a_name_by_version_1_are_spoken_of():
+    path = V1 / "lssvc-merged.traceless"
+    contents = container.read(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        version_1.warn_of_changes(contents, path)  # its slice has a name
+    contents.facts["merged"] = {64 * "a": 1}
+    with pytest.warns(UserWarning, match="not recognised"):
+        version_1.warn_of_changes(contents, path)
 
 
 def test_there_is_an_old_file_of_every_kind():

@@ -15,7 +15,7 @@ from traceless import container
 from traceless.exceptions import FileError
 from traceless.loading.descriptions import from_description
 from traceless.loading.kinds import made
-from traceless.loading.version_1 import upgraded
+from traceless.loading.version_1 import upgraded, warn_of_changes
 
 __all__ = ["constructed", "from_description", "load"]
 
@@ -38,6 +38,12 @@ def load(path: Any) -> Any:
         If the file is not one of traceless, was written by a newer version, or is not to the
         last byte what was written.
 
+    Warns
+    -----
+    UserWarning
+        If the file is of version 1 and has fractional weights, or slices merged without a name:
+        the message says how rows learned then are forgotten exactly.
+
     Examples
     --------
     >>> import tempfile
@@ -51,9 +57,12 @@ def load(path: Any) -> Any:
     """
     contents = container.read(path)
     try:
-        return constructed(contents)
+        out = constructed(contents)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
+    if contents.version == 1:
+        warn_of_changes(contents, path)
+    return out
 
 
 def constructed(contents: container.Contents) -> Any:

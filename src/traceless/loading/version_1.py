@@ -10,6 +10,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -45,6 +47,29 @@ def upgraded(contents: Contents) -> Contents:
         if isinstance(said.get("merged"), dict):
             said["merged"] = {k: {"times": n, "brought": {}} for k, n in said["merged"].items()}
     return replace(contents, facts=facts, tensors=tensors)
+
+
+def warn_of_changes(contents: Contents, path: Any) -> None:
+    """Say what the owner of a file of version 1 must know before the model is changed."""
+    facts = contents.facts
+    if any(known.get("weight_bits") for known, _ in _knowledge_in(facts)):
+        warnings.warn(
+            f"{path} was written by version 1, which rounded sample weights to multiples of 2^-16; "
+            "they are rounded to 20 significant bits now. To forget rows that were learned then, "
+            "without a trace, give the weights that were added: "
+            "sample_weight=numpy.rint(w * 65536) / 65536. Fractional weights above 16 can have "
+            "more digits than that: fit such a model anew.",
+            UserWarning,
+            stacklevel=3,
+        )
+    merged = [name for said in _models_in(facts) for name in said.get("merged") or ()]
+    if any(re.fullmatch("[0-9a-f]{64}", name) for name in merged):
+        warnings.warn(
+            f"{path} was written by version 1, whose digests were computed in another way: slices "
+            "that it merged without a name are not recognised if they are merged again.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _parameters_in(said: Any) -> Iterator[dict[str, Any]]:
