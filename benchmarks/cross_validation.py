@@ -27,7 +27,7 @@ from interleave import interleave
 from mnist_rows import even_or_odd, mnist
 from traceless import LSSVC, LSSVR
 from traceless import model_selection as ours
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.features import RandomFourier
 
 TEN, HUNDRED, ONE_OUT, RHO = (

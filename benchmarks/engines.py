@@ -26,7 +26,7 @@ from floor import Rates, gram_flops
 from interleave import cores, interleave
 from parquet_rows import make_rows
 from traceless import LSSVC, from_spark, scan
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 
 N_FEATURES = 256
 NAMES = [f"x{j}" for j in range(N_FEATURES)]

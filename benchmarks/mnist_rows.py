@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from traceless.arithmetic.integers import Floats
 from traceless.datasets import load_mnist
-from traceless.exact import Floats
 
 
 def mnist() -> tuple[Floats, Any]:

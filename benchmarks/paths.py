@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 from findings import FLOOR, Findings, Record, main, records_of
 from floor import Rates
 from traceless import PathSVC
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.model_selection import cross_val_predict
 from traceless.path import HingeProblem, Kernel
 from traceless.path.walk import MANY

@@ -19,7 +19,7 @@ import numpy as np
 from findings import Findings, Record, main, records_of
 from interleave import interleave
 from traceless import LSSVC
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.store import Store
 
 COLUMNS, ROUNDS = 20, 3

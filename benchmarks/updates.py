@@ -23,9 +23,9 @@ from floor import Rates
 from interleave import interleave
 from mnist_rows import even_or_odd, mnist
 from traceless import LSSVR
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.features import Linear
-from traceless.update import Change, Inverse, update_flops
+from traceless.solvers.inverse import Change, Inverse, update_flops
 
 GOALS = {1: (75, 10, 4000), 10: (7, 9, 350), 100: (2.6, 29, 98), 1000: (1.2, None, 22)}
 GOALS_AGAINST = ("sklearnex IncrementalRidge", "polars_ds OnlineLR", "scikit-learn Ridge")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.path import Kernel
 
 

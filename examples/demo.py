@@ -16,7 +16,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import train_test_split
 
 from traceless import LSSVC
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.features import RandomFourier
 
 RHO, GAMMA = 0.1, 0.1

@@ -73,7 +73,7 @@ Knowledge.of(Linear(), [[0.0], [1.0]], [0, 1], fingerprint=True)
     "onnx": Use(
         """
 from traceless import LSSVC
-from traceless.serving import to_onnx
+from traceless.estimators.onnx import to_onnx
 to_onnx(LSSVC().fit([[0.0], [1.0]], [0, 1]))
 """,
         ("onnx",),

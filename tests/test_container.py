@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from forge import Forged
-from traceless import container
 from traceless.exceptions import FileError
+from traceless.files import container
 
 FACTS = {"b": [1, 2.5, None, "ä\ud800"], "a": {"deep": [True, {}]}}
 TENSORS = {
@@ -284,7 +284,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(path):
     code = """
 import resource, signal, sys
 import numpy as np
-from traceless import container
+from traceless.files import container
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

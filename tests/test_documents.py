@@ -39,7 +39,7 @@ def test_links_lead_somewhere(name):
         "traceless.distributed",
         "traceless.features",
         "traceless.model_selection",
-        "traceless.serving",
+        "traceless.estimators.onnx",
         "traceless.store",
         "traceless.tables",
     ],

@@ -2,7 +2,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import kstest
 
-from traceless import elementary
+from traceless.arithmetic import elementary
 
 
 def test_cosine_in_turns():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from cases import exact_gram, whole
-from traceless import exact
+from traceless.arithmetic import integers as exact
 
 LARGE = 2**53
 
@@ -85,12 +85,12 @@ def test_mirror_over_several_tiles(rng):
     assert (np.tril(full) == lower).all()
 
 
-integers = (
+whole_numbers = (
     st.integers(-(2**70), 2**70) | st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63)])
 )
 
 
-@given(st.lists(st.tuples(integers, integers), min_size=1, max_size=5))
+@given(st.lists(st.tuples(whole_numbers, whole_numbers), min_size=1, max_size=5))
 def test_add_never_wraps_and_is_canonical(pairs):
     a, b = (exact.narrow(np.array([p[i] for p in pairs], dtype=object)) for i in (0, 1))
     total = exact.add(a, b)
@@ -98,13 +98,15 @@ def test_add_never_wraps_and_is_canonical(pairs):
     assert (total.dtype == np.int64) == all(abs(x + y) < 2**63 for x, y in pairs)
 
 
-@given(st.lists(integers, min_size=1, max_size=4), st.integers(0, 40))
+@given(st.lists(whole_numbers, min_size=1, max_size=4), st.integers(0, 40))
 def test_shift_left(values, bits):
     a = exact.narrow(np.array(values, dtype=object))
     assert exact.shift_left(a, bits).tolist() == [v << bits for v in values]
 
 
-@given(st.lists(integers, min_size=1, max_size=4), st.lists(integers, min_size=1, max_size=4))
+@given(
+    st.lists(whole_numbers, min_size=1, max_size=4), st.lists(whole_numbers, min_size=1, max_size=4)
+)
 def test_bytes_tell_values_apart(a, b):
     x, y = (exact.narrow(np.array(v, dtype=object)) for v in (a, b))
     assert (exact.to_bytes(x) == exact.to_bytes(y)) == (a == b)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from joblib import Parallel, delayed
 
 import traceless
-from traceless import Knowledge, MismatchError, gather
+from traceless import Knowledge, MismatchError
 from traceless.features import Linear, RandomFourier
-from traceless.fingerprint import LANES, Fingerprint, from_bytes, to_bytes
+from traceless.knowledge.fingerprint import LANES, Fingerprint, from_bytes, to_bytes
+from traceless.knowledge.sums import gathering
 
 PHI = Linear(resolution=1.0)
 
@@ -126,7 +127,7 @@ def test_chunks_and_order_do_not_matter(rng, monkeypatch, classwise):
     order = rng.permutation(700)
     digests = set()
     for chunk in (1, 130, 700):
-        monkeypatch.setattr(gather, "_chunk_rows", lambda _, chunk=chunk: chunk)
+        monkeypatch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
         for at in (slice(None), order):
             options = {"classwise": classwise, "fingerprint": True}
             digests.add(Knowledge.of(phi, X[at], y[at], w[at], **options).digest())

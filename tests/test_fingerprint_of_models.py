@@ -9,9 +9,9 @@ import traceless
 from traceless import LSSVC, LSSVR, Knowledge, SlidingWindow, scan
 from traceless.exceptions import MismatchError
 from traceless.features import Linear, RandomFourier
+from traceless.files.saving import described
 from traceless.loading import from_description
 from traceless.model_selection import cross_validate
-from traceless.saving import described
 
 MODELS = [
     LSSVC(fingerprint=True),

@@ -7,8 +7,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from cases import MAPS, name
-from traceless import Knowledge, MismatchError, RangeError, gather
+from traceless import Knowledge, MismatchError, RangeError
 from traceless.features import Linear, Polynomial
+from traceless.knowledge.sums import gathering
 
 PHI = Linear()
 
@@ -24,7 +25,7 @@ def test_chunks_threads_and_order_do_not_matter(phi, rng, monkeypatch):
     whole = Knowledge.of(phi, X, y)
     digests = {whole.digest(), Knowledge.of(phi, X[order], y[order]).digest()}
     for chunk, threads in ((1, 1), (130, 2), (699, 1)):
-        monkeypatch.setattr(gather, "_chunk_rows", lambda _, chunk=chunk: chunk)
+        monkeypatch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
         with threadpool_limits(threads):
             digests.add(Knowledge.of(phi, X, y).digest())
     assert len(digests) == 1
@@ -152,7 +153,7 @@ def test_rows_of_another_width_than_the_bound_map():
 def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
     from traceless import progress
 
-    monkeypatch.setattr(gather, "_chunk_rows", lambda _: 1)
+    monkeypatch.setattr(gathering, "_chunk_rows", lambda _: 1)
     monkeypatch.setattr(progress.time, "monotonic", iter(range(0, 1000, 3)).__next__)
     Knowledge.of(PHI, np.ones((8, 1)), np.arange(8) % 2, verbose=True)
     shown = capsys.readouterr().err

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 
 import traceless
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, NotLearnedError
-from traceless.guard import Book
+from traceless.estimators.row_guard import Book
 
 X, Y = load_iris(return_X_y=True)
 SOLVERS = pytest.mark.parametrize("solver", ["cholesky", "woodbury"])

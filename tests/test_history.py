@@ -9,8 +9,9 @@ from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
 from cases import MAPS, name
-from traceless import LSSVC, LSSVR, Knowledge, gather
+from traceless import LSSVC, LSSVR, Knowledge
 from traceless.features import Landmarks, Linear, RandomFourier
+from traceless.knowledge.sums import gathering
 
 POOL = 10
 BLAS = ThreadpoolController()
@@ -60,7 +61,7 @@ def play(model, steps, take):
     """Run a history on a model; `take` turns row numbers into (X, y, weight)."""
     for verb, added, gone, threads, chunk in steps:
         with BLAS.limit(limits=threads), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gather, "_chunk_rows", lambda _, chunk=chunk: chunk)
+            patch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
             if verb == "merge":
                 model.merge(clone(model).fit(*take(added)), again=True)
             elif verb == "one by one":

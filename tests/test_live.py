@@ -18,9 +18,9 @@ from traceless import (
     live,
 )
 from traceless.features import Linear, RandomFourier
-from traceless.live import Live
-from traceless.solve import correctly_rounded_solve
-from traceless.states import Recipe
+from traceless.solvers.cholesky import Recipe
+from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.woodbury import Live
 
 J = 40
 

@@ -28,7 +28,7 @@ from traceless import (
     elementary,
 )
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.sample_weights import rounded_weights
+from traceless.knowledge.sample_weights import rounded_weights
 
 
 @pytest.fixture(scope="module")
@@ -436,7 +436,7 @@ def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("traceless.gather.exact.GramSum.add", interrupted)
+    monkeypatch.setattr("traceless.knowledge.gathering.exact.GramSum.add", interrupted)
     for change in (model.fit, model.partial_fit, model.forget):
         with pytest.raises(KeyboardInterrupt):
             change(GOOD, [0, 1, 1, 0])

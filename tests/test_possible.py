@@ -9,9 +9,9 @@ from sklearn.datasets import load_iris
 
 from cases import exact_gram, whole
 from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError
-from traceless.exact import narrow
+from traceless.arithmetic.integers import narrow
 from traceless.features import Linear
-from traceless.possible import Group, can_be_semidefinite, check_sums
+from traceless.knowledge.feasibility import Group, can_be_semidefinite, check_sums
 
 PHI = Linear()
 CODES = Linear(resolution=1.0, bias=False)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from cases import examples
-from traceless import LSSVC, LSSVR, RangeError, products
+from traceless import LSSVC, LSSVR, RangeError
+from traceless.arithmetic import products
+from traceless.arithmetic.products import Coefficients
 from traceless.features import Linear
-from traceless.products import Coefficients
 
 LARGE = 2**53
 

@@ -6,7 +6,7 @@ import pytest
 
 from traceless import LSSVC, LSSVR, AlreadyMergedError, Knowledge
 from traceless.features import Linear
-from traceless.provenance import Provenance, Slice
+from traceless.knowledge.provenance import Provenance, Slice
 
 
 def site(k, rows=4):

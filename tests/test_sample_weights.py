@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from cases import whole
 from traceless import LSSVC, Knowledge, RangeError
 from traceless.features import Linear
-from traceless.sample_weights import FINEST, rounded_weights, units
+from traceless.knowledge import gathering
+from traceless.knowledge.sample_weights import FINEST, rounded_weights, units
 
 PHI = Linear(resolution=2**-4)
 
@@ -105,7 +106,7 @@ def test_chunks_and_bands_do_not_matter(rng, monkeypatch):
     w = np.exp(rng.normal(size=300) * 15)
     digests = set()
     for chunk in (1, 7, 300):
-        monkeypatch.setattr("traceless.gather._chunk_rows", lambda _, chunk=chunk: chunk)
+        monkeypatch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
         digests |= {Knowledge.of(PHI, X, y, w).digest()}
         digests |= {Knowledge.of(PHI, X, y, w, classwise=True).pooled().digest()}
     assert len(digests) == 1

@@ -21,12 +21,13 @@ import traceless
 from cases import MAPS, Cubes, name
 from fixtures.make import said
 from forge import Forged
-from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow, container
+from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.exceptions import FileError, UnsealableError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.files import container
+from traceless.files.saving import described
+from traceless.knowledge.sample_weights import rounded_weights
 from traceless.loading import from_description, version_1
-from traceless.sample_weights import rounded_weights
-from traceless.saving import described
 
 V1 = Path(__file__).parent / "fixtures" / "v1"
 OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [

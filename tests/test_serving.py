@@ -10,9 +10,9 @@ import pytest
 
 from cases import MAPS, Cubes, name
 from traceless import LSSVC, LSSVR, PathSVC
+from traceless.arithmetic.products import Coefficients
+from traceless.estimators.onnx import to_onnx
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.products import Coefficients
-from traceless.serving import to_onnx
 
 OURS = [
     *(phi for phi in MAPS if not isinstance(phi, Cubes)),
@@ -153,8 +153,8 @@ def test_without_onnx_it_says_what_to_install():
 import sys
 sys.modules["onnx"] = None
 from traceless import LSSVC
-from traceless.products import Coefficients
-from traceless.serving import to_onnx
+from traceless.arithmetic.products import Coefficients
+from traceless.estimators.onnx import to_onnx
 try:
     to_onnx(LSSVC().fit([[0.0], [1.0]], ["a", "b"]))
 except ImportError as error:

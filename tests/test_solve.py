@@ -9,9 +9,11 @@ from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
 from cases import exact_gram, examples, rational_solve, whole
-from traceless import LSSVC, LSSVR, ConditionError, RangeError, exact, solve
+from traceless import LSSVC, LSSVR, ConditionError, RangeError
+from traceless.arithmetic import integers
 from traceless.features import Linear
-from traceless.solve import Mixture, correctly_rounded_solve, ridge_in_steps
+from traceless.solvers import rounded
+from traceless.solvers.rounded import Mixture, correctly_rounded_solve, ridge_in_steps
 
 
 @st.composite
@@ -23,7 +25,7 @@ def systems(draw):
     y = draw(npst.arrays(np.int64, (n, K), elements=st.integers(-2, 2)))
     step = draw(st.sampled_from([1.0, 2.0**14]))
     ridge = draw(st.sampled_from([1.0, 0.1, 2.0**-10, 1e-3, 12345.678])) * step
-    S, Q = exact.narrow(exact_gram(F)), exact.narrow(F.T @ whole(y))
+    S, Q = integers.narrow(exact_gram(F)), integers.narrow(F.T @ whole(y))
     return S, np.full(J, ridge) * draw(st.sampled_from([1, 2.0 ** np.arange(J)])), Q
 
 
@@ -47,7 +49,7 @@ def wide_systems(draw):
     S, Q = exact_gram(F), F.T @ y
     least = -12 if max(far) <= 2**35 else 0
     ridge = 10.0 ** draw(st.floats(least, 290)) * 2.0**28
-    return exact.narrow(S), np.full(J, min(ridge, 1e300)), exact.narrow(Q)
+    return integers.narrow(S), np.full(J, min(ridge, 1e300)), integers.narrow(Q)
 
 
 @examples(300)
@@ -192,9 +194,9 @@ def test_twofold_precision_takes_over_where_float64_breaks_down(rng, monkeypatch
     S, Q = F.T @ F, F.T @ rng.integers(-2, 3, size=(3, 2))
     ridge = np.full(5, 1e-8)
     used = []
-    make = solve._approximate_inverse
+    make = rounded._approximate_inverse
     monkeypatch.setattr(
-        solve,
+        rounded,
         "_approximate_inverse",
         lambda S, r, twofold: (used.append(twofold), make(S, r, twofold))[1],
     )
@@ -212,7 +214,7 @@ def test_no_precision_at_all_ends_in_a_condition_error(monkeypatch):
     def fail(*_):
         raise LinAlgError
 
-    monkeypatch.setattr(solve, "_approximate_inverse", fail)
+    monkeypatch.setattr(rounded, "_approximate_inverse", fail)
     with pytest.raises(ConditionError):
         correctly_rounded_solve(
             np.eye(2, dtype=np.int64), np.ones(2), np.ones((2, 1), dtype=np.int64)
@@ -221,8 +223,8 @@ def test_no_precision_at_all_ends_in_a_condition_error(monkeypatch):
 
 def test_threads_and_order_of_rows_do_not_matter(rng):
     F = np.rint(rng.normal(size=(900, 300)) * 2**14)
-    S = exact.cross_product(F, F)
-    Q = exact.cross_product(F, rng.integers(-1, 2, size=(900, 4)).astype(float))
+    S = integers.cross_product(F, F)
+    Q = integers.cross_product(F, rng.integers(-1, 2, size=(900, 4)).astype(float))
     ridge = np.full(300, 0.37 * 2.0**28)
     results = []
     for threads in (1, 2):

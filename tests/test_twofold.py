@@ -4,8 +4,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from traceless import twofold
-from traceless.twofold import Factor, Twofold
+from traceless.arithmetic import double_double
+from traceless.arithmetic.double_double import Factor, Twofold
 
 
 def pair(rng):
@@ -27,10 +27,10 @@ def error(result, a, b, operation):
 @pytest.mark.parametrize(
     ("ours", "operation"),
     [
-        (twofold.add, lambda x, y: x + y),
-        (twofold.subtract, lambda x, y: x - y),
-        (twofold.multiply, lambda x, y: x * y),
-        (twofold.divide, lambda x, y: x / y),
+        (double_double.add, lambda x, y: x + y),
+        (double_double.subtract, lambda x, y: x - y),
+        (double_double.multiply, lambda x, y: x * y),
+        (double_double.divide, lambda x, y: x / y),
     ],
 )
 def test_operations_are_good_to_a_hundred_bits(rng, ours, operation):

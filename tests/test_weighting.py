@@ -8,8 +8,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from cases import rational_solve, whole
 from traceless import LSSVC, Knowledge, MismatchError, NotLearnedError, RangeError
 from traceless.features import Linear, RandomLayer
-from traceless.solve import Mixture
-from traceless.weighting import class_weights
+from traceless.solvers.class_weights import class_weights
+from traceless.solvers.rounded import Mixture
 
 RULES = ["balanced", "inverse", "golden", {0: 2.5, 2: 0.1}, lambda n: n**-0.5]
 LABELS = [0, 1, 2]

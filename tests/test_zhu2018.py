@@ -15,7 +15,7 @@ from traceless.experiments.zhu2018 import plan as plans
 from traceless.experiments.zhu2018.cost_model import Costs, Engine, Handling, Model, Problem
 from traceless.experiments.zhu2018.costs import Measured, gathered, scaled
 from traceless.features import Linear
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 
 NAMES = ("a", "b1", "b2", "c", "d", "e1", "e2")
 TINY = plans.Plan(

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from traceless.distributed import from_spark, scan
+    from traceless.estimators.lssvm import LSSVC, LSSVR
+    from traceless.estimators.path_svc import PathSVC
+    from traceless.estimators.proximal import ESVM, LPSVM, wESVM
+    from traceless.estimators.sliding_window import SlidingWindow
     from traceless.exceptions import (
         AlreadyLearnedError,
         AlreadyMergedError,
@@ -29,13 +33,9 @@ if TYPE_CHECKING:
         TableError,
         UnsealableError,
     )
-    from traceless.extreme import ESVM, LPSVM, wESVM
     from traceless.knowledge import Knowledge
     from traceless.loading import load
-    from traceless.lssvm import LSSVC, LSSVR
-    from traceless.path_svc import PathSVC
     from traceless.store import Store
-    from traceless.window import SlidingWindow
 
     __version__: str
 
@@ -70,13 +70,13 @@ __all__ = [
 
 _MODULES = {
     "distributed": ["from_spark", "scan"],
-    "extreme": ["ESVM", "LPSVM", "wESVM"],
+    "estimators.lssvm": ["LSSVC", "LSSVR"],
+    "estimators.path_svc": ["PathSVC"],
+    "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],
+    "estimators.sliding_window": ["SlidingWindow"],
     "knowledge": ["Knowledge"],
     "loading": ["load"],
-    "lssvm": ["LSSVC", "LSSVR"],
-    "path_svc": ["PathSVC"],
     "store": ["Store"],
-    "window": ["SlidingWindow"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

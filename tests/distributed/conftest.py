@@ -1,7 +1,7 @@
 import pytest
 
 from traceless.features import RandomFourier
-from traceless.states import Recipe
+from traceless.solvers.cholesky import Recipe
 
 
 @pytest.fixture(params=["classification", "regression"])

@@ -5,8 +5,8 @@ import signal
 from dataclasses import dataclass
 from typing import Any
 
-from traceless.knowledge import Knowledge
-from traceless.states import Recipe
+from traceless.knowledge.sums import Knowledge
+from traceless.solvers.cholesky import Recipe
 
 
 def first_time(marker):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from traceless import LSSVC, Knowledge, container
+from traceless import LSSVC, Knowledge
 from traceless.exceptions import StoreError
 from traceless.features import Linear
+from traceless.files import container
 from traceless.store import Store
 from traceless.store.alive import Alive
 from traceless.store.folder import Folder

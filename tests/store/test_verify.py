@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from traceless import LSSVC
-from traceless.container import canonical_json
 from traceless.exceptions import RevealingWarning, StoreError
+from traceless.files.container import canonical_json
 from traceless.store import Store
 from traceless.store.entries import hash_of
 from traceless.store.ledger import reading

@@ -13,12 +13,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.checks import histories, memory
 from traceless.checks.trial import POOL, Trial, demand, same_bits
-from traceless.exact import LARGEST, Floats
+from traceless.estimators.lssvm import LSSVR
 from traceless.features import FeatureMap
-from traceless.knowledge import Knowledge
-from traceless.lssvm import LSSVR
+from traceless.knowledge.sums import Knowledge
 
 _ROWS = 1100  # more than are worked on at a time
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from traceless.estimators.lssvm import LSSVC, LSSVR
+from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.sliding_window import SlidingWindow
 from traceless.features import (
     FeatureMap,
     Landmarks,
@@ -13,9 +16,6 @@ from traceless.features import (
     RandomFourier,
     RandomLayer,
 )
-from traceless.lssvm import LSSVC, LSSVR
-from traceless.path_svc import PathSVC
-from traceless.window import SlidingWindow
 
 _SEVERAL = [2**-10, 2**-14, 2**-20]  # one grid for each of three columns
 

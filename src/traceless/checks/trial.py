@@ -16,7 +16,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from traceless.window import SlidingWindow
+from traceless.estimators.sliding_window import SlidingWindow
 
 POOL = 24  # rows that histories are made of
 Rows = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)

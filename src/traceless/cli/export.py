@@ -27,7 +27,7 @@ def export(store: str, out: str) -> Answer:
     if suffix == ".traceless":
         model.save(out)
     else:
-        from traceless.serving import to_onnx
+        from traceless.estimators.onnx import to_onnx
 
         to_onnx(model, out)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import GREY, new_axes
-from traceless.exact import Floats
 
 _COLOURS = ("#1b6ca8", "#d95f0e", "#2e8b57", "#8856a7", "#b8860b", "#7f7f7f")
 

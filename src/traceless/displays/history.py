@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 
+from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, GREY, ORANGE, new_axes, quieten
-from traceless.exact import Floats
 
 Step = tuple[str, str, tuple[Any, ...]]  # what it is called, the method, its arguments
 

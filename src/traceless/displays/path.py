@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, ORANGE, new_axes
-from traceless.exact import Floats
-from traceless.path_svc import PathSVC
+from traceless.estimators.path_svc import PathSVC
 
 _COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
 

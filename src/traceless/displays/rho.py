@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, ORANGE, new_axes, quieten
-from traceless.exact import Floats
 
 
 @dataclass

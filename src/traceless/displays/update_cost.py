@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
-from traceless.exact import Floats
 from traceless.timing import Job, interleaved_medians
 
 

@@ -20,7 +20,7 @@ from traceless.distributed.files import (
     unreadable,
 )
 from traceless.distributed.local import Sliced
-from traceless.states import Rows
+from traceless.solvers.cholesky import Rows
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.states import Rows
+from traceless.solvers.cholesky import Rows
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from traceless.knowledge import Knowledge
-from traceless.states import Recipe, Rows
+from traceless.knowledge.sums import Knowledge
+from traceless.solvers.cholesky import Recipe, Rows
 
 HEAD = 4096  # rows that are looked at before all are learned
 

@@ -10,7 +10,7 @@ their maps agree and, for maps that are not of this package, their codes for the
 - element by element work (`Linear`, `Polynomial`) is the same everywhere anyway;
 - products Wx are taken over integers (`RandomFourier`, `RandomLayer`, `Landmarks` put
   both W and x on grids), where float64 is exact in any order;
-- cos, exp and friends are those of `traceless.elementary`.
+- cos, exp and friends are those of `traceless.arithmetic.elementary`.
 
 Writing a map of your own: subclass `FeatureMap`, store the constructor's parameters as
 attributes, and define ``values(X)``, which turns a float64 array of rows into a float64

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.features.grid import check_range, encode_linear, grid_steps
 from traceless.features.probe import PROBE, probe
 

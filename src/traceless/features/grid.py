@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from traceless.exact import LARGEST, Floats, peak
+from traceless.arithmetic.integers import LARGEST, Floats, peak
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 8  # a column that varies by fewer steps than this is reported

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dgemm
 
-from traceless import elementary
-from traceless.exact import LARGEST, Floats
+from traceless.arithmetic import elementary
+from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit

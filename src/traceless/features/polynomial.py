@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import FeatureMap
 from traceless.features.parameters import count, positive
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceless.exact import LARGEST, Floats
+from traceless.arithmetic.integers import LARGEST, Floats
 
 if TYPE_CHECKING:
     from traceless.features.feature_map import BoundMap

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.blas import dgemm
 
-from traceless.exact import Floats, limbs
+from traceless.arithmetic.integers import Floats, limbs
 from traceless.features.grid import InputGrid
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from traceless import elementary
-from traceless.exact import Floats
+from traceless.arithmetic import elementary
+from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
 from traceless.features.parameters import count, positive, seed

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import voting
 from traceless.hinge.settings import Settings
 from traceless.transaction import Changeable, snapshot

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.held_rows import HeldRows, found_among
 from traceless.path import Canonical, Kernel, State
 from traceless.progress import progress

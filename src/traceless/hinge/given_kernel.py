@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 
 
 def joined(gram: Floats, held: Integers, K: Floats) -> tuple[Floats, Integers]:

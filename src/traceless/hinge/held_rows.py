@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import NotLearnedError
-from traceless.gather import Classes, Label, union
+from traceless.knowledge.gathering import Classes, Label, union
 
 _LONG = 1000  # characters of a label
 Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of some rows

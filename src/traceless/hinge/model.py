@@ -3,7 +3,7 @@
     min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ C ω_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
 
 for each pair of classes, or each class against the rest; ω_i is the weight of the row times
-that of its class. `traceless.path_svc` has the estimator.
+that of its class. `traceless.estimators.path_svc` has the estimator.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats, Integers, packed, unpacked
+from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
+from traceless.files.saving import Pieces, labels
 from traceless.hinge import given_kernel, voting
 from traceless.hinge.committee import Committee, Duel, Part, Problem, duels, part_of
 from traceless.hinge.held_rows import Batch, HeldRows
 from traceless.hinge.settings import Settings, centre_of, name_of
 from traceless.path import Kernel
-from traceless.saving import Pieces, labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.features.parameters import positive
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")

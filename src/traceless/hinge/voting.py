@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 
 Coefficients = tuple[NDArray[np.intp], Floats]  # places of support vectors, and their yα
 

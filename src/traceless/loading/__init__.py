@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from traceless import container
 from traceless.exceptions import FileError
+from traceless.files import container
 from traceless.loading.descriptions import from_description
 from traceless.loading.kinds import made
 from traceless.loading.version_1 import upgraded, warn_of_changes

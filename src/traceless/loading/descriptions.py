@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.lssvm import LSSVC, LSSVR
+from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.sliding_window import SlidingWindow
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.loading import facts
-from traceless.lssvm import LSSVC, LSSVR
-from traceless.path_svc import PathSVC
-from traceless.window import SlidingWindow
 
 Check = Callable[[Any], Any]
 LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless import exact
-from traceless.exact import Floats, Integers
+from traceless.arithmetic import integers
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.estimators.path_svc import PathSVC
 from traceless.hinge.held_rows import HeldRows, numbered
 from traceless.loading import facts
 from traceless.loading.knowledge import width_of
-from traceless.path_svc import PathSVC
 
 Tensors = Mapping[str, NDArray[Any]]
 _TENSORS = {"rows", "weights", "ids", "labels", "last_ids", "alpha", "slopes", "intercepts"}
@@ -79,7 +79,7 @@ def _gram(rows: HeldRows, tensors: Tensors) -> Floats:
     facts.within("rows", points, 0, size - 1)
     if len(np.unique(points)) < len(points):
         raise ValueError("two points have one number.")
-    return exact.unpacked(triangle, size)
+    return integers.unpacked(triangle, size)
 
 
 def _solutions(n_classes: int, strategy: str, tensors: Tensors) -> dict[str, Floats]:

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from traceless import exact
-from traceless.guard import KEY, SIZE, Book, Guard
-from traceless.least_squares import LeastSquares
-from traceless.live import Live
+from traceless.arithmetic import integers
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.row_guard import KEY, SIZE, Book, Guard
+from traceless.estimators.sliding_window import SlidingWindow
+from traceless.estimators.window_rows import plain_values
+from traceless.knowledge.provenance import Provenance, Slice
 from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import knowledge, responses, sums_of, width_of
-from traceless.provenance import Provenance, Slice
-from traceless.states import Recipe, Settled
-from traceless.update import Inverse
-from traceless.window import SlidingWindow
-from traceless.window.rows import plain_values
+from traceless.solvers.cholesky import Recipe, Settled
+from traceless.solvers.inverse import Inverse
+from traceless.solvers.woodbury import Live
 
 Tensors = Mapping[str, NDArray[Any]]
 _INVERSE = {"rho", "strain", "floor", "patience"}
@@ -153,7 +153,7 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
         raise ValueError("what is said of the inverse is not complete.")
     triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
     U = facts.tensor(tensors, "U", "f", shape)
-    P = exact.unpacked(triangle, shape[0])
+    P = integers.unpacked(triangle, shape[0])
     return Inverse(P, U.copy(), rho, strain, (floor[0], floor[1]), patience)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless import exact
+from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
-from traceless.fingerprint import LANES, Lanes, from_bytes
-from traceless.gather import Label, Task
-from traceless.knowledge import Knowledge
+from traceless.knowledge.fingerprint import LANES, Lanes, from_bytes
+from traceless.knowledge.gathering import Label, Task
+from traceless.knowledge.sample_weights import FINEST
+from traceless.knowledge.sums import Knowledge
 from traceless.loading import facts
-from traceless.sample_weights import FINEST
 
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
@@ -34,7 +34,7 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
         task,
         names,
         counts,
-        exact.unpacked(triangles, width_of(triangles.shape[-1])),
+        integers.unpacked(triangles, width_of(triangles.shape[-1])),
         facts.whole(said["weight_bits"], 0, FINEST),
         _fingerprint(tensors),
     )
@@ -97,7 +97,7 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
         facts.within("sums", found, 1 - 2**63, 2**63 - 1)
     elif not 8 < found.shape[-1] <= _LONGEST:
         raise ValueError(f"no sum takes {found.shape[-1]} bytes: int64 has 8, all {_LONGEST}.")
-    return exact.from_tensor(found)
+    return integers.from_tensor(found)
 
 
 def _fingerprint(tensors: Tensors) -> Lanes | None:

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from traceless import exact
-from traceless.container import Contents
+from traceless.arithmetic import integers
 from traceless.features.feature_map import specification_digest
-from traceless.knowledge import Knowledge
+from traceless.files.container import Contents
+from traceless.knowledge.sums import Knowledge
 from traceless.loading.descriptions import LATER
 from traceless.loading.knowledge import sums_in
 
@@ -36,12 +36,12 @@ def upgraded(contents: Contents) -> Contents:
         if bits == 0 or name not in tensors:
             continue  # or it is refused by those who look for it
         sums = sums_in(tensors, name)
-        spare = exact.trailing_zeros(sums, WEIGHT_BITS)
+        spare = integers.trailing_zeros(sums, WEIGHT_BITS)
         if bits != WEIGHT_BITS or spare == WEIGHT_BITS:
             raise ValueError(f"sums in units of 2^-{bits}.")
-        if exact.to_tensor(sums).shape != tensors[name].shape:
+        if integers.to_tensor(sums).shape != tensors[name].shape:
             raise ValueError("sums in more bytes than they need.")
-        tensors[name] = exact.to_tensor(exact.narrow(sums >> spare))
+        tensors[name] = integers.to_tensor(integers.narrow(sums >> spare))
         said["weight_bits"] = WEIGHT_BITS - spare
     for said in _models_in(facts):
         if isinstance(said.get("merged"), dict):
@@ -92,7 +92,7 @@ def digest(known: Knowledge) -> str:
     if known.weight_bits > WEIGHT_BITS:
         raise ValueError(f"Version 1 has no digest for weights in units of 2^-{known.weight_bits}.")
     bits = WEIGHT_BITS if known.weight_bits else 0
-    sums = exact.shift_left(known.sums, bits - known.weight_bits)
+    sums = integers.shift_left(known.sums, bits - known.weight_bits)
     kind = "class-wise knowledge" if known.classwise else "knowledge"
     header = [
         f"traceless {kind} 1",
@@ -105,7 +105,7 @@ def digest(known: Knowledge) -> str:
     state = hashlib.sha256(json.dumps(header).encode())
     for matrix in sums if known.classwise else sums[None]:
         for i, row in enumerate(matrix):
-            state.update(exact.to_bytes(row[: i + 1]))
+            state.update(integers.to_bytes(row[: i + 1]))
     return state.hexdigest()
 
 

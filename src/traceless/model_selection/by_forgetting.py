@@ -18,11 +18,11 @@ from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut
 from sklearn.utils import indexable
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.path_svc import PathSVC
 from traceless.model_selection.folds import Path, Trials, sample_weight_of
 from traceless.model_selection.rows import subset
 from traceless.model_selection.splits import Split, split_rows
-from traceless.path_svc import PathSVC
 from traceless.progress import progress
 
 

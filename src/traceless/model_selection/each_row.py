@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from traceless.exact import Floats
-from traceless.knowledge import Knowledge
-from traceless.least_squares import LeastSquares
+from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.path_svc import PathSVC
+from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.by_forgetting import left_out_values
 from traceless.model_selection.held_out import Whole, blocks
 from traceless.model_selection.rows import Indices, Rows
-from traceless.path_svc import PathSVC
-from traceless.products import Coefficients
 from traceless.progress import progress
-from traceless.solve import correctly_rounded_solve
+from traceless.solvers.rounded import correctly_rounded_solve
 
 
 @dataclass(frozen=True, eq=False)

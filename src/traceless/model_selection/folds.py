@@ -17,9 +17,9 @@ from sklearn import get_config
 from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import indexable
 
-from traceless.exact import Floats
-from traceless.knowledge import Knowledge
-from traceless.least_squares import LeastSquares
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.least_squares import LeastSquares
+from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.held_out import Whole
 from traceless.model_selection.rows import Indices, Rows, subset
 from traceless.model_selection.splits import Split, Training, split_rows

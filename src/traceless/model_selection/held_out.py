@@ -40,11 +40,11 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk, dtrsm
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
-from traceless.exact import Floats, Integers
-from traceless.knowledge import Knowledge
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.rows import Indices, Rows
 from traceless.progress import progress
-from traceless.solve import correctly_rounded_solve
+from traceless.solvers.rounded import correctly_rounded_solve
 
 _BLOCK = 1024  # rows half-solved at a time: enough for an efficient product
 _TRUST = 1e-8  # where this held, errors were below 1e-10 of the largest value

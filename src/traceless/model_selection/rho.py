@@ -25,10 +25,10 @@ from scipy.linalg.blas import dgemm
 from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.least_squares import LeastSquares
 from traceless.features.parameters import positive
-from traceless.knowledge import Knowledge
-from traceless.least_squares import LeastSquares
+from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.each_row import left_out_scores
 from traceless.model_selection.folds import held_out_scores
 from traceless.model_selection.held_out import Factor, Whole, blocks, used_features
@@ -36,7 +36,7 @@ from traceless.model_selection.rows import Rows, subset
 from traceless.model_selection.splits import Split, Training, split_rows
 from traceless.model_selection.stand_in import StandIns
 from traceless.progress import progress
-from traceless.solve import correctly_rounded_solve
+from traceless.solvers.rounded import correctly_rounded_solve
 
 _TRUST = 1e-9  # of pivot / condition number: where this held, gains were right to 1e-13
 

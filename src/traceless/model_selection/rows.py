@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from traceless.exact import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.estimators.inputs import checked_arrays
+from traceless.estimators.least_squares import LeastSquares
 from traceless.features.parameters import positive
-from traceless.gather import Label, dense_rows
-from traceless.intake import checked_arrays
-from traceless.knowledge import Knowledge
-from traceless.least_squares import LeastSquares
-from traceless.sample_weights import rounded_weights
-from traceless.solve import ridge_in_steps
+from traceless.knowledge.gathering import Label, dense_rows
+from traceless.knowledge.sample_weights import rounded_weights
+from traceless.knowledge.sums import Knowledge
+from traceless.solvers.rounded import ridge_in_steps
 
 Indices = NDArray[np.intp]
 

@@ -2,7 +2,7 @@
 
     training = total - left out
 
-to the bit, because knowledge is integers (`traceless.knowledge`). Gathered directly is only
+to the bit, because knowledge is integers (`traceless.knowledge.sums`). Gathered directly is only
 what is shorter: a training part smaller than what it leaves out, or one that repeats rows.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.rows import Indices, Rows
 
 _MEMORY = 2**28  # bytes of fold knowledge kept at a time; beyond, folds are gathered again

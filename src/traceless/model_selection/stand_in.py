@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
-from traceless.knowledge import Knowledge
-from traceless.least_squares import LeastSquares
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.least_squares import LeastSquares
+from traceless.knowledge.sums import Knowledge
 
 
 class StandIns:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
 
-from traceless.exact import Floats
-from traceless.least_squares import LeastSquares
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.path_svc import PathSVC
 from traceless.model_selection.by_forgetting import KeptFolds
 from traceless.model_selection.folds import (
     Folds,
@@ -24,7 +25,6 @@ from traceless.model_selection.folds import (
     report_failures,
     score_names,
 )
-from traceless.path_svc import PathSVC
 from traceless.progress import progress
 
 

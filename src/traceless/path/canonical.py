@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.grouped import BLOCK, CEILING, PROMISE, Grouped, Solution, allowed
 from traceless.path.kernels import Kernel, products
 from traceless.path.store import Slots, Store, sum_of_rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.factor import backward, delete, forward, grow
 from traceless.path.road import (
     COLUMN,

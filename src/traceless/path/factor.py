@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.compiled import compiled, compiled_loosely
 
 SOUND = 1e-14  # a pivot below this part of its diagonal belongs to a dependent point

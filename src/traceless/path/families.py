@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.kernels import Kernel
 
 Draw = Callable[[Generator, int], tuple[Floats, Floats]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.kernels import products
 from traceless.path.margin import Margin, Places, independent, sum_in_order
 from traceless.path.store import Slots, Store, gather, sum_of_rows

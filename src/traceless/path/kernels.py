@@ -10,7 +10,7 @@ columns that vary little around a large value would otherwise drown in its squar
 A BLAS product of rows is not the same for one row as for the same row in a batch. Here the
 sum over d is taken in the order of the columns, one multiplication and one addition after
 the other, for many points side by side; the exponential is a polynomial, as in
-`traceless.elementary`. So a value depends on its two rows alone, and k(a, b) = k(b, a).
+`traceless.arithmetic.elementary`. So a value depends on its two rows alone, and k(a, b) = k(b, a).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceless.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
-from traceless.exact import Floats
+from traceless.arithmetic.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
+from traceless.arithmetic.integers import Floats
 from traceless.path.compiled import compiled
 
 _NAMES = ("linear", "poly", "rbf")

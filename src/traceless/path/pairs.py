@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.certificate import present, violation
 from traceless.path.road import INSIDE, INTERCEPT, MARGIN, OUTSIDE, K, Road
 from traceless.path.store import Store

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.canonical import Canonical
 from traceless.path.kernels import Kernel
 from traceless.path.state import State, Watch

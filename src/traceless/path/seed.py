@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.store import Store
 
 _FEW = 50  # points up to which a path from nothing is as fast

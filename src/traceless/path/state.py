@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.canonical import Canonical, canonical
 from traceless.path.certificate import slopes
 from traceless.path.events import withdraw

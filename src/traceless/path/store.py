@@ -18,7 +18,7 @@ from threading import RLock
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.compiled import compiled, compiled_loosely
 from traceless.path.kernels import Kernel
 

@@ -18,7 +18,7 @@ from collections import Counter
 import numpy as np
 from numpy.random import Generator
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path import walk
 from traceless.path.canonical import Canonical
 from traceless.path.families import FAMILIES, Family, draw_points

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.linalg.lapack import dpotrf
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.path.certificate import (
     drop_pinned,
     imbalance,

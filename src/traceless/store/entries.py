@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any, Self
 
-from traceless.container import canonical_json, parsed_json
 from traceless.exceptions import StoreError
+from traceless.files.container import canonical_json, parsed_json
 
 VERSION = 2
 KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")

@@ -21,8 +21,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from traceless import container, loading
+from traceless import loading
 from traceless.exceptions import FileError, StoreError
+from traceless.files import container
 from traceless.store.entries import Entry
 from traceless.store.rows import SECRET_BYTES
 

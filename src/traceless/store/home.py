@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
 from traceless.exceptions import StoreError
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 from traceless.store.changes import Asked, Cached, Change, tidy
 from traceless.store.checks import Verification
 from traceless.store.entries import Entry

@@ -14,8 +14,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from traceless.container import canonical_json, parsed_json
 from traceless.exceptions import StoreError
+from traceless.files.container import canonical_json, parsed_json
 from traceless.store.entries import Entry
 from traceless.store.lock import busy
 

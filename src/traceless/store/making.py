@@ -9,10 +9,10 @@ from typing import Any
 
 from sklearn.base import clone, is_classifier
 
-from traceless import saving
-from traceless.fingerprint import Fingerprint
-from traceless.least_squares import LeastSquares
-from traceless.path_svc import PathSVC
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.path_svc import PathSVC
+from traceless.files import saving
+from traceless.knowledge.fingerprint import Fingerprint
 from traceless.store.entries import Entry, hash_of, now
 from traceless.store.folder import made_aside
 from traceless.store.ledger import create

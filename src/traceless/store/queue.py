@@ -15,7 +15,7 @@ from sqlite3 import Connection
 import numpy as np
 from scipy.sparse import issparse
 
-from traceless.container import canonical_json
+from traceless.files.container import canonical_json
 from traceless.store.entries import now
 from traceless.store.rows import Batch, Tally
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from traceless import loading
-from traceless.container import parsed_json
 from traceless.exceptions import StoreError
+from traceless.files.container import parsed_json
 from traceless.store import version_1
 from traceless.store.checks import Check, Verification
 from traceless.store.entries import VERSION, Entry, hash_of

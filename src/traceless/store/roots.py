@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from traceless.fingerprint import to_bytes
+from traceless.knowledge.fingerprint import to_bytes
 
 
 def held(model: Any) -> int:

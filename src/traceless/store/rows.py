@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.exceptions import StoreError
-from traceless.gather import Classes, dense_rows
-from traceless.sample_weights import rounded_weights
+from traceless.knowledge.gathering import Classes, dense_rows
+from traceless.knowledge.sample_weights import rounded_weights
 
 SECRET_BYTES = 32
 SIZE = 16  # bytes of a digest

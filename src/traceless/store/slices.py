@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from traceless import loading
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 from traceless.store.alive import Alive
 from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from traceless import loading, saving
+from traceless import loading
 from traceless.exceptions import StoreBusyError, StoreError
+from traceless.files import saving
 from traceless.store import version_1
 from traceless.store.alive import Alive
 from traceless.store.checks import Check, Verification

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.distributed.arrow import is_number
-from traceless.exact import Floats, Integers
 from traceless.exceptions import TableError
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.tables.cells import Cells
 
 Labels = Literal["text", "int", "number"]

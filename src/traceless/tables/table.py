@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.arithmetic.integers import Floats
 from traceless.distributed.arrow import check_present
 from traceless.distributed.files import default_batch_rows
-from traceless.exact import Floats
 from traceless.exceptions import TableError
 from traceless.tables.cells import Cells
 from traceless.tables.schema import Schema

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor
 
 from traceless import wESVM
-from traceless.exact import shift_left
+from traceless.arithmetic.integers import shift_left
 from traceless.experiments.conduct import shown
 from traceless.experiments.verdict import Row, Rows
 from traceless.experiments.zhu2018.cost_model import (
@@ -34,7 +34,7 @@ from traceless.experiments.zhu2018.cost_model import (
 from traceless.experiments.zhu2018.plan import SCALE, Plan
 from traceless.experiments.zhu2018.workers import PIECES, synthetic, written
 from traceless.features import RandomLayer
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 from traceless.timing import Job, interleaved_medians
 
 ROWS = (1_024, 6_144)  # gathered, to tell costs of a row from those of a piece

@@ -6,7 +6,7 @@ sums in plain float64,
 
     (ρI + Σ_c ω_c M_c) w_k = Σ_c ω_c y_ck v_c,    M_c = Σφφᵀ, v_c = Σφ over class c
 
-with NumPy's matrix product and solver (Zhu et al. 2018; see `traceless.weighting`). The
+with NumPy's matrix product and solver (Zhu et al. 2018; see `traceless.solvers.class_weights`). The
 features of the latter are those of float64; with features on the grid of 2^-14 its sums would
 be exact too, as long as they stay below 2^53 steps.
 """

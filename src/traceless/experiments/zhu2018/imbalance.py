@@ -30,7 +30,7 @@ from traceless.experiments.images import Floats, Images
 from traceless.experiments.verdict import Row, Rows
 from traceless.experiments.zhu2018.equality import Labels, coefficients
 from traceless.experiments.zhu2018.plan import SCALE, Plan
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 
 RULES = (None, "balanced", "inverse", "golden")
 CS = (1e-4, 0.01, 1.0, 100.0, 1e4, 1e6)

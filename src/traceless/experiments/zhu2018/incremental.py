@@ -12,7 +12,7 @@ from traceless.experiments.images import Images
 from traceless.experiments.verdict import Rows
 from traceless.experiments.zhu2018.equality import Indices, coefficients, machine
 from traceless.experiments.zhu2018.plan import Plan
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 from traceless.timing import Job, interleaved_medians
 
 

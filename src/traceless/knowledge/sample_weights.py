@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.exceptions import RangeError
 
 BITS = 20  # significant bits of a weight that is not a whole number

@@ -32,7 +32,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 
 SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
 

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from traceless import container, elementary
-from traceless.exact import LIMB_BITS, Floats
+from traceless.arithmetic import elementary
+from traceless.arithmetic.integers import LIMB_BITS, Floats
+from traceless.estimators.lssvm import LSSVC, LSSVR
 from traceless.exceptions import UnsealableError
 from traceless.features import (
     BoundMap,
@@ -30,7 +31,7 @@ from traceless.features import (
     RandomLayer,
 )
 from traceless.features.grid import InputGrid
-from traceless.lssvm import LSSVC, LSSVR
+from traceless.files import container
 
 __all__ = ["to_onnx"]
 
@@ -60,7 +61,7 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     Examples
     --------
     >>> from traceless import LSSVC
-    >>> from traceless.serving import to_onnx
+    >>> from traceless.estimators.onnx import to_onnx
     >>> model = to_onnx(LSSVC().fit([[0.0], [1.0]], ["no", "yes"]))
     >>> [output.name for output in model.graph.output]
     ['label', 'scores']

@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from traceless.exact import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.exceptions import MismatchError, RangeError
-from traceless.gather import Label
-from traceless.knowledge import Knowledge
-from traceless.solve import Mixture, correctly_rounded_solve
+from traceless.knowledge.gathering import Label
+from traceless.knowledge.sums import Knowledge
+from traceless.solvers.rounded import Mixture, correctly_rounded_solve
 
 Weights = tuple[tuple[float, ...], ...]  # one per class; or, per problem, (σ⁻, σ⁺)
 Counts = Sequence[Fraction]

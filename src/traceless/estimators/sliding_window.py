@@ -13,13 +13,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from traceless import saving
-from traceless.exact import Integers
-from traceless.exceptions import NotLearnedError
-from traceless.hinge.held_rows import plain_labels
-from traceless.intake import check_classes, n_rows
-from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
-from traceless.window.rows import (
+from traceless.arithmetic.integers import Integers
+from traceless.estimators.inputs import check_classes, n_rows
+from traceless.estimators.window_rows import (
     Rows,
     checked_weight,
     given,
@@ -29,6 +25,10 @@ from traceless.window.rows import (
     plain_values,
     row_pieces,
 )
+from traceless.exceptions import NotLearnedError
+from traceless.files import saving
+from traceless.hinge.held_rows import plain_labels
+from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
 _KEPT = (
     "This is the model of a SlidingWindow, whose rows must stay those in the window: call the "

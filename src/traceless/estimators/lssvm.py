@@ -1,7 +1,7 @@
 """Least-squares support vector machines: the estimators.
 
 ±1 coding of the classes turns the LS-SVM of Lee et al. 2019 into the least squares of
-`traceless.least_squares`, with one matrix shared by all classes; the regressor is the
+`traceless.estimators.least_squares`, with one matrix shared by all classes; the regressor is the
 same with real targets.
 """
 
@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
+from traceless.arithmetic.integers import Floats
 from traceless.distributed import as_source
-from traceless.exact import Floats
+from traceless.estimators.inputs import check_classes
+from traceless.estimators.least_squares import ROWS
+from traceless.estimators.portable import Portable
 from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
-from traceless.gather import label_array
-from traceless.intake import check_classes
-from traceless.knowledge import Knowledge
-from traceless.least_squares import ROWS
-from traceless.portable import Portable
-from traceless.states import State
+from traceless.knowledge.gathering import label_array
+from traceless.knowledge.sums import Knowledge
+from traceless.solvers.cholesky import State
+from traceless.solvers.class_weights import SCOPES, Weights, class_weights
 from traceless.transaction import changing, snapshot
-from traceless.weighting import SCOPES, Weights, class_weights
 
 __all__ = ["LSSVC", "LSSVR"]
 
@@ -65,7 +65,7 @@ class LSSVC(ClassifierMixin, Portable):
         refused: one that was never learned, that is forgotten twice, or that has another label,
         target or weight. Without it only what contradicts the sums is refused.
     fingerprint : bool, default=False
-        Add up a hash of each row beside the sums (`traceless.fingerprint`), so that equal
+        Add up a hash of each row beside the sums (`traceless.knowledge.fingerprint`), so that equal
         digests mean equal rows, and not only equal sums: 2 kB, and 2 µs a row or more. Needs
         ``pip install 'traceless[store]'``. It is decided when learning starts.
     n_jobs : int, optional
@@ -250,7 +250,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
         refused: one that was never learned, that is forgotten twice, or that has another label,
         target or weight. Without it only what contradicts the sums is refused.
     fingerprint : bool, default=False
-        Add up a hash of each row beside the sums (`traceless.fingerprint`), so that equal
+        Add up a hash of each row beside the sums (`traceless.knowledge.fingerprint`), so that equal
         digests mean equal rows, and not only equal sums: 2 kB, and 2 µs a row or more. Needs
         ``pip install 'traceless[store]'``. It is decided when learning starts.
     n_jobs : int, optional

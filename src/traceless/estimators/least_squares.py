@@ -4,7 +4,7 @@
 
 the LS-SVM of Lee et al. 2019 (eq. 1 and 2), the proximal SVM that Zhu et al. 2018 build
 on, and ridge regression on φ: one computation. The estimators keep the knowledge of
-their rows (`traceless.knowledge`), never the rows, and solve it when coefficients are
+their rows (`traceless.knowledge.sums`), never the rows, and solve it when coefficients are
 asked for. Coefficients, digest and predictions are functions of the rows held now.
 """
 
@@ -20,25 +20,25 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from traceless import saving
+from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
 from traceless.distributed import Source
 from traceless.distributed.local import gather, slices_of
-from traceless.exact import Floats
+from traceless.estimators.inputs import checked, sides, take_names
+from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import report_coarse
 from traceless.features.parameters import positive
-from traceless.gather import Task, dense_rows
-from traceless.guard import Guard
-from traceless.intake import checked, sides, take_names
-from traceless.knowledge import Knowledge, check_same_specification
-from traceless.live import Live
-from traceless.products import Coefficients
-from traceless.provenance import Provenance
-from traceless.sample_weights import rounded_weights
-from traceless.states import Recipe, Rows, Settled, State
+from traceless.files import saving
+from traceless.knowledge.gathering import Task, dense_rows
+from traceless.knowledge.provenance import Provenance
+from traceless.knowledge.sample_weights import rounded_weights
+from traceless.knowledge.sums import Knowledge, check_same_specification
+from traceless.solvers.cholesky import Recipe, Rows, Settled, State
+from traceless.solvers.class_weights import Weights
+from traceless.solvers.woodbury import Live
 from traceless.transaction import Changeable, changing, snapshot
-from traceless.weighting import Weights
 
 ROWS = 4096  # rows predicted at a time
 

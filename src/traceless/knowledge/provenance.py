@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from traceless.exceptions import AlreadyMergedError
-from traceless.knowledge import Knowledge
+from traceless.knowledge.sums import Knowledge
 
 __all__ = ["Provenance", "Slice"]
 

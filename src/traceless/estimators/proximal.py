@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from traceless.estimators.lssvm import LSSVC
 from traceless.features import Linear, RandomLayer
 from traceless.features.parameters import positive
-from traceless.lssvm import LSSVC
 
 __all__ = ["ESVM", "LPSVM", "wESVM"]
 

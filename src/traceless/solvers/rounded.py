@@ -40,9 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from traceless.exact import Floats, Integers, matrix_times, nearest, wide, words
+from traceless.arithmetic.double_double import Factor, Twofold, two_sum
+from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
 from traceless.exceptions import ConditionError, RangeError
-from traceless.twofold import Factor, Twofold, two_sum
 
 __all__ = ["Mixture", "correctly_rounded_solve", "ridge_in_steps"]
 

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from traceless import exact
-from traceless.exact import Floats, Integers
+from traceless.arithmetic import integers
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features import BoundMap
 from traceless.features.grid import grid_steps
-from traceless.fingerprint import Bytes, Fingerprint, code_bytes, label_hashes
+from traceless.knowledge.fingerprint import Bytes, Fingerprint, code_bytes, label_hashes
+from traceless.knowledge.sample_weights import units
 from traceless.progress import progress
-from traceless.sample_weights import units
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 Label = int | str | bool | bytes
@@ -194,14 +194,14 @@ class Gathering:
         parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in groups]
         chunks = progress([rows for part in parts for rows in part], "learning", self.verbose)
         for (_, unit), part in zip(groups, parts, strict=True):
-            total = exact.GramSum(width)
+            total = integers.GramSum(width)
             for rows in islice(chunks, len(part)):
                 self._add_chunk(total, rows, unit, encode)
             yield total.total()
         next(chunks, None)  # so that it says that all is done
 
     def _add_chunk(
-        self, total: exact.GramSum, rows: Any, unit: int, encode: Callable[[Any, Floats], None]
+        self, total: integers.GramSum, rows: Any, unit: int, encode: Callable[[Any, Floats], None]
     ) -> None:
         """Code some rows, write their responses beside them, and add their products."""
         values = dense_rows(self.X, rows)
@@ -211,8 +211,8 @@ class Gathering:
         codes = block[:, :J]
         self.phi.encode(values, codes)
         encode(rows, block[:, J : total.width])
-        bound = exact.energy(block)
-        if not bound <= exact.LARGEST:  # large, infinite or NaN
+        bound = integers.energy(block)
+        if not bound <= integers.LARGEST:  # large, infinite or NaN
             self.phi.check(values, codes)
         if self.fingerprint is not None:
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
@@ -231,8 +231,8 @@ def _joined(sums: Iterable[Integers], groups: Sequence[Group], exponent: int) ->
     """The sums of several groups in one unit."""
     units = [unit for _, unit in groups]
     return reduce(
-        exact.add,
-        (exact.shift_left(s, unit - exponent) for s, unit in zip(sums, units, strict=True)),
+        integers.add,
+        (integers.shift_left(s, unit - exponent) for s, unit in zip(sums, units, strict=True)),
     )
 
 
@@ -267,7 +267,7 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 def _label(value: Any) -> Label:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and value.is_integer():
-        if abs(value) > exact.LARGEST:
+        if abs(value) > integers.LARGEST:
             raise ValueError(
                 f"The class label {value!r} came as a float, which does not tell it from its "
                 "neighbours beyond 2^53. Give such labels as integers of one type, or as strings."
@@ -324,10 +324,10 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
 def _target_codes(y: Floats, resolution: float) -> Floats:
     step = float(grid_steps(resolution, 1, "target_resolution")[0])
     codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
-    if not exact.peak(codes) <= exact.LARGEST:
+    if not integers.peak(codes) <= integers.LARGEST:
         raise RangeError(
-            f"A target is not finite or is beyond {exact.LARGEST * step:.6g}, which is as far as "
-            f"the grid of {step:g} is exact. Scale the targets, or give a coarser "
+            f"A target is not finite or is beyond {integers.LARGEST * step:.6g}, which is as "
+            f"far as the grid of {step:g} is exact. Scale the targets, or give a coarser "
             "target_resolution."
         )
     return codes

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from traceless import saving
-from traceless.exact import Floats, Integers
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.files import saving
 from traceless.hinge.held_rows import plain_labels
 
 Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights

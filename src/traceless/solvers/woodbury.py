@@ -1,8 +1,8 @@
 """Live states: coefficients that are ready after each change (Lee et al. 2019).
 
 Besides the knowledge a live state keeps P = (ρI + S)⁻¹ and U = P V, which every change
-updates at once (`traceless.update`). The knowledge is brought up to date in batches: copies of
-the rows wait in a short queue until it is asked for, or the queue is full.
+updates at once (`traceless.solvers.inverse`). The knowledge is brought up to date in batches:
+copies of the rows wait in a short queue until it is asked for, or the queue is full.
 
 Rounding errors are held in check with the knowledge. When enough strain has gathered, the
 residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does what a
@@ -30,18 +30,18 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
-from traceless.exact import Floats, packed
+from traceless.arithmetic.integers import Floats, packed
+from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
-from traceless.gather import Label, dense_rows, label_array, responses_of, union
-from traceless.knowledge import Knowledge, check_targets
-from traceless.possible import check_counts
-from traceless.products import Coefficients
-from traceless.sample_weights import rounded_weights
-from traceless.saving import Pieces, labels
-from traceless.states import Recipe, Rows, Settled, State
-from traceless.update import Change, Inverse, Plan, expected_error, worth_updating
-from traceless.weighting import Coding, Weights
+from traceless.files.saving import Pieces, labels
+from traceless.knowledge.feasibility import check_counts
+from traceless.knowledge.gathering import Label, dense_rows, label_array, responses_of, union
+from traceless.knowledge.sample_weights import rounded_weights
+from traceless.knowledge.sums import Knowledge, check_targets
+from traceless.solvers.cholesky import Recipe, Rows, Settled, State
+from traceless.solvers.class_weights import Coding, Weights
+from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, worth_updating
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in

@@ -1,8 +1,8 @@
 """What an estimator holds of its rows, and the plain form of it: settled.
 
 A *settled* state is the knowledge, and coefficients that are solved to the last bit when
-they are asked for. A *live* one (`traceless.live`) keeps float64 coefficients ready after
-each change. Both give the exact knowledge at any time, and are never changed: an estimator
+they are asked for. A *live* one (`traceless.solvers.woodbury`) keeps float64 coefficients ready
+after each change. Both give the exact knowledge at any time, and are never changed: an estimator
 goes from one state to the next, and threads that still read the one before read on.
 """
 
@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from traceless.arithmetic.products import Coefficients
 from traceless.features import BoundMap
-from traceless.gather import Label, Task
-from traceless.knowledge import Knowledge
-from traceless.products import Coefficients
-from traceless.saving import Pieces
-from traceless.solve import correctly_rounded_solve, ridge_in_steps
-from traceless.weighting import Coding, Weights, solve_weighted
+from traceless.files.saving import Pieces
+from traceless.knowledge.gathering import Label, Task
+from traceless.knowledge.sums import Knowledge
+from traceless.solvers.class_weights import Coding, Weights, solve_weighted
+from traceless.solvers.rounded import correctly_rounded_solve, ridge_in_steps
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
 

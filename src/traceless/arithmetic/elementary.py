@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 
 # sin(2πu) = u · p(u²) on |u| ≤ 1/4, minimax, absolute error 1.4e-11
 _SINE = (

@@ -32,15 +32,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from traceless import exact, saving
-from traceless.exact import Integers
+from traceless.arithmetic import integers
+from traceless.arithmetic.integers import Integers
 from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
 from traceless.features.probe import PROBE
-from traceless.fingerprint import Fingerprint, Lanes
-from traceless.fingerprint import to_bytes as fingerprint_bytes
-from traceless.gather import (
+from traceless.files import saving
+from traceless.knowledge.feasibility import Group, check_sums
+from traceless.knowledge.fingerprint import Fingerprint, Lanes
+from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
+from traceless.knowledge.gathering import (
     Classes,
     Gathering,
     Label,
@@ -50,8 +52,7 @@ from traceless.gather import (
     responses_of,
     union,
 )
-from traceless.possible import Group, check_sums
-from traceless.sample_weights import rounded_weights
+from traceless.knowledge.sample_weights import rounded_weights
 
 __all__ = ["Knowledge"]
 
@@ -78,7 +79,7 @@ class Knowledge(saving.Savable):
         `sums` are in units of 2^-weight_bits, the largest in which all of them are whole: 0
         unless some weights were fractions.
     fingerprint : ndarray of shape (1024,) of uint16, or None
-        The sum of a hash of each row (`traceless.fingerprint`), where it was asked for.
+        The sum of a hash of each row (`traceless.knowledge.fingerprint`), where it was asked for.
 
     Examples
     --------
@@ -142,8 +143,8 @@ class Knowledge(saving.Savable):
             Keep the sums of each class apart, so that classes can be weighted later: K
             matrices instead of one.
         fingerprint : bool
-            Add up a hash of each row too (`traceless.fingerprint`), so that equal digests mean
-            equal rows: 2 KB, and some microseconds a row. Needs the package blake3.
+            Add up a hash of each row too (`traceless.knowledge.fingerprint`), so that equal
+            digests mean equal rows: 2 KB, and some microseconds a row. Needs the package blake3.
         verbose : bool
             Show progress on standard error.
         """
@@ -186,9 +187,9 @@ class Knowledge(saving.Savable):
         responses = union(self.responses, other.responses)
         a, b = self._spread(responses), other._spread(responses)
         bits = max(a.weight_bits, b.weight_bits)
-        sums = exact.add(
-            exact.shift_left(a.sums, bits - a.weight_bits),
-            exact.shift_left(b.sums, bits - b.weight_bits),
+        sums = integers.add(
+            integers.shift_left(a.sums, bits - a.weight_bits),
+            integers.shift_left(b.sums, bits - b.weight_bits),
         )
         counts = tuple(m + n for m, n in zip(a.counts, b.counts, strict=True))
         lanes = None
@@ -219,12 +220,12 @@ class Knowledge(saving.Savable):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: triangles are enough."""
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return state | {"sums": exact.packed(self.sums), "width": self.sums.shape[-1]}
+        return state | {"sums": integers.packed(self.sums), "width": self.sums.shape[-1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """All arrays are copied: those of a pickle can be mapped, or somebody else's buffers."""
         width = state.pop("width")
-        sums = _read_only(exact.unpacked(state["sums"], width))
+        sums = _read_only(integers.unpacked(state["sums"], width))
         self.__dict__.update({"fingerprint": None} | state, sums=sums)
         self.__post_init__()
 
@@ -236,7 +237,7 @@ class Knowledge(saving.Savable):
             "counts": list(self.counts),
             "weight_bits": self.weight_bits,
         }
-        tensors = {"sums": exact.to_tensor(exact.packed(self.sums))}
+        tensors = {"sums": integers.to_tensor(integers.packed(self.sums))}
         if self.fingerprint is not None:
             lanes = np.frombuffer(fingerprint_bytes(self.fingerprint), dtype=np.uint8)
             tensors["fingerprint"] = lanes
@@ -290,13 +291,13 @@ class Knowledge(saving.Savable):
         J, K = self.n_outputs, len(self.responses)
         features = np.zeros((J, J), dtype=np.int64)
         for part in self.sums:
-            features = exact.add(features, part[:J, :J])
+            features = integers.add(features, part[:J, :J])
         gram = np.zeros((J + K, J + K), dtype=np.result_type(features, self.sums))
         gram[:J, :J] = features
         gram[J:, :J] = self.sums[:, J, :J]
         gram[:J, J:] = gram[J:, :J].T
         np.fill_diagonal(gram[J:, J:], self.sums[:, J, J])
-        return _read_only(exact.narrow(gram))
+        return _read_only(integers.narrow(gram))
 
     def pooled(self) -> Knowledge:
         """The same knowledge with the sums of all classes in one matrix: smaller, for good."""
@@ -323,7 +324,7 @@ class Knowledge(saving.Savable):
         state = hashlib.sha256(self._header())
         for matrix in self._matrices():
             for i, row in enumerate(matrix):
-                state.update(exact.to_bytes(row[: i + 1]))
+                state.update(integers.to_bytes(row[: i + 1]))
         return state.hexdigest()
 
     def check_possible(self) -> Knowledge:
@@ -331,7 +332,7 @@ class Knowledge(saving.Savable):
 
         No class has fewer than no rows, or rows without weight, or sums without rows; weights
         are within the range that is allowed; and the matrix of sums is positive semidefinite
-        (`traceless.possible`). What rows add up to is never refused.
+        (`traceless.knowledge.feasibility`). What rows add up to is never refused.
 
         The check misses errors: with more rows than features, a repeated, invented or
         mislabelled row is often accepted. ``guard=True`` of the estimators, and the store, know
@@ -403,9 +404,9 @@ class Knowledge(saving.Savable):
                     counts=tuple(self.counts[k] for k in kept),
                     sums=_read_only(self.sums[index]),
                 )
-        spare = exact.trailing_zeros(out.sums, out.weight_bits) if out.weight_bits else 0
+        spare = integers.trailing_zeros(out.sums, out.weight_bits) if out.weight_bits else 0
         if spare:
-            sums, bits = exact.narrow(out.sums >> spare), out.weight_bits - spare
+            sums, bits = integers.narrow(out.sums >> spare), out.weight_bits - spare
             out = replace(out, sums=_read_only(sums), weight_bits=bits)
         return out
 

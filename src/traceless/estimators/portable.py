@@ -14,12 +14,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.inputs import checked_arrays
+from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import MismatchError
 from traceless.features.parameters import positive
-from traceless.intake import checked_arrays
-from traceless.least_squares import LeastSquares
-from traceless.live import STATE_FORMAT, Live
+from traceless.solvers.woodbury import STATE_FORMAT, Live
 from traceless.transaction import changing
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 
 LANES = 1024
 _ROWS = 256  # hashed before they are added up: half a megabyte

@@ -31,10 +31,10 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from traceless.exact import Floats, Integers, wide
+from traceless.arithmetic.double_double import Factor, Twofold, two_sum
+from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.exceptions import NotLearnedError
-from traceless.sample_weights import LARGEST, SMALLEST
-from traceless.twofold import Factor, Twofold, two_sum
+from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
 _LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
 _TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
-from traceless.exact import LIMB_BITS, Floats, limbs, nearest, peak, wide
+from traceless.arithmetic.double_double import two_sum
+from traceless.arithmetic.integers import LIMB_BITS, Floats, limbs, nearest, peak, wide
 from traceless.exceptions import RangeError
-from traceless.twofold import two_sum
 
 __all__ = ["Coefficients"]
 

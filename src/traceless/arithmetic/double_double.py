@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exact import Floats
+from traceless.arithmetic.integers import Floats
 from traceless.exceptions import NotLearnedError
-from traceless.fingerprint import encoded_rows
-from traceless.gather import dense_rows, responses_of
-from traceless.sample_weights import rounded_weights
-from traceless.states import Recipe, Rows
+from traceless.knowledge.fingerprint import encoded_rows
+from traceless.knowledge.gathering import dense_rows, responses_of
+from traceless.knowledge.sample_weights import rounded_weights
+from traceless.solvers.cholesky import Recipe, Rows
 
 SIZE, KEY = 16, 32  # bytes of a digest, and of a key
 _ROWS = 1024  # rows coded at a time

@@ -1,0 +1,1 @@
+"""Numbers that keep their bits: exact integers, elementary functions, double-double products."""

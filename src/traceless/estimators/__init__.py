@@ -1,0 +1,1 @@
+"""The estimators: what they are given, hold and answer."""

@@ -1,0 +1,1 @@
+"""Files: one container of bytes, and what may be written into it."""

@@ -1,0 +1,1 @@
+"""From knowledge to coefficients: correctly rounded, updated in place, with class weights."""
