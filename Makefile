@@ -95,11 +95,11 @@ peers: $(VENV)/with-test
 	$(BIN)/python tests/peers/run.py
 
 soak: $(VENV)/with-test
-	$(BIN)/python tests/fuzz_files.py --count 10000
+	$(BIN)/python tests/files/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
 	$(BIN)/python -m traceless.path.stress --minutes 5
 	$(BIN)/python -m traceless.checks --minutes 5
-	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/test_solve.py tests/test_products.py
+	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_rounded.py tests/arithmetic/test_products.py
 
 docs: $(VENV)/with-docs
 	$(BIN)/sphinx-build -W --keep-going -n docs docs/_build/html

@@ -11,7 +11,7 @@ from threadpoolctl import ThreadpoolController
 from cases import MAPS, name
 from traceless import LSSVC, LSSVR, Knowledge
 from traceless.features import Landmarks, Linear, RandomFourier
-from traceless.knowledge.sums import gathering
+from traceless.knowledge import gathering
 
 POOL = 10
 BLAS = ThreadpoolController()

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
+from forge import Forged
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from forge import Forged
 from traceless.exceptions import FileError
 from traceless.files import container
 

@@ -25,8 +25,8 @@ from traceless import (
     NotLearnedError,
     RangeError,
     ResolutionWarning,
-    elementary,
 )
+from traceless.arithmetic import elementary
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.knowledge.sample_weights import rounded_weights
 

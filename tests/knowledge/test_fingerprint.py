@@ -14,8 +14,8 @@ from joblib import Parallel, delayed
 import traceless
 from traceless import Knowledge, MismatchError
 from traceless.features import Linear, RandomFourier
+from traceless.knowledge import gathering
 from traceless.knowledge.fingerprint import LANES, Fingerprint, from_bytes, to_bytes
-from traceless.knowledge.sums import gathering
 
 PHI = Linear(resolution=1.0)
 

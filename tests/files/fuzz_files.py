@@ -1,6 +1,6 @@
 """Mutated files: each must be refused, or be a file that would be written byte for byte so.
 
-    python tests/fuzz_files.py --count 10000 --seed 1
+    python tests/files/fuzz_files.py --count 10000 --seed 1
 
 Files of every kind are damaged (bits, lengths, parts swapped), or forged: facts, shapes and
 numbers are replaced by others, often absurd ones, and the hash is made right again. A forged
@@ -23,10 +23,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from forge import Forged, rehashed
 from scipy import sparse
 
 import traceless
-from forge import Forged, rehashed
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.exceptions import FileError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer

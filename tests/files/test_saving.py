@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forge import Forged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -20,7 +21,6 @@ from sklearn.exceptions import ConvergenceWarning
 import traceless
 from cases import MAPS, Cubes, name
 from fixtures.make import said
-from forge import Forged
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.exceptions import FileError, UnsealableError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
@@ -29,7 +29,7 @@ from traceless.files.saving import described
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.loading import from_description, version_1
 
-V1 = Path(__file__).parent / "fixtures" / "v1"
+V1 = Path(__file__).parents[1] / "fixtures" / "v1"
 OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
     None,
     Linear(resolution=[2**-4, 2**-14, 2**-20]),
@@ -749,7 +749,7 @@ def test_there_is_an_old_file_of_every_kind():
 
 
 def test_the_page_runs_by_copy_and_paste(tmp_path, monkeypatch):
-    page = (Path(__file__).parent.parent / "docs" / "files.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(blocks), "files.md", "exec"), {})

@@ -612,7 +612,7 @@ def test_each_fold_is_gathered_once(monkeypatch):
 
 
 def test_the_page_runs_by_copy_and_paste():
-    page = Path(__file__).parent.parent / "docs" / "cross-validation.md"
+    page = Path(__file__).parents[2] / "docs" / "cross-validation.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     assert blocks
     with warnings.catch_warnings():

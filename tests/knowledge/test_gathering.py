@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from cases import MAPS, name
 from traceless import Knowledge, MismatchError, RangeError
 from traceless.features import Linear, Polynomial
-from traceless.knowledge.sums import gathering
+from traceless.knowledge import gathering
 
 PHI = Linear()
 

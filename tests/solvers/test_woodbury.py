@@ -15,9 +15,9 @@ from traceless import (
     MismatchError,
     NotLearnedError,
     UnsealableError,
-    live,
 )
 from traceless.features import Linear, RandomFourier
+from traceless.solvers import woodbury
 from traceless.solvers.cholesky import Recipe
 from traceless.solvers.rounded import correctly_rounded_solve
 from traceless.solvers.woodbury import Live
@@ -223,13 +223,13 @@ def test_an_interrupt_leaves_a_live_model_as_it_was(rng, monkeypatch):
     X, y = data(rng)
     model = LSSVC(solver="woodbury").fit(X, y)
     digest, coef = model.digest(), model.coef_
-    done = live.Plan.done
+    done = woodbury.Plan.done
 
     def interrupted(self, keep):
         done(self, keep)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(live.Plan, "done", interrupted)
+    monkeypatch.setattr(woodbury.Plan, "done", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X[:1], y[:1])
     monkeypatch.undo()
