@@ -1,7 +1,7 @@
 import pytest
 
 from traceless.features import RandomFourier
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Recipe
 
 
 @pytest.fixture(params=["classification", "regression"])

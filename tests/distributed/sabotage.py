@@ -5,8 +5,7 @@ import signal
 from dataclasses import dataclass
 from typing import Any
 
-from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Knowledge, Recipe
 
 
 def first_time(marker):

@@ -14,7 +14,7 @@ import sabotage
 from traceless import LSSVC, EngineError, Knowledge, RangeError, scan
 from traceless.distributed import as_source
 from traceless.features import Linear
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Recipe
 
 ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
 CUTS = [(400,), (100, 0, 50, 250), (40,) * 10, (133, 133, 134)]

@@ -10,7 +10,7 @@ import zarr
 
 from traceless import RangeError, scan
 from traceless.features import Linear
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Recipe
 
 EDGES = [0, 30, 30, 170, 400]  # of files; one holds nothing
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
@@ -162,7 +162,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         from pathlib import Path
         from traceless import scan
         from traceless.features import Linear
-        from traceless.solvers.cholesky import Recipe
+        from traceless.knowledge.sums import Recipe
 
         recipe = Recipe(Linear().bind(20), task="classification", target_resolution=1.0)
         for name in ("few", "many"):

@@ -13,7 +13,7 @@ from traceless import EngineError, Knowledge, RangeError
 from traceless.distributed import local
 from traceless.distributed.local import ArraySlice, Sliced, gather, slices_of
 from traceless.features import Linear, RandomLayer
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Recipe
 
 ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
 

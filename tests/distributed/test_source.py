@@ -14,7 +14,7 @@ from traceless import Knowledge, MismatchError
 from traceless.distributed import as_source, scan
 from traceless.distributed.source import HEAD, first_rows, joined, knowledge_of
 from traceless.features import Linear
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Recipe
 
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 COUNTS = st.lists(st.integers(0, 30), max_size=8)

@@ -14,7 +14,7 @@ import sabotage
 from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
 from traceless.distributed import as_source, from_spark
 from traceless.features import Linear, RandomFourier
-from traceless.solvers.cholesky import Recipe
+from traceless.knowledge.sums import Recipe
 
 pytest.importorskip("pyspark", reason="pip install 'traceless[spark]'")
 if not (shutil.which("java") or os.environ.get("JAVA_HOME")):

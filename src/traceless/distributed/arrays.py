@@ -20,7 +20,7 @@ from traceless.distributed.files import (
     unreadable,
 )
 from traceless.distributed.local import Sliced
-from traceless.solvers.cholesky import Rows
+from traceless.knowledge.sums import Rows
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 

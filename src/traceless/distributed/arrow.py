@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.solvers.cholesky import Rows
+from traceless.knowledge.sums import Rows
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 from traceless.distributed.local import SHARES, Sliced, learn_share, shared_out
 from traceless.distributed.source import HEAD, Source, quiet
 from traceless.exceptions import EngineError
-from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
 
 class DaskSource(Source):

@@ -20,9 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from traceless.distributed.source import Source, first_rows, knowledge_of, quiet
 from traceless.exceptions import EngineError
-from traceless.knowledge.sums import Knowledge
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.progress import progress
-from traceless.solvers.cholesky import Recipe, Rows
 
 T = TypeVar("T")
 SHARES = 4  # tasks per process: they finish at different times, and progress can be seen

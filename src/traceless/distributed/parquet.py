@@ -19,7 +19,7 @@ from traceless.distributed.arrow import (
 )
 from traceless.distributed.files import default_batch_rows, missing_extra, unreadable
 from traceless.distributed.local import Sliced
-from traceless.solvers.cholesky import Rows
+from traceless.knowledge.sums import Rows
 
 
 @dataclass(frozen=True)

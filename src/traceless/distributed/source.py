@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
 HEAD = 4096  # rows that are looked at before all are learned
 

@@ -25,8 +25,7 @@ from traceless.distributed.arrow import Columns, choose, not_numbers, rows_of
 from traceless.distributed.local import SHARES, Slice, Sliced
 from traceless.distributed.source import HEAD, Source, first_rows, knowledge_of, quiet
 from traceless.exceptions import EngineError
-from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
 WIDTHS = 16, 1  # tasks that add, level by level
 PARTS = "source int, part int, data binary"  # rows that make up the result of a task

@@ -16,8 +16,8 @@ from sklearn.utils.validation import validate_data
 
 from traceless.distributed import Source, as_source
 from traceless.exceptions import MismatchError
-from traceless.knowledge.gathering import Task
-from traceless.solvers.cholesky import Rows
+from traceless.knowledge.responses import Task
+from traceless.knowledge.sums import Rows
 
 
 def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:

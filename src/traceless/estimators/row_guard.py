@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import NotLearnedError
+from traceless.features.grid import dense_rows
 from traceless.knowledge.fingerprint import encoded_rows
-from traceless.knowledge.gathering import dense_rows, responses_of
+from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.knowledge.sums import Recipe, Rows
 
 SIZE, KEY = 16, 32  # bytes of a digest, and of a key
 _ROWS = 1024  # rows coded at a time

@@ -8,7 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any
@@ -18,10 +18,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats
-from traceless.features.grid import check_range, encode_linear, grid_steps
+from traceless.features.grid import check_range, dense_rows, encode_linear, grid_steps
 from traceless.features.probe import PROBE, probe
 
 Encoder = Callable[[Floats, Floats], None]
+_SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class BoundMap:
         The class of the map. Those of this package are known by their specification alone;
         any other is also known by what it computes, see `describe`. A `bind` of your own that
         starts from the bound map of another class must set it to its own.
+    made_of : dict or None
+        The parameters of a map of this package, to see quickly that they are still the same.
     """
 
     specification: Mapping[str, Any]
@@ -53,6 +56,7 @@ class BoundMap:
     has_bias: bool
     encode: Encoder
     kind: type[FeatureMap] | None = None
+    made_of: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def describe(self) -> dict[str, Any]:
         """The specification together with the number of columns.
@@ -67,11 +71,12 @@ class BoundMap:
 
     def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
         """Whether binding a map to so many columns would give this again."""
-        return (
-            self.n_features == n_features
-            and self.kind is type(feature_map)
-            and self.specification == feature_map.specification()
-        )
+        if self.n_features != n_features or self.kind is not type(feature_map):
+            return False
+        now = vars(feature_map)
+        if {*map(type, now.values())} <= _SCALARS and now == self.made_of:
+            return True
+        return self.specification == feature_map.specification()
 
     @cached_property
     def _identity(self) -> dict[str, str]:
@@ -79,8 +84,9 @@ class BoundMap:
             return {}
         return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
 
-    def codes(self, X: Floats) -> Floats:
-        """The integer codes of some rows, as float64."""
+    def codes(self, X: Any, rows: Any = slice(None)) -> Floats:
+        """The integer codes of some rows of an array or a CSR matrix, as float64."""
+        X = dense_rows(X, rows)
         out = np.empty((len(X), len(self.steps)))
         self.encode(X, out)
         self.check(X, out)
@@ -226,7 +232,13 @@ class FeatureMap(BaseEstimator):
             steps, encode = np.append(steps, 1.0), partial(_encode_bias, encode)
         steps.setflags(write=False)
         return BoundMap(
-            self.specification(), n_features, steps, bool(self.bias), encode, type(self)
+            self.specification(),
+            n_features,
+            steps,
+            bool(self.bias),
+            encode,
+            type(self),
+            dict(vars(self)) if _is_ours(type(self)) else None,
         )
 
 

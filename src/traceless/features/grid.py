@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from traceless.arithmetic.integers import LARGEST, Floats, peak
 from traceless.exceptions import RangeError, ResolutionWarning
@@ -37,6 +38,12 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
 def per_unit(resolution: Any, steps: Floats) -> Floats | float:
     """Steps per unit: one number where one resolution is given for all, which is faster."""
     return 1.0 / steps if np.ndim(resolution) else 1.0 / float(resolution)
+
+
+def dense_rows(X: Any, rows: Any) -> Floats:
+    """Some rows as a dense, row-major float64 array; a view where `X` is one already."""
+    block = X[rows].toarray() if issparse(X) else X[rows]
+    return np.ascontiguousarray(block, dtype=np.float64)
 
 
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
@@ -110,7 +117,7 @@ def check_range(codes: Floats, steps: Floats | float, X: Floats, what: str = "Co
 def blocks(n_rows: int, width: int) -> list[slice]:
     """Slices of rows that stay in the cache while they are worked on."""
     size = max(1, _BLOCK // max(width, 1))
-    return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+    return list(map(slice, range(0, n_rows, size), [*range(size, n_rows, size), n_rows]))
 
 
 def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:

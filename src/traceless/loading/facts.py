@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.knowledge.gathering import Label, check_one_type
+from traceless.knowledge.responses import Label, check_one_type
 
 LARGEST = 2**62
 

@@ -15,13 +15,14 @@ from traceless.estimators.row_guard import KEY, SIZE, Book, Guard
 from traceless.estimators.sliding_window import SlidingWindow
 from traceless.estimators.window_rows import plain_values
 from traceless.knowledge.provenance import Provenance, Slice
+from traceless.knowledge.sums import Recipe
 from traceless.loading import facts
 from traceless.loading.descriptions import from_description
 from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import knowledge, responses, sums_of, width_of
-from traceless.solvers.cholesky import Recipe, Settled
+from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.inverse import Inverse
-from traceless.solvers.woodbury import Live
+from traceless.solvers.woodbury import Woodbury
 
 Tensors = Mapping[str, NDArray[Any]]
 _INVERSE = {"rho", "strain", "floor", "patience"}
@@ -88,7 +89,7 @@ def _restore_least_squares(
         estimator._state = _live(recipe, known, state, tensors)
     elif estimator.solver == "cholesky" and known is not None and set(state) == {"knowledge"}:
         facts.only(tensors, *sums_of(tensors))
-        estimator._state = Settled(recipe, known)
+        estimator._state = Cholesky(recipe, known)
     else:
         raise ValueError(f"no state of the solver {estimator.solver!r}.")
     estimator._merged = Provenance(
@@ -127,7 +128,7 @@ def _width_of_inverse(tensors: Tensors) -> int:
     return width_of(len(facts.tensor(tensors, "P", "f", (None,))))
 
 
-def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Live:
+def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Woodbury:
     alone = {"responses", "counts"} if known is None else set()
     said = facts.named(said, {"knowledge", "sealed", "inverse"} | alone)
     sums = [] if alone else sums_of(tensors)
@@ -137,10 +138,10 @@ def _live(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors)
         if said["inverse"] is None or min(known[1], default=0) < 0 or said["sealed"]:
             raise ValueError("a state without knowledge needs an inverse, and cannot be sealed.")
     if said["inverse"] is None:
-        state = Live(recipe, known)
+        state = Woodbury(recipe, known)
     else:
         shape = len(recipe.phi.steps), len(known[0] if alone else known.responses)
-        state = Live(recipe, known, _inverse(said["inverse"], tensors, shape))
+        state = Woodbury(recipe, known, _inverse(said["inverse"], tensors, shape))
     return state.sealed() if facts.truth(said["sealed"]) else state
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
 from traceless.knowledge.fingerprint import LANES, Lanes, from_bytes
-from traceless.knowledge.gathering import Label, Task
+from traceless.knowledge.responses import Label, Task
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
 from traceless.loading import facts
