@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
@@ -39,7 +39,7 @@ from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_same_specification
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.solvers.cholesky import Cholesky
-from traceless.solvers.class_weights import Weights
+from traceless.solvers.class_weights import SCOPES, class_weights
 from traceless.solvers.woodbury import STATE_FORMAT, Woodbury
 from traceless.transaction import Changeable, changing, snapshot
 
@@ -56,6 +56,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     solver: str
     n_jobs: int | None
     verbose: bool
+    class_weight: Any = None
+    weighting: str = "shared"
     classwise: bool | None = None  # False: what is merged is pooled
     guard: bool = False  # these two also of models that were pickled before there were any
     fingerprint: bool = False
@@ -129,7 +131,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """
         add, forget = sides(add, forget)
         if add is None and forget is None:
-            check_is_fitted(self)
+            self._held()
             return self
         with changing(self) as draft:
             draft._learn(add, forget)
@@ -165,7 +167,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             if draft.guard:
                 draft._guard = draft._guard_of(draft._current()).joined(_guard_to_merge(other))
             if isinstance(other, LeastSquares):
-                check_is_fitted(other)
+                other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
                 theirs, other = other._provenance, other.knowledge_
             if not isinstance(other, Knowledge):
@@ -190,7 +192,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         class weights and solver, equal coefficients and predictions. Only with
         ``fingerprint=True`` do they mean equal rows.
         """
-        check_is_fitted(self)
         return self.knowledge_.digest()
 
     def seal(self) -> Self:
@@ -200,7 +201,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         sealed model has the correctly rounded ones, until the next change. With
         ``solver="cholesky"`` every model is sealed.
         """
-        check_is_fitted(self)
         with changing(self) as draft:
             draft._state = draft._held().sealed()
         return self
@@ -227,7 +227,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         float
             The relative error of the coefficients to be expected from that.
         """
-        check_is_fitted(self)
         with changing(self) as draft:
             live = draft._live("forget_estimate")
             draft._check_unguarded("forget_estimate forgets what was never learned")
@@ -247,7 +246,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             of P, the coefficients per response, labels, counts, rho and the feature map's
             specification. Needs ``solver="woodbury"``.
         """
-        check_is_fitted(self)
         live = self._live("export_state")
         self._weights()
         return live.export(positive("rho", self.rho))
@@ -342,8 +340,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
             state, new = self._solver()(recipe, known), None
         assert state is not None
-        self._phi(state)
         if new is not None or old is not None:
+            self._phi(state)
             recipe = state.recipe
             state = state.updated(
                 new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
@@ -414,9 +412,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Whether the sums of each class are kept apart."""
         return False
 
-    def _class_weights(self, state: Cholesky) -> Weights | None:  # noqa: ARG002
-        return None
-
     def _target_resolution(self) -> float:
         return 1.0  # of class indicators
 
@@ -431,10 +426,10 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _bind(self) -> BoundMap:
         """The feature map for our columns, made anew only if it has changed."""
-        feature_map = self._map()
+        feature_map = _LINEAR if self.feature_map is None else self.feature_map
         bound: BoundMap | None = self.__dict__.get("_bound_map")
         if bound is None or not bound.is_of(feature_map, self.n_features_in_):
-            bound = self._bound_map = feature_map.bind(self.n_features_in_)
+            bound = self._bound_map = self._map().bind(self.n_features_in_)
         return bound
 
     def _check_ours(self, specification: Mapping[str, Any], task: str) -> None:
@@ -445,10 +440,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _phi(self, state: Cholesky) -> BoundMap:
         """Our feature map, as it is set now; raises if it is not the one that was learned with."""
-        phi, recipe = self._bind(), state.recipe
-        if phi is not recipe.phi or self._target_resolution() != recipe.target_resolution:
-            self._check_ours(recipe.specification, self._task)
-        return phi
+        recipe = state.recipe
+        feature_map = _LINEAR if self.feature_map is None else self.feature_map
+        if recipe.phi.is_of(feature_map, self.n_features_in_) and (
+            self._task == "classification" or self._target_resolution() == recipe.target_resolution
+        ):
+            return recipe.phi
+        self._check_ours(recipe.specification, self._task)
+        return self._bind()
 
     def _solver(self) -> type[Cholesky]:
         if self.solver not in _SOLVERS:
@@ -498,19 +497,20 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _current(self) -> Cholesky | None:
         """The state, in the form that the solver asks for; None before anything is learned."""
+        return self._held() if "_state" in self.__dict__ else None
+
+    def _held(self) -> Cholesky:
+        """The state, or NotFittedError, which is an AttributeError: there is nothing to ask for."""
         state: Cholesky | None = self.__dict__.get("_state")
-        if state is None or state.solver == self.solver:
+        if state is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet: call fit or partial_fit first."
+            )
+        if state.solver == self.solver:
             return state
         if state.other is None or state.other.solver != self.solver:
             state.other = self._new_state(state.knowledge())
         return state.other
-
-    def _held(self) -> Cholesky:
-        """The state, or AttributeError: what is not learned has no attributes."""
-        state = self._current()
-        if state is None:
-            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
-        return state
 
     def _code(self, V: Any) -> Any:
         """Responses to right-hand sides (or their solutions), column by column."""
@@ -523,8 +523,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        phi, weights = self._phi(state), self._class_weights(state)
-        return state.coefficients(positive("rho", self.rho), phi, self._code, weights), phi
+        weights = None
+        if self.class_weight is not None or self.weighting not in SCOPES:
+            known = state.knowledge()
+            weights = class_weights(
+                self.class_weight, self.weighting, known.responses, known.class_totals
+            )
+        phi = self._phi(state)
+        rho = self.rho if type(self.rho) is float else positive("rho", self.rho)
+        return state.coefficients(rho, phi, self._code, weights), phi
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
@@ -535,7 +542,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return np.ascontiguousarray(w), np.zeros(len(w))
 
     def _decision(self, X: Any) -> Floats:
-        check_is_fitted(self)
         weights, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         out = np.empty((X.shape[0], weights.Z.shape[1]))

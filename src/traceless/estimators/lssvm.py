@@ -21,8 +21,6 @@ from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Cholesky
-from traceless.solvers.class_weights import SCOPES, Weights, class_weights
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]
@@ -220,12 +218,6 @@ class LSSVC(ClassifierMixin, LeastSquares):
 
     def _keeps_classes(self) -> bool:
         return self.class_weight is not None if self.classwise is None else bool(self.classwise)
-
-    def _class_weights(self, state: Cholesky) -> Weights | None:
-        if self.class_weight is None and self.weighting in SCOPES:
-            return None  # without asking a live state for its knowledge
-        known = state.knowledge()
-        return class_weights(self.class_weight, self.weighting, known.responses, known.class_totals)
 
 
 class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):

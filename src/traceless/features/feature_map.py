@@ -14,11 +14,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import Floats
-from traceless.features.grid import check_range, dense_rows, encode_linear, grid_steps
+from traceless.arithmetic.integers import LARGEST, Floats
+from traceless.features.grid import encode_linear, grid_steps, refuse
 from traceless.features.probe import PROBE, probe
 
 Encoder = Callable[[Floats, Floats], None]
@@ -41,7 +42,7 @@ class BoundMap:
         Whether the last feature is the constant 1.
     encode : callable
         ``encode(X, out)`` writes the codes of the rows into `out`. Codes that are not
-        finite or beyond 2^53 are left to `check`.
+        finite or beyond 2^53 are refused by `codes`.
     kind : type, optional
         The class of the map. Those of this package are known by their specification alone;
         any other is also known by what it computes, see `describe`. A `bind` of your own that
@@ -86,15 +87,13 @@ class BoundMap:
 
     def codes(self, X: Any, rows: Any = slice(None)) -> Floats:
         """The integer codes of some rows of an array or a CSR matrix, as float64."""
-        X = dense_rows(X, rows)
+        X = X[rows].toarray() if issparse(X) else X[rows]
+        X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.steps)))
         self.encode(X, out)
-        self.check(X, out)
+        if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
+            refuse(out, self.steps, X, "Feature")
         return out
-
-    def check(self, X: Floats, codes: Floats) -> None:
-        """Raise `RangeError` if codes are not finite or too large to be held exactly."""
-        check_range(codes, self.steps, X, "Feature")
 
 
 class Later:
@@ -132,6 +131,7 @@ class FeatureMap(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    from scipy.sparse import issparse
     >>> class Squares(FeatureMap):
     ...     def __init__(self, bias=True, resolution=2**-14):
     ...         self.bias = bias

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import issparse
 
-from traceless.arithmetic.integers import LARGEST, Floats, peak
+from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 8  # a column that varies by fewer steps than this is reported
@@ -90,13 +90,12 @@ class InputGrid:
         encode_linear(self.scale, X, out)
         if np.ndim(self.stretch):
             out *= self.stretch
-        check_range(out, self.step, X)
+        if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
+            refuse(out, self.step, X)
 
 
-def check_range(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column") -> None:
-    """Raise RangeError if codes made from X are NaN, infinite or beyond 2^53."""
-    if peak(codes) <= LARGEST:
-        return
+def refuse(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column") -> NoReturn:
+    """Raise RangeError that says which code of X is NaN, infinite or beyond 2^53."""
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         kind = "NaN" if np.isnan(X[tuple(bad[0])]) else "infinity"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.features import BoundMap
-from traceless.features.grid import dense_rows
+from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
@@ -118,8 +118,8 @@ class Gathering:
         else:
             responses.encode(rows, block[:, J : total.width])
         bound = integers.energy(block)
-        if not bound <= integers.LARGEST:  # large, infinite or NaN
-            self.phi.check(values, codes)
+        if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
+            refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
         if self.fingerprint is not None:
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
         total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))

@@ -41,10 +41,10 @@ class _HeldOut(LeastSquares):
     def _decision(self, X: Any) -> Floats:
         return self._scores if X is self._X else super()._decision(X)
 
-    def _current(self) -> Any:
+    def _held(self) -> Any:
         if self._make is not None:
             self.__dict__.update(vars(self._make()), _make=None)
-        return super()._current()
+        return super()._held()
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -13,6 +13,7 @@ from typing import Any
 
 from traceless.arithmetic.products import Coefficients
 from traceless.features import BoundMap
+from traceless.features.parameters import positive
 from traceless.files.saving import Pieces
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
@@ -94,7 +95,7 @@ class Cholesky:
         question, solved = (rho, class_weights), self._solved
         if solved is None or solved[0] != question:
             known = self.knowledge()
-            ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
+            ridge = ridge_in_steps(positive("rho", rho), phi.steps, known.weight_bits)
             if class_weights is not None:
                 Z = solve_weighted(known, class_weights, ridge, code)
             else:

@@ -35,6 +35,7 @@ from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.features.grid import dense_rows
+from traceless.features.parameters import positive
 from traceless.files.saving import Pieces, labels
 from traceless.knowledge.feasibility import check_counts
 from traceless.knowledge.responses import Label, label_array, responses_of, union
@@ -199,7 +200,7 @@ class Woodbury(Cholesky):
         """U for this rho, and P unless a later state has taken it over."""
         inverse = self._inverse
         if inverse is None or inverse.rho != rho:
-            inverse = self._inverse = self._built(rho)
+            inverse = self._inverse = self._built(positive("rho", rho))
         return inverse
 
     def whole_inverse(self, rho: float) -> Inverse:
