@@ -84,7 +84,7 @@ def check_rows_in_any_memory(trial: MapTrial) -> None:
     X = trial.X[:50]
     codes = bound.codes(X)
     kept = codes.copy()
-    for layout, rows in memory.layouts(X):
+    for layout, rows in [("in plain memory", X.copy()), *memory.layouts(X)]:
         before = rows.copy()
         same = same_bits(bound.codes(rows), codes)
         demand(same, f"the same codes for rows that are {layout}", "others")

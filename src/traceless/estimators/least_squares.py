@@ -31,13 +31,13 @@ from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
 from traceless.features.grid import dense_rows, report_coarse
-from traceless.features.parameters import positive
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
 from traceless.knowledge.responses import Task
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_same_specification
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
+from traceless.parameters import positive
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, class_weights
 from traceless.solvers.woodbury import STATE_FORMAT, Woodbury

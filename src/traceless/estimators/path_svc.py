@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.estimators.inputs import check_classes, sides
-from traceless.features.parameters import positive
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
+from traceless.parameters import positive
 from traceless.transaction import changing
 
 if TYPE_CHECKING:

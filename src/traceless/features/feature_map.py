@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,6 +21,7 @@ from sklearn.utils import check_array
 from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.features.grid import encode_linear, grid_steps, refuse
 from traceless.features.probe import PROBE, probe
+from traceless.parameters import Constraint, check_parameters
 
 Encoder = Callable[[Floats, Floats], None]
 _SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
@@ -144,6 +145,7 @@ class FeatureMap(BaseEstimator):
 
     bias: bool
     resolution: Any
+    constraints: ClassVar[Mapping[str, Constraint]] = {}  # what parameters may be
     version = 1  # to be raised whenever the same parameters come to give other codes
     features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
 
@@ -228,6 +230,7 @@ class FeatureMap(BaseEstimator):
         return bound.codes(rows) * bound.steps
 
     def _bound(self, n_features: int, steps: Floats, encode: Encoder) -> BoundMap:
+        check_parameters(self)
         if self.bias:
             steps, encode = np.append(steps, 1.0), partial(_encode_bias, encode)
         steps.setflags(write=False)

@@ -27,7 +27,6 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.features.parameters import positive
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.each_row import left_out_scores
 from traceless.model_selection.folds import held_out_scores
@@ -35,6 +34,7 @@ from traceless.model_selection.held_out import Factor, Whole, blocks, used_featu
 from traceless.model_selection.rows import Rows, subset
 from traceless.model_selection.splits import Split, Training, split_rows
 from traceless.model_selection.stand_in import StandIns
+from traceless.parameters import positive
 from traceless.progress import progress
 from traceless.solvers.rounded import correctly_rounded_solve
 

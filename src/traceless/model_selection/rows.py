@@ -13,10 +13,10 @@ from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.features.grid import dense_rows
-from traceless.features.parameters import positive
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
+from traceless.parameters import positive
 from traceless.solvers.rounded import ridge_in_steps
 
 Indices = NDArray[np.intp]

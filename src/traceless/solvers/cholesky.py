@@ -13,10 +13,10 @@ from typing import Any
 
 from traceless.arithmetic.products import Coefficients
 from traceless.features import BoundMap
-from traceless.features.parameters import positive
 from traceless.files.saving import Pieces
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
+from traceless.parameters import positive
 from traceless.solvers.class_weights import Coding, Weights, solve_weighted
 from traceless.solvers.rounded import correctly_rounded_solve, ridge_in_steps
 

@@ -35,13 +35,13 @@ from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.features.grid import dense_rows
-from traceless.features.parameters import positive
 from traceless.files.saving import Pieces, labels
 from traceless.knowledge.feasibility import check_counts
 from traceless.knowledge.responses import Label, label_array, responses_of, union
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_targets
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
+from traceless.parameters import positive
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, worth_updating
