@@ -11,58 +11,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+Test = Callable[[Any], bool]
+
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a parameter may be, in words and as a test; ``a | b`` is either."""
+    """What a parameter may be; ``a | b`` is either.
+
+    Attributes
+    ----------
+    said : str
+        In words: "rho must be a positive finite number".
+    tests : functions of a value that is not None, a string or a bool
+        One of them must be True.
+    constants : None, strings and bools that are allowed
+    error : type
+        What is raised.
+    """
 
     said: str
-    accepts: Callable[[Any], bool]
+    tests: tuple[Test, ...] = ()
+    constants: tuple[str | bool | None, ...] = ()
+    error: type[Exception] = ValueError
 
     def __or__(self, other: Constraint) -> Constraint:
         first = self.said.replace(" or ", ", ")
         return Constraint(
-            f"{first} or {other.said}", lambda value: self.accepts(value) or other.accepts(value)
+            f"{first} or {other.said}",
+            self.tests + other.tests,
+            self.constants + other.constants,
+            other.error,
         )
-
-    def check(self, name: str, value: Any) -> None:
-        """Raise ValueError if the parameter of this name may not have this value."""
-        if not self.accepts(value):
-            raise ValueError(f"{name} must be {self.said}, got {value!r}.")
 
 
 def number(said: str, low: float, above: bool = False) -> Constraint:
     """A finite number from `low` on, or above it."""
 
-    def accepts(value: Any) -> bool:
-        real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    def test(value: Any) -> bool:
+        real = isinstance(value, Real) and not isinstance(value, np.bool_)
         return real and math.isfinite(value) and (value > low if above else value >= low)
 
-    return Constraint(said, accepts)
+    return Constraint(said, (test,))
 
 
 def whole(said: str, low: int, high: int = 2**62) -> Constraint:
     """A whole number from `low` to `high`."""
     return Constraint(
-        said,
-        lambda value: (
-            isinstance(value, Integral)
-            and not isinstance(value, bool)
-            and low <= int(value) <= high
-        ),
+        said, (lambda value: isinstance(value, Integral) and low <= int(value) <= high,)
     )
 
 
 def choice(*names: str) -> Constraint:
     """One of some strings."""
     said = ", ".join(map(repr, names[:-1])) + f" or {names[-1]!r}"
-    return Constraint(said, lambda value: isinstance(value, str) and value in names)
+    return Constraint(said, constants=names)
+
+
+def instance(said: str, *types: type, error: type[Exception] = ValueError) -> Constraint:
+    """An object of one of some types."""
+    return Constraint(said, (lambda value: isinstance(value, types),), error=error)
 
 
 POSITIVE = number("a positive finite number", 0.0, above=True)
@@ -75,23 +88,37 @@ SEED = whole(
     0,
     10**300,
 )
-FLAG = Constraint("True or False", lambda value: isinstance(value, bool | np.bool_ | Integral))
-NOTHING = Constraint("None", lambda value: value is None)
+FLAG = replace(instance("True or False", np.bool_, Integral), constants=(True, False))
+NOTHING = Constraint("None", constants=(None,))
 JOBS = NOTHING | whole("a number of processes", -(2**20), 2**20)
-STEPS = FINITE | Constraint(
-    "one for each column", lambda value: isinstance(value, list | tuple | np.ndarray)
-)
-BY_LABEL = Constraint("a dict of labels", lambda value: isinstance(value, Mapping))
-FUNCTION = Constraint("a callable", callable)
+ARRAY = instance("an array of numbers", list, tuple, np.ndarray)
+STEPS = FINITE | ARRAY
+BY_LABEL = instance("a dict of labels", Mapping)
 
 
-def check_parameters(thing: Any) -> None:
-    """Raise ValueError if a parameter is not what its class declares."""
+def check_parameters(thing: Any, **others: Any) -> None:
+    """Raise ValueError if a parameter is not what its class declares.
+
+    Parameters
+    ----------
+    thing : object or type
+        Its class has `constraints`.
+    **others
+        Values to be checked in place of the attributes.
+    """
     for name, constraint in thing.constraints.items():
-        constraint.check(name, getattr(thing, name))
+        value = others[name] if others else getattr(thing, name)
+        if value is None or isinstance(value, str | bool):
+            good = value in constraint.constants
+        else:
+            good = any(test(value) for test in constraint.tests)
+        if not good:
+            raise constraint.error(f"{name} must be {constraint.said}, got {value!r}.")
 
 
 def positive(name: str, value: Any, zero: bool = False) -> float:
     """`value` as a finite number above zero (or, if asked for, not below)."""
-    (NOT_NEGATIVE if zero else POSITIVE).check(name, value)
+    constraint = NOT_NEGATIVE if zero else POSITIVE
+    if isinstance(value, bool) or not constraint.tests[0](value):
+        raise ValueError(f"{name} must be {constraint.said}, got {value!r}.")
     return float(value)

@@ -493,5 +493,5 @@ def test_the_callers_arrays_are_never_written_to(iris):
 
 
 def test_not_a_feature_map():
-    with pytest.raises(TypeError, match="must be a FeatureMap such as"):
+    with pytest.raises(TypeError, match="must be None or a FeatureMap such as"):
         LSSVC(feature_map="rbf").fit(GOOD, [0, 1, 0, 1])

@@ -14,7 +14,7 @@ import copy
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,17 @@ from traceless.knowledge.responses import Task
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_same_specification
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
-from traceless.parameters import positive
+from traceless.parameters import (
+    FLAG,
+    JOBS,
+    NOTHING,
+    POSITIVE,
+    Constraint,
+    check_parameters,
+    choice,
+    instance,
+    positive,
+)
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, class_weights
 from traceless.solvers.woodbury import STATE_FORMAT, Woodbury
@@ -51,6 +61,16 @@ ROWS = 4096  # rows predicted at a time
 class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     """What the classifier and the regressor share."""
 
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "feature_map": NOTHING
+        | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
+        "rho": POSITIVE,
+        "solver": choice(*_SOLVERS),
+        "guard": FLAG,
+        "fingerprint": FLAG,
+        "n_jobs": JOBS,
+        "verbose": FLAG,
+    }
     feature_map: FeatureMap | None
     rho: float
     solver: str
@@ -328,6 +348,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self.__dict__.pop(name, None)
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
+        check_parameters(self)
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
@@ -338,7 +359,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             recipe = self._recipe()
             known = self._knowledge_of(new, recipe)
             self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
-            state, new = self._solver()(recipe, known), None
+            state, new = _SOLVERS[self.solver](recipe, known), None
         assert state is not None
         if new is not None or old is not None:
             self._phi(state)
@@ -416,12 +437,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return 1.0  # of class indicators
 
     def _map(self) -> FeatureMap:
-        feature_map = _LINEAR if self.feature_map is None else self.feature_map
+        feature_map: Any = _LINEAR if self.feature_map is None else self.feature_map
         if not isinstance(feature_map, FeatureMap):
-            raise TypeError(
-                "feature_map must be a FeatureMap such as traceless.features.Linear(), got "
-                f"{feature_map!r}."
-            )
+            check_parameters(self)
         return feature_map
 
     def _bind(self) -> BoundMap:
@@ -449,13 +467,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         self._check_ours(recipe.specification, self._task)
         return self._bind()
 
-    def _solver(self) -> type[Cholesky]:
-        if self.solver not in _SOLVERS:
-            raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
-        return _SOLVERS[self.solver]
-
     def _new_state(self, knowledge: Knowledge) -> Cholesky:
-        return self._solver()(self._recipe(knowledge), knowledge)
+        check_parameters(self)
+        return _SOLVERS[self.solver](self._recipe(knowledge), knowledge)
 
     def _check_unguarded(self, why: str) -> None:
         if self.guard:

@@ -7,7 +7,7 @@ same with real targets.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
+from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
+from traceless.solvers.class_weights import SCOPES
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]
@@ -101,6 +103,14 @@ class LSSVC(ClassifierMixin, LeastSquares):
     True
     """
 
+    constraints: ClassVar = LeastSquares.constraints | {
+        "class_weight": NOTHING
+        | choice("balanced", "inverse", "golden")
+        | BY_LABEL
+        | Constraint("a callable of the counts", (callable,)),
+        "weighting": choice(*SCOPES),
+        "classwise": NOTHING | FLAG,
+    }
     _task = "classification"
 
     def __init__(
@@ -277,6 +287,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
     array([31.])
     """
 
+    constraints: ClassVar = LeastSquares.constraints | {"target_resolution": POSITIVE}
     _task = "regression"
 
     def __init__(

@@ -15,7 +15,7 @@ from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
-from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, Constraint, check_parameters
+from traceless.parameters import ARRAY, COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters
 
 
 class Landmarks(FeatureMap):
@@ -44,7 +44,7 @@ class Landmarks(FeatureMap):
     """
 
     constraints: ClassVar = {
-        "points": COUNT | Constraint("rows", lambda v: isinstance(v, list | tuple | np.ndarray)),
+        "points": COUNT | ARRAY,
         "gamma": POSITIVE,
         "random_state": SEED,
         "bias": FLAG,
