@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 
 from traceless.checks.histories import demand_refit
 from traceless.checks.trial import Step, Trial, demand, differences, less, portrait
+from traceless.estimators.loading import load
 from traceless.files.saving import Savable
-from traceless.loading import load
 
 _MORE = Step("learn", add=(12, 13, 14))
 _LESS = Step("forget", gone=(11,))

@@ -327,21 +327,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     # --- inside ------------------------------------------------------------------------------
 
     def _pieces(self) -> saving.Pieces:
-        facts: dict[str, Any] = {"parameters": saving.parameters(self)}
-        tensors: dict[str, Any] = {}
-        state = self._current()
-        if state is not None:
-            self._phi(state)
-            facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
-            facts["merged"] = {
-                identity: {"times": piece.times, "brought": dict(piece.brought)}
-                for identity, piece in self._provenance.merged.items()
-            }
-            facts["state"], tensors = state.pieces()
-            if "_guard" in self.__dict__:
-                facts["guard"], digests = self._guard.pieces()
-                tensors |= digests
-        return facts, tensors
+        from traceless.estimators.file_format import written
+
+        return written(self)
 
     def _start_anew(self) -> None:
         for name in ("_state", "_merged", "_guard"):
@@ -437,10 +425,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return 1.0  # of class indicators
 
     def _map(self) -> FeatureMap:
-        feature_map: Any = _LINEAR if self.feature_map is None else self.feature_map
-        if not isinstance(feature_map, FeatureMap):
-            check_parameters(self)
-        return feature_map
+        check_parameters(self)
+        return _LINEAR if self.feature_map is None else self.feature_map
 
     def _bind(self) -> BoundMap:
         """The feature map for our columns, made anew only if it has changed."""

@@ -11,7 +11,7 @@ import copy
 import inspect
 import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -23,7 +23,19 @@ from traceless.estimators.inputs import check_classes, sides
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.answers import HingeAnswers, is_plain
 from traceless.hinge.held_rows import Batch, is_whole, plain_labels
-from traceless.parameters import positive
+from traceless.hinge.settings import GAMMAS, KERNELS
+from traceless.parameters import (
+    BY_LABEL,
+    FINITE,
+    FLAG,
+    NOT_NEGATIVE,
+    NOTHING,
+    POSITIVE,
+    Constraint,
+    choice,
+    positive,
+    whole,
+)
 from traceless.transaction import changing
 
 if TYPE_CHECKING:
@@ -150,6 +162,20 @@ class PathSVC(Savable, HingeAnswers):
     [3, 19, 18]
     """
 
+    constraints: ClassVar = {
+        "C": POSITIVE,
+        "kernel": choice(*KERNELS) | Constraint("a callable", (callable,)),
+        "gamma": choice(*GAMMAS) | NOT_NEGATIVE,
+        "degree": whole("an integer", 0, 1024),
+        "coef0": FINITE,
+        "class_weight": NOTHING | choice("balanced") | BY_LABEL,
+        "decision_function_shape": choice("ovr", "ovo"),
+        "break_ties": FLAG,
+        "strategy": choice("ovo", "ovr"),
+        "tol": POSITIVE,
+        "cache_size": POSITIVE,
+        "verbose": FLAG,
+    }
     n_features_in_: int
     last_ids_: Integers
 

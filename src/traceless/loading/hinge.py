@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.estimators.path_svc import PathSVC
+from traceless.files import facts
 from traceless.hinge.held_rows import HeldRows, numbered
-from traceless.loading import facts
-from traceless.loading.knowledge import width_of
+from traceless.knowledge.file_format import classes as classes_from
+from traceless.knowledge.file_format import width_of
 
 Tensors = Mapping[str, NDArray[Any]]
 _TENSORS = {"rows", "weights", "ids", "labels", "last_ids", "alpha", "slopes", "intercepts"}
 
 
-def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
+def restore_hinge(estimator: Any, said: Any, tensors: Tensors) -> None:
     """Fit an estimator with what a file says, without solving anything."""
     from traceless.hinge.model import Hinge
 
@@ -62,7 +62,7 @@ def _rows(said: Mapping[str, Any], tensors: Tensors) -> HeldRows:
 
 def labels_of(classes: Any, codes: Integers) -> NDArray[Any]:
     """Labels from their numbers; every class has one."""
-    names = facts.classes(classes)
+    names = classes_from(classes)
     facts.within("labels", codes, 0, len(names) - 1)
     if len(np.unique(codes)) != len(names):
         raise ValueError("there is a class without rows.")

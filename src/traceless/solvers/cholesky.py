@@ -13,7 +13,6 @@ from typing import Any
 
 from traceless.arithmetic.products import Coefficients
 from traceless.features import BoundMap
-from traceless.files.saving import Pieces
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.parameters import positive
@@ -53,11 +52,6 @@ class Cholesky:
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""
         return self._known
-
-    def pieces(self) -> Pieces:
-        """What a file needs to make this again."""
-        facts, tensors = self.knowledge()._pieces()
-        return {"knowledge": facts}, tensors
 
     def sealed(self) -> Cholesky:
         """The same with correctly rounded coefficients."""

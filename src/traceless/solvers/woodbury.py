@@ -30,12 +30,11 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
-from traceless.arithmetic.integers import Floats, packed
+from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
 from traceless.features.grid import dense_rows
-from traceless.files.saving import Pieces, labels
 from traceless.knowledge.feasibility import check_counts
 from traceless.knowledge.responses import Label, label_array, responses_of, union
 from traceless.knowledge.sample_weights import rounded_weights
@@ -48,7 +47,7 @@ from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, wor
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
-_STRAIN = 128.0  # updates between two looks at the residual, while P is good
+STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
@@ -122,27 +121,20 @@ class Woodbury(Cholesky):
         names, counts = (np.asarray(exported[key]).tolist() for key in ("responses", "counts"))
         return cls(recipe, (tuple(names), tuple(counts)), Inverse(P, U, float(exported["rho"])))
 
-    def pieces(self) -> Pieces:
-        """What a file needs to make this state again, as it stands."""
-        facts, tensors = self._known_pieces()
-        facts |= {"sealed": self._sealed, "inverse": None}
-        inverse = self._inverse
-        P = None if inverse is None else inverse.copy_of_P()
-        if inverse is not None and P is not None:
-            tensors |= {"P": packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
-            facts["inverse"] = {
-                "rho": inverse.rho,
-                "strain": inverse.strain,
-                "floor": list(inverse.floor),
-                "patience": min(inverse.patience, _STRAIN),
-            }
-        return facts, tensors
+    @property
+    def has_knowledge(self) -> bool:
+        """False after `imported` and `forget_estimate`."""
+        return self._exact[0] is not None
 
-    def _known_pieces(self) -> Pieces:
-        if self._exact[0] is None:
-            said = {"responses": labels(self.responses), "counts": list(self.counts)}
-            return {"knowledge": None, **said}, {}
-        return super().pieces()
+    @property
+    def is_sealed(self) -> bool:
+        """Whether coefficients are correctly rounded now."""
+        return self._sealed
+
+    def snapshot(self) -> tuple[Inverse | None, Floats | None]:
+        """The inverse as it stands, and a copy of its P; None where there is none."""
+        inverse = self._inverse
+        return inverse, None if inverse is None else inverse.copy_of_P()
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
@@ -440,7 +432,7 @@ class Woodbury(Cholesky):
 def _patience(inverse: Inverse, decay: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new."""
     good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
-    return _STRAIN if good else 0.0
+    return STRAIN if good else 0.0
 
 
 def _spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:

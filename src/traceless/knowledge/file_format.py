@@ -1,9 +1,14 @@
-"""Knowledge from a file: integers that could have been added up, in the form they are kept in."""
+"""The file format of knowledge: how it is written, and how it is read back.
+
+A file may say anything: what is read is checked to be integers that rows could have added up to,
+in the one form in which they are kept.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,11 +16,11 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
-from traceless.knowledge.fingerprint import LANES, Lanes, from_bytes
-from traceless.knowledge.responses import Label, Task
+from traceless.files import facts, saving
+from traceless.knowledge.fingerprint import LANES, Lanes, from_bytes, to_bytes
+from traceless.knowledge.responses import Label, Task, check_one_type
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
-from traceless.loading import facts
 
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
@@ -23,8 +28,8 @@ _WIDEST_OF_NONE = 2**20  # features of knowledge without rows, whose width no by
 _PARTS = {"specification", "task", "responses", "counts", "weight_bits"}
 
 
-def knowledge(said: Any, tensors: Tensors) -> Knowledge:
-    """Knowledge; of an estimator it may still be such that no data could have it."""
+def read(said: Any, tensors: Tensors) -> Knowledge:
+    """What was written; no rows may add up to it, which `check_possible` sees."""
     said = facts.named(said, _PARTS)
     task = _task(said["task"])
     names, counts = responses(said["responses"], said["counts"], task)
@@ -42,9 +47,34 @@ def knowledge(said: Any, tensors: Tensors) -> Knowledge:
     return known
 
 
+def written(known: Knowledge) -> saving.Pieces:
+    """What a file needs to make knowledge again."""
+    said = {
+        "specification": dict(known.specification),
+        "task": known.task,
+        "responses": saving.labels(known.responses),
+        "counts": list(known.counts),
+        "weight_bits": known.weight_bits,
+    }
+    tensors = {"sums": integers.to_tensor(integers.packed(known.sums))}
+    if known.fingerprint is not None:
+        lanes = np.frombuffer(to_bytes(known.fingerprint), dtype=np.uint8)
+        tensors["fingerprint"] = lanes
+    return said, tensors
+
+
+def classes(values: Any) -> tuple[Label, ...]:
+    """Labels of one type, in order, each once."""
+    found = tuple(saving.label_from(value) for value in facts.several(values))
+    check_one_type(found)
+    if any(not a < b for a, b in pairwise(found)):
+        raise ValueError(f"the labels are not in order: {facts.short(found)}.")
+    return found
+
+
 def responses(names: Any, counts: Any, task: Task) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Labels (or numbers of targets), and how many rows there are of each (or at all)."""
-    found = facts.classes(names)
+    found = classes(names)
     rows = [facts.whole(n, -facts.LARGEST) for n in facts.several(counts)]
     if task == "regression" and found != tuple(range(max(1, len(found)))):
         raise ValueError("targets are not numbered 0, 1, 2 and so on.")

@@ -19,9 +19,9 @@ from typing import Any
 from traceless.arithmetic import integers
 from traceless.features.feature_map import specification_digest
 from traceless.files.container import Contents
+from traceless.files.saving import LATER
+from traceless.knowledge.file_format import sums_in
 from traceless.knowledge.sums import Knowledge
-from traceless.loading.descriptions import LATER
-from traceless.loading.knowledge import sums_in
 
 WEIGHT_BITS = 16
 
