@@ -15,7 +15,7 @@ from vega_datasets import data
 
 from traceless import PathSVC
 from traceless.path.canonical import Canonical
-from traceless.path.families import FAMILIES, draw_points
+from families import FAMILIES, draw_points
 
 EPS = np.finfo(float).eps
 

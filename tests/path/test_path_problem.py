@@ -10,9 +10,9 @@ from sklearn.svm import SVC
 
 from traceless.path import HingeProblem, Kernel
 from traceless.path import state as module
-from traceless.path.families import FAMILIES, draw_points
+from families import FAMILIES, draw_points
 from traceless.path.road import INSIDE, MARGIN, K
-from traceless.path.stress import change, equal_bits, published_residual
+from stress import change, equal_bits, published_residual
 from traceless.path.walk import REPAIRS, Walk
 
 

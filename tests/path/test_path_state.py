@@ -9,7 +9,7 @@ import pytest
 from oracles import promise, residual
 
 from traceless.path import HingeProblem, Kernel
-from traceless.path.stress import equal_bits, published_residual
+from stress import equal_bits, published_residual
 
 KERNEL = Kernel("rbf", gamma=0.5)
 

@@ -1,6 +1,6 @@
 """Random chains of updates on degenerate data, each result checked from scratch.
 
-    python -m traceless.path.stress --minutes 5
+    python tests/path/stress.py --minutes 5
 
 prints a table: updates, ends of paths above the promise ("bad"), published solutions above it
 ("published bad"), the largest residual of either in units of the promise max(1e-9, 10 eps Σα κ),
@@ -21,7 +21,7 @@ from numpy.random import Generator
 from traceless.exact import Floats
 from traceless.path import walk
 from traceless.path.canonical import Canonical
-from traceless.path.families import FAMILIES, Family, draw_points
+from families import FAMILIES, Family, draw_points
 from traceless.path.problem import HingeProblem
 
 

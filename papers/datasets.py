@@ -1,7 +1,7 @@
-"""Finding MNIST, which is never part of this repository.
+"""Images of digits: MNIST, which is never part of this repository, or those of scikit-learn.
 
-Looked for in the folder that ``TRACELESS_DATA`` names (or its sub-folder ``mnist``), then
-in the user's cache; else downloaded from OpenML into the cache.
+MNIST is looked for in the folder that ``TRACELESS_DATA`` names (or its sub-folder ``mnist``),
+then in the user's cache; else `load_mnist` downloads it from OpenML into the cache.
 """
 
 from __future__ import annotations
@@ -9,16 +9,61 @@ from __future__ import annotations
 import gzip
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import fetch_openml
+from sklearn.datasets import fetch_openml, load_digits
+from sklearn.model_selection import train_test_split
 
 Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Labels = NDArray[Any]
+Indices = NDArray[np.intp]
 Split = Literal["train", "test"]
 _PREFIX = {"train": "train", "test": "t10k"}
+NOT_FOUND = (
+    "MNIST was not found on this machine, so scikit-learn's digits were used instead: 1,797 "
+    "images of 8 × 8 pixels. Times, sizes and errors below are those of a much smaller problem. "
+    "Set TRACELESS_DATA to a folder that holds MNIST's idx files."
+)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Training and test rows between 0 and 1."""
+
+    name: str
+    X: Floats
+    digits: Labels
+    X_test: Floats
+    digits_test: Labels
+
+    @property
+    def described(self) -> str:
+        """Name and size in words."""
+        return (
+            f"{self.name}: {len(self.X):,} training rows of {self.X.shape[1]} pixels between 0 "
+            f"and 1, {len(self.X_test):,} test rows"
+        )
+
+
+def mnist_images(rows: int, test_rows: int) -> Images:
+    """The first images of MNIST."""
+    images, digits = (part[:rows] for part in load_mnist("train"))
+    test_images, test_digits = (part[:test_rows] for part in load_mnist("test"))
+    return Images("MNIST", images / 255.0, digits, test_images / 255.0, test_digits)
+
+
+def small_images(rows: int, test_rows: int) -> Images:
+    """The 1797 digits of scikit-learn, 8 × 8 pixels, which come with it."""
+    X, digits = load_digits(return_X_y=True)
+    X, X_test, digits, digits_test = train_test_split(
+        X / 16.0, digits, train_size=rows, test_size=test_rows, random_state=0
+    )
+    return Images("scikit-learn's digits", X, digits, X_test, digits_test)
 
 
 def cache_folder() -> Path:
@@ -51,6 +96,17 @@ def load_mnist(split: Split = "train") -> tuple[Bytes, Bytes]:
     images = _read_idx(folder / f"{_PREFIX[split]}-images-idx3-ubyte.gz")
     labels = _read_idx(folder / f"{_PREFIX[split]}-labels-idx1-ubyte.gz")
     return images.reshape(len(images), -1), labels
+
+
+def mnist_or_random() -> tuple[Floats, Labels]:
+    """MNIST between 0 and 1; random rows of the same shape if it cannot be had."""
+    try:
+        X, y = load_mnist()
+    except FileNotFoundError as error:
+        sys.stdout.write(f"{error}\nUsing random rows of MNIST's shape instead.\n")
+        rng = np.random.default_rng(0)
+        return rng.random((60_000, 784)) * (rng.random((60_000, 784)) < 0.2), np.arange(60_000) % 10
+    return X / 255.0, y
 
 
 def _read_idx(path: Path) -> Bytes:

@@ -1,0 +1,63 @@
+"""Figures for the reports: panels for a phone, plain numbers, quiet colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+
+from papers.claims import Rows, column
+
+BLUE, ORANGE, GREEN, PURPLE = "#1b6ca8", "#d95f0e", "#2e8b57", "#8856a7"
+GREY = "#7f7f7f"
+NOTE: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9}  # beside a point
+
+
+def panels(
+    count: int = 1, height: float = 4.0, columns: int = 1, width: float = 6.4, **shared: Any
+) -> tuple[Figure, list[Any]]:
+    """A figure and its axes, one below the other so that a phone can show them."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    shared = {"sharex": True, "sharey": True} | shared
+    axes = figure.subplots(-(-count // columns), columns, squeeze=False, **shared)
+    for axis in axes.flat:
+        axis.grid(color="#e6e6e6", lw=0.8)
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(which="both", color="#b0b0b0")
+    return figure, list(axes.flat)
+
+
+def curve(
+    axis: Any, rows: Rows, x: str, y: str, style: str, colour: str, scale: float = 1.0, **more: Any
+) -> None:
+    """One column over another, the latter in other units where a scale is given."""
+    axis.plot(column(rows, x), [scale * v for v in column(rows, y)], style, color=colour, **more)
+
+
+def title(axis: Any, text: str, size: float = 11, **more: Any) -> None:
+    """What a panel shows, at its left."""
+    axis.set_title(text, loc="left", fontsize=size, **more)
+
+
+def legend_below(figure: Any, axis: Any, columns: int) -> None:
+    """One legend for the whole figure, under it, where it covers nothing."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
+
+
+def percent(axis: Any, which: str = "y") -> None:
+    """Numbers of an axis in percent."""
+    getattr(axis, f"{which}axis").set_major_formatter(PercentFormatter(1.0, 0))
+
+
+def plain_log(axis: Any, which: str, words: str = "{:,.10g}", scale: float = 1.0) -> None:
+    """Logarithmic axes ("x", "y" or both) with numbers as people write them."""
+    for name in which:
+        getattr(axis, f"set_{name}scale")("log")
+        ticks = getattr(axis, f"{name}axis")
+        ticks.set_major_formatter(FuncFormatter(lambda v, _: words.format(scale * v)))
+        ticks.set_minor_formatter(NullFormatter())
