@@ -44,11 +44,14 @@ class Paper:
     ----------
     limits : SimpleNamespace
         The thresholds.
+    notice : str
+        What a reader must know of our copy of the paper.
     """
 
     def __init__(self, folder: Path) -> None:
         self._words = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
         self.limits = SimpleNamespace(**self._words["limits"])
+        self.notice = " ".join(self._words.get("notice", "").split())
 
     def plans(self) -> list[Plan]:
         """How much is computed, in each kind of run."""
@@ -56,7 +59,7 @@ class Paper:
         kinds = zip(*table.values(), strict=True)
         return [Plan(**dict(zip(table, numbers, strict=True))) for numbers in kinds]
 
-    def say(self, text: str, **numbers: Any) -> str:
+    def say(self, text: str, /, **numbers: Any) -> str:
         """A paragraph, with thresholds and other numbers in their places."""
         return " ".join(text.split()).format(**vars(self.limits), **numbers)
 
@@ -68,15 +71,20 @@ class Paper:
         found: str,
         cases: Sequence[Mapping[str, Case]],
         tables: Mapping[str, Table] | None = None,
+        /,
+        words: str = "",
         **numbers: Any,
     ) -> Finding:
-        """A figure in the paper's words, with what was found and the cases of each criterion."""
-        words = dict(self._words[name])
+        """A figure in the paper's words, with what was found and the cases of each criterion.
+
+        The words are those under its name, or under `words` where figures share them.
+        """
+        texts = dict(self._words[words or name])
         criteria = [
             Criterion(self.say(c["text"], **numbers), each, c.get("essential", True))
-            for c, each in zip(words.pop("criteria"), cases, strict=True)
+            for c, each in zip(texts.pop("criteria"), cases, strict=True)
         ]
-        said = {key: self.say(text, **numbers) for key, text in words.items()}
+        said = {key: self.say(text, **numbers) for key, text in texts.items()}
         return Finding(
             name, **said, found=found, criteria=criteria, rows=rows, draw=draw, tables=tables
         )

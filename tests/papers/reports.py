@@ -1,4 +1,4 @@
-"""What the tests of all experiments share: a quick run, and the tables it leaves."""
+"""What the tests of all papers share: a quick run, and the tables it leaves."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from traceless.experiments.__main__ import main
+from papers.__main__ import main
 
 
 def quick_run(name, where, plan, *arguments):

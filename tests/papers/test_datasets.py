@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from traceless import datasets
+from papers import datasets
 
 
 def write_idx(folder, prefix, n):

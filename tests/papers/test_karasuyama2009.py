@@ -1,6 +1,5 @@
 """Karasuyama & Takeuchi 2009: small runs end to end, data, theory, features and verdicts."""
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -9,21 +8,15 @@ import pytest
 
 pytest.importorskip("numba")
 
+from papers import karasuyama2009
+from papers.__main__ import main
+from papers.karasuyama2009 import changes, numbers, paths, plane, series
+from papers.karasuyama2009 import judge as claims
+from papers.report import Plan
 from reports import check_figures, quick_run, table
-from traceless.experiments.__main__ import main
-from traceless.experiments.karasuyama2009 import (
-    artificial,
-    changes,
-    claims,
-    claims_of_paths,
-    criteria,
-    paths,
-    series,
-)
-from traceless.experiments.karasuyama2009 import plan as plans
 
 NAMES = ("a", "b", "c1", "c2", "d", "e")
-TINY = plans.Plan(
+TINY = Plan(
     points=(1, 2, 10),
     trials=2,
     other_strengths=(),
@@ -53,7 +46,7 @@ def river(path, days=180):
 
 def ran(*arguments):
     """Exit code, standard output and standard error of a quick run."""
-    return quick_run("karasuyama2009", (plans, "QUICK"), TINY, *arguments)
+    return quick_run("karasuyama2009", (karasuyama2009, "SHORT"), TINY, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +105,7 @@ def test_without_the_weather_the_rest_runs(tmp_path, monkeypatch):
     assert code == 0
     assert "(c) was left out" in shown
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "pip install &#x27;traceless[experiments]&#x27;" in text
+    assert "pip install -e &#x27;.[papers]&#x27;" in text
     assert not (tmp_path / "figure_c1.png").exists()
     assert (tmp_path / "figure_e.png").exists()
 
@@ -132,28 +125,28 @@ def test_refusals(tmp_path, capsys, monkeypatch):
     assert "karasuyama2009 only" in capsys.readouterr().err
     monkeypatch.setattr(series.importlib.util, "find_spec", _without("numba"))
     assert main(["karasuyama2009", "--out", str(tmp_path / "out")]) == 2
-    assert "traceless[path]" in capsys.readouterr().err
+    assert ".[papers]" in capsys.readouterr().err
 
 
 # --- points in the plane --------------------------------------------------------------------------
 
 
 def test_two_classes_in_the_plane():
-    X, y = artificial.plane(20_000, 3)
+    X, y = plane.points(20_000, 3)
     assert (y > 0).mean() == pytest.approx(0.5, abs=0.02)
     crosses, circles = X[y > 0], X[y < 0]
     np.testing.assert_allclose(crosses.mean(axis=0), 0.0, atol=0.06)  # two heaps, left and right
     np.testing.assert_allclose(circles.mean(axis=0), 0.0, atol=0.06)
     np.testing.assert_allclose(circles.std(axis=0), [1.0, 1.0], atol=0.03)
     np.testing.assert_allclose(crosses.std(axis=0), [np.sqrt(5.0), 1.0], atol=0.03)
-    fewer, labels = artificial.plane(100, 3)
+    fewer, labels = plane.points(100, 3)
     assert np.array_equal(fewer, X[:100])
     assert np.array_equal(labels, y[:100])
 
 
-@pytest.mark.parametrize("scenario", artificial.SCENARIOS)
+@pytest.mark.parametrize("scenario", plane.SCENARIOS)
 def test_only_bounded_support_vectors_change(scenario):
-    change = artificial.scenario_change(scenario, 20, seed=1)
+    change = plane.scenario_change(scenario, 20, seed=1)
     assert len(change.new_labels) + len(change.gone) == 20
     before = change.before()
     assert (before.alpha[change.gone] == change.C).all()
@@ -162,13 +155,13 @@ def test_only_bounded_support_vectors_change(scenario):
 
 
 def test_crosses_only():
-    change = artificial.scenario_change(artificial.CROSSES, 10, seed=0)
+    change = plane.scenario_change(plane.CROSSES, 10, seed=0)
     assert set(change.new_labels) == {1.0}
     assert len(change.new_labels) == 10
 
 
 def test_all_ways_lead_to_the_same_model():
-    change = artificial.scenario_change("both", 10, seed=0)
+    change = plane.scenario_change("both", 10, seed=0)
     X, _ = change.after
     mid, sid = change.mid(change.before()), change.sid(change.before())
     assert changes.same_bits(mid, sid)
@@ -181,10 +174,10 @@ def test_all_ways_lead_to_the_same_model():
 
 
 def test_theoretical_ratio():
-    assert artificial.theoretical_ratio([3.0]) == 1.0
-    assert artificial.theoretical_ratio([10.0] * 100) == pytest.approx(0.1)
-    assert artificial.theoretical_ratio([3.0, -4.0]) == pytest.approx(5 / 7)
-    assert artificial.theoretical_ratio([1.0, 0.0]) == 1.0  # what does not move does not count
+    assert plane.theoretical_ratio([3.0]) == 1.0
+    assert plane.theoretical_ratio([10.0] * 100) == pytest.approx(0.1)
+    assert plane.theoretical_ratio([3.0, -4.0]) == pytest.approx(5 / 7)
+    assert plane.theoretical_ratio([1.0, 0.0]) == 1.0  # what does not move does not count
 
 
 # --- the time series ------------------------------------------------------------------------------
@@ -244,7 +237,7 @@ def test_folds_are_unlearned(tmp_path):
 
 
 def test_a_path_in_steps_is_the_path_at_once():
-    change = artificial.scenario_change("both", 4, seed=0)
+    change = plane.scenario_change("both", 4, seed=0)
     path = paths.taken_in_steps(change, 50)
     assert path.breakpoints[-1] == path.at_once or path.off
     assert len(path.where()) == path.breakpoints[-1]
@@ -276,18 +269,18 @@ def plane_rows(advantage=4.0, excess=1.0, drift=1.0):
     """MID is so many times faster at most, has so many breakpoints per theory."""
     return [
         EXACT
-        | {"scenario": s, "C": plans.C, "points": k, "trial": 0, "SID": k**0.5 * advantage / 4}
+        | {"scenario": s, "C": plane.C, "points": k, "trial": 0, "SID": k**0.5 * advantage / 4}
         | {"MID": k**0.5 / (1 + 3 * (k > 1) + k / 100), "breakpoints_SID": 20 * k}
         | {"breakpoints_MID": 20 * k**0.5 * (excess if k > 1 else k**0.5), "theory": 20 * k**0.5}
         | dict.fromkeys(changes.LIBSVMS, 10.0 + k * (drift - 1.0))
-        for s in artificial.SCENARIOS
+        for s in plane.SCENARIOS
         for k in (1, 2, 10, 50)
     ]
 
 
 def by_width(rows):
     most = [r | {"gamma": 1.0} for r in rows if r["points"] == 50]
-    return [*most, most[0] | {"scenario": artificial.CROSSES}]
+    return [*most, most[0] | {"scenario": plane.CROSSES}]
 
 
 def b_of(excess):
@@ -306,12 +299,12 @@ def series_rows(fast, growing=2.0, error=(0.3, 0.2)):
 
 def path_of(thetas):
     shared = {"trial": 0, "aside": 0, "at_once": len(thetas), "in_steps": len(thetas)}
-    found = [{"scenario": s, "theta": t} | shared for s in artificial.SCENARIOS for t in thetas]
-    return claims_of_paths.path(found, [{"theta": 0.0}], TINY)
+    found = [{"scenario": s, "theta": t} | shared for s in plane.SCENARIOS for t in thetas]
+    return claims.path(found, [{"theta": 0.0}], TINY)
 
 
 def exact(**changed):
-    return claims_of_paths.exactness({"plane": [EXACT | changed], "other": [EXACT | changed]})
+    return claims.exactness({"plane": [EXACT | changed], "other": [EXACT | changed]})
 
 
 VERDICTS = [
@@ -353,11 +346,10 @@ def test_the_promise_grows_with_the_coefficients():
 
 def test_good_settings_are_near_the_best():
     rows = [{"cv_error": e} for e in (0.2, 0.205, 0.22)]
-    assert criteria.good(rows) == rows[:2]
+    assert numbers.good(rows) == rows[:2]
 
 
 def test_plans_have_even_numbers_to_halve():
-    for plan in (plans.FULL, plans.QUICK):
+    for plan in (karasuyama2009.FULL, karasuyama2009.SHORT):
         assert plan.points[0] == 1
         assert all(k % 2 == 0 for k in plan.points[1:])
-        assert dataclasses.replace(plan, trials=1).trials == 1

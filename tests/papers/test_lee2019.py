@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import reports
+from papers import report
+from papers.__main__ import main
+from papers.claims import Case, Criterion, Finding, judge
+from papers.lee2019 import judge as claims
+from papers.lee2019 import measure
+from papers.report import Plan
 from reports import run_without_mnist
-from traceless.experiments.__main__ import main
-from traceless.experiments.lee2019 import claims
-from traceless.experiments.lee2019 import measurements as measure
-from traceless.experiments.report import Report, summary_table
-from traceless.experiments.verdict import Case, Criterion, Finding, judge
 
 LETTERS = "abcdef"
-TINY = measure.Plan(
+TINY = Plan(
     rows=400,
     test_rows=200,
     components=30,
@@ -127,19 +128,19 @@ def test_forgetting_an_estimate_is_the_dense_formula(rng):
     data = measure.load_small(TINY)
     phi = data.maps["RandomFourier"]
     model = measure.updating_model(phi).fit(data.X, data.y)
-    guess = measure._estimate(data.X[:1], "everywhere", 0.1, rng)
+    guess = measure.estimate(data.X[:1], "everywhere", 0.1, rng)
     F, f = phi.transform(data.X), phi.transform(guess)
     target = 2.0 * data.y - 1.0
     A = measure.RHO * np.eye(F.shape[1]) + F.T @ F - f.T @ f
     expected = np.linalg.solve(A, F.T @ target - f[0] * target[0])
-    got = measure._without(model, guess, data.y[:1])
+    got = measure.without(model, guess, data.y[:1])
     np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("noise", measure.NOISES)
 def test_estimates_are_off_by_what_is_said(rng, noise):
     x = np.array([[0.0, 3.0, 4.0]])
-    change = measure._estimate(x, noise, 0.1, rng) - x
+    change = measure.estimate(x, noise, 0.1, rng) - x
     assert np.linalg.norm(change) == pytest.approx(0.5)
     assert (change[0, 0] == 0) == (noise == "on the ink")
 
@@ -147,7 +148,7 @@ def test_estimates_are_off_by_what_is_said(rng, noise):
 def test_estimates_that_cannot_be_right_are_infinitely_wrong():
     data = measure.load_small(TINY)
     model = measure.updating_model(data.maps["Linear"]).fit(data.X, data.y)
-    w = measure._without(model, 1000 * data.X[:1], data.y[:1])
+    w = measure.without(model, 1000 * data.X[:1], data.y[:1])
     assert np.isinf(w).all()
     assert w.size == measure.coefficients(model).size
 
@@ -333,14 +334,15 @@ def test_text_is_escaped_and_failures_are_shown(tmp_path):
         rows=[{"n": 1}],
         draw=empty_picture,
     )
-    report = Report("T", "R", "I", {"key": "value"}, notice="mind <this>")
-    text = report.write([finding], tmp_path / "new" / "folder").read_text(encoding="utf-8")
+    folder = tmp_path / "new" / "folder"
+    path = report.write([finding], folder, "T", "R", "I", {"key": "value"}, notice="mind <this>")
+    text = path.read_text(encoding="utf-8")
     assert "a &lt; b" in text
     assert "<b>bold</b>" not in text
     assert 'class="fails">1 &lt; 2' in text
     assert '<p class="notice">mind &lt;this&gt;</p>' in text
-    assert (tmp_path / "new" / "folder" / "figure_x.csv").read_text().split() == ["n", "1"]
-    assert summary_table([finding]).endswith("does not reproduce")
+    assert (folder / "figure_x.csv").read_text().split() == ["n", "1"]
+    assert report.summary_table([finding]).endswith("does not reproduce")
 
 
 def empty_picture(_):
@@ -363,7 +365,7 @@ def test_unknown_names_are_refused_in_one_line(capsys):
 def test_without_matplotlib_the_extra_is_named(monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert main(["lee2019"]) == 2
-    assert capsys.readouterr().err.strip().endswith("pip install 'traceless[plots]'")
+    assert capsys.readouterr().err.strip().endswith("pip install -e '.[papers]'")
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path, capsys):

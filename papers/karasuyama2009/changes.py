@@ -15,34 +15,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from traceless.experiments.images import Floats
-from traceless.experiments.verdict import Row
+from papers.claims import Row
+from papers.datasets import Floats, Indices
 from traceless.path import HingeProblem, Kernel
 
-TOLERANCES = (1e-3, 1e-6, 1e-9)
 CACHE = 1000  # MB for LIBSVM: it holds the whole kernel matrix, as in the paper
 LONG = 0.5  # seconds from which on a time is measured once
 EPS = float(np.finfo(np.float64).eps)
-Places = NDArray[np.intp]
 
 
-def libsvm(tol: float) -> str:
-    """The name of LIBSVM at a tolerance.
-
-    Examples
-    --------
-    >>> libsvm(1e-6)
-    'LIBSVM 1e-6'
-    """
-    return f"LIBSVM 1e-{round(-np.log10(tol))}"
-
-
-LIBSVMS = tuple(map(libsvm, TOLERANCES))
+TOLERANCES = {"LIBSVM 1e-3": 1e-3, "LIBSVM 1e-6": 1e-6, "LIBSVM 1e-9": 1e-9}
+LIBSVMS = tuple(TOLERANCES)
 METHODS = ("MID", "SID", *LIBSVMS)
 
 
@@ -62,7 +50,7 @@ class Change:
     y: Floats
     new_rows: Floats
     new_labels: Floats
-    gone: Places
+    gone: Indices
     gamma: float
     C: float
 
@@ -102,53 +90,41 @@ class Change:
 
 
 def measured(change: Change, test_X: Floats, repeats: int = 1) -> Row:
-    """Seconds of all methods, breakpoints of MID and SID, and exactness."""
+    """CPU seconds of all methods, breakpoints of MID and SID, and exactness."""
     problem = change.before()
     change.mid(copy.deepcopy(problem))  # whoever is first should not find a cold cache
-    jobs: dict[str, Callable[[], Callable[[], object]]] = {
+    jobs: dict[str, Callable[[], Any]] = {
         "MID": lambda: partial(change.mid, copy.deepcopy(problem)),
         "SID": lambda: partial(change.sid, copy.deepcopy(problem)),
     }
-    for name, tol in zip(LIBSVMS, TOLERANCES, strict=True):
-        jobs[name] = partial(partial, change.libsvm, tol)
+    jobs |= {name: partial(partial, change.libsvm, tol) for name, tol in TOLERANCES.items()}
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
-    results: dict[str, object] = {}
+    results: dict[str, Any] = {}
     for _ in range(repeats):
         for name, make in jobs.items():
             if not seconds[name] or seconds[name][0] < LONG:
-                took, results[name] = timed(make())
-                seconds[name].append(took)
-    row: Row = {name: median(values) for name, values in seconds.items()}
-    mid, sid = results["MID"], results["SID"]
-    assert isinstance(mid, HingeProblem)
-    assert isinstance(sid, HingeProblem)
-    for name, path in (("MID", mid), ("SID", sid)):
-        row[f"breakpoints_{name}"] = path.n_breakpoints - problem.n_breakpoints
-    row["new_at_bound"] = at_bound(mid, len(change.new_labels))
-    row |= exactness(change, mid, test_X)
-    row["SID_same_bits"] = same_bits(mid, sid)
-    f = mid.decision_function(test_X)
-    for name in LIBSVMS:
-        row[f"difference_{name}"] = apart(results[name].decision_function(test_X), f)  # type: ignore[attr-defined]
-    return row
+                job = make()
+                start = time.process_time()
+                results[name] = job()
+                seconds[name].append(time.process_time() - start)
+    mid, f = results["MID"], results["MID"].decision_function(test_X)
+    return {
+        **{name: median(values) for name, values in seconds.items()},
+        **breakpoints(problem, mid, results["SID"]),
+        "new_at_bound": at_bound(mid, len(change.new_labels)),
+        **exactness(change, mid, test_X),
+        "SID_same_bits": same_bits(mid, results["SID"]),
+        **{f"difference_{m}": apart(results[m].decision_function(test_X), f) for m in LIBSVMS},
+    }
 
 
-def breakpoints(change: Change) -> Row:
-    """Of MID and of SID."""
-    problem = change.before()
-    mid, sid = (how(copy.deepcopy(problem)) for how in (change.mid, change.sid))
-    start = problem.n_breakpoints
+def breakpoints(before: HingeProblem, mid: HingeProblem, sid: HingeProblem) -> Row:
+    """Breakpoints that MID and SID passed."""
+    start = before.n_breakpoints
     return {
         "breakpoints_MID": mid.n_breakpoints - start,
         "breakpoints_SID": sid.n_breakpoints - start,
     }
-
-
-def timed(job: Callable[[], object]) -> tuple[float, object]:
-    """CPU seconds of a job, and what it gives."""
-    start = time.process_time()
-    result = job()
-    return time.process_time() - start, result
 
 
 def at_bound(problem: HingeProblem, last: int) -> int:

@@ -1,4 +1,4 @@
-"""Times, sizes and counts as people say them."""
+"""Durations, sizes and numbers of rows in words."""
 
 from __future__ import annotations
 

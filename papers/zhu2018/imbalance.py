@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ from scipy.stats import gmean
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score, recall_score
 
-from traceless import LSSVC, wESVM
-from traceless.experiments.conduct import shown
-from traceless.experiments.images import Floats, Images
-from traceless.experiments.verdict import Row, Rows
-from traceless.experiments.zhu2018.equality import Labels, coefficients
-from traceless.experiments.zhu2018.plan import SCALE, Plan
-from traceless.knowledge import Knowledge
+from papers.claims import Row, Rows
+from papers.cost_model.costs import SCALE
+from papers.datasets import Floats, Images, Labels
+from papers.report import Plan
+from papers.timing import shown
+from papers.zhu2018.equality import coefficients
+from traceless import LSSVC, Knowledge, wESVM
 
 RULES = (None, "balanced", "inverse", "golden")
 CS = (1e-4, 0.01, 1.0, 100.0, 1e4, 1e6)
@@ -219,37 +220,26 @@ def drifting_ten(images: Images, plan: Plan) -> Rows:
 def _drifting(kind: Kind) -> Rows:
     chosen = choose(kind)
     rows: Rows = []
-    points = [(seed, held) for seed in range(kind.seeds) for held in HELD]
-    for seed, held in shown(points, f"(b) {kind.name}"):
+    for seed, held in shown(list(product(range(kind.seeds), HELD)), f"(b) {kind.name}"):
         stages = kind.make(seed)
         for k, model in enumerate(histories(kind, stages, held)):
             told = {"held": held, "seed": seed, "stage": k, "ratio": stages[k].ratio}
             told |= {"rows": model.n_samples_}
-            batch = _batch(kind, held_at(stages, k, held))
+            parts = held_at(stages, k, held)
+            X, y = (np.concatenate([getattr(s, name) for s in parts]) for name in "Xy")
+            again = kind.machine().partial_fit(X, y)
             refit = seed == 0 and k in (len(stages) // 2, len(stages) - 1)
-            rows += [
-                told | _judged(model, batch, rule, chosen[rule], stages[k], refit)
-                for rule in kind.rules
-            ]
+            for rule in kind.rules:
+                row = _judged(model, again, rule, chosen[rule], stages[k])
+                equal = _fitted_equal(model, X, y) if refit else ""
+                rows.append(told | row | {"equals_fit_with_weights": equal})
     return rows
 
 
-def _batch(kind: Kind, stages: Sequence[Stage]) -> tuple[LSSVC, Floats, Labels]:
-    X, y = np.concatenate([s.X for s in stages]), np.concatenate([s.y for s in stages])
-    return kind.machine().partial_fit(X, y), X, y
-
-
-def _judged(
-    model: LSSVC,
-    batch: tuple[LSSVC, Floats, Labels],
-    rule: Rule,
-    C: float,
-    stage: Stage,
-    refit: bool,
-) -> Row:
+def _judged(model: LSSVC, again: LSSVC, rule: Rule, C: float, stage: Stage) -> Row:
     """One rule at one stage: measures, and whether batch learning gives the same bits."""
     w = coefficients(set_rule(model, rule, C))
-    again, X, y = batch
+    same_w = np.array_equal(w, coefficients(set_rule(again, rule, C)))
     predicted = model.predict(stage.X_test)
     return {
         "class_weight": rule[0] or "none",
@@ -257,13 +247,11 @@ def _judged(
         "C": C,
         "g_mean": g_mean(stage.y_test, predicted),
         "f": f_measure(stage.y_test, predicted, stage.test_weight),
-        "equals_batch": model.digest() == again.digest()
-        and np.array_equal(w, coefficients(set_rule(again, rule, C))),
-        "equals_fit_with_weights": _fitted_equal(model, w, X, y) if refit else "",
+        "equals_batch": same_w and model.digest() == again.digest(),
     }
 
 
-def _fitted_equal(model: LSSVC, w: Floats, X: Floats, y: Labels) -> bool:
+def _fitted_equal(model: LSSVC, X: Floats, y: Labels) -> bool:
     """Whether a fit that has these weights from the start comes to the same bits."""
     fresh = LSSVC(**model.get_params(deep=False)).fit(X, y)
-    return bool(np.array_equal(w, coefficients(fresh)))
+    return bool(np.array_equal(coefficients(model), coefficients(fresh)))

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceless.experiments.conduct import shown
-from traceless.experiments.images import Floats
-from traceless.experiments.karasuyama2009.artificial import SCENARIOS, scenario_change
-from traceless.experiments.karasuyama2009.changes import Change
-from traceless.experiments.karasuyama2009.plan import Plan
-from traceless.experiments.verdict import Rows
+from papers.claims import Rows
+from papers.datasets import Floats
+from papers.karasuyama2009.changes import Change
+from papers.karasuyama2009.plane import SCENARIOS, scenario_change
+from papers.report import Plan
+from papers.timing import shown
 from traceless.path import HingeProblem
 
 DRAWN = 40  # values of θ that are kept beside the breakpoints

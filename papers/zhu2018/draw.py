@@ -5,18 +5,22 @@ from __future__ import annotations
 from statistics import mean, stdev
 from typing import Any
 
-from traceless.experiments.pictures import (
+import numpy as np
+
+from papers.claims import Rows, column, groups, select, values
+from papers.pictures import (
     BLUE,
     GREEN,
     GREY,
+    NOTE,
     ORANGE,
     PURPLE,
+    curve,
     legend_below,
     panels,
     plain_log,
+    title,
 )
-from traceless.experiments.verdict import Rows, column, select, values
-from traceless.experiments.zhu2018.criteria import seconds
 
 _NODES = (BLUE, ORANGE, GREEN, PURPLE)
 _ZERO = 1e-16  # where zero is drawn on a logarithmic axis
@@ -40,13 +44,13 @@ _HELD = {"all": "all stages held", "window": "last three stages held"}
 def equality(rows: Rows) -> Any:
     """(a) Largest difference of a coefficient from batch learning, by stage."""
     figure, (axis,) = panels(height=4.6)
-    several = values(rows, "nodes")
-    for k, (colour, nodes) in enumerate(zip(_NODES, several, strict=False)):
-        ours = select(rows, nodes=nodes)
-        places = [place + 0.18 * (k - (len(several) - 1) / 2) for place in range(1, len(ours) + 1)]
+    several = groups(rows, "nodes")
+    for k, (colour, (nodes, ours)) in enumerate(zip(_NODES, several.items(), strict=False)):
+        shift = 1 + 0.18 * (k - (len(several) - 1) / 2)
+        drawn = [r | {"place": place + shift} for place, r in enumerate(ours)]
         for how, style in (("float64_difference", "o--"), ("difference", "s")):
-            drawn = [max(v, _ZERO) for v in column(ours, how)]
-            axis.plot(places, drawn, style, color=colour, ms=4, lw=1)
+            above = [r | {how: max(r[how], _ZERO)} for r in drawn]
+            curve(axis, above, "place", how, style, colour, ms=4, lw=1)
         axis.plot([], [], color=colour, lw=3, label=f"{nodes} node{'s' if nodes > 1 else ''}")
     axis.plot([], [], "o--", color=GREY, ms=4, lw=1, label="float64")
     axis.plot([], [], "s", color=GREY, ms=4, label="traceless")
@@ -79,87 +83,71 @@ def drifting(rows: Rows) -> Any:
             ours = select(rows, held=held, class_weight=rule, weighting=scope)
             if ours:
                 _mean_and_spread(axis, ours, measure)
-    for axis, held in zip(axes, values(rows, "held"), strict=False):
-        axis.set_title(_HELD[held], loc="left", fontsize=11)
-    for axis in axes[2:]:
-        _name_stages(axis, rows)
-        axis.set_xlabel("stages, by rows of a common\nclass to one of a rare class")
+    stages = groups(rows, "stage")
+    every, middle = (1 if len(stages) <= 7 else 2), len(stages) // 2
+    names = [
+        f"{some[0]['ratio']:.0f}" if (k - middle) % every == 0 else ""
+        for k, some in enumerate(stages.values())
+    ]
+    for held, axis, below in zip(values(rows, "held"), axes[:2], axes[2:], strict=True):
+        title(axis, _HELD[held])
+        below.set_xticks(list(stages), names)
+        below.set_xlabel("stages, by rows of a common\nclass to one of a rare class")
     axes[0].set_ylabel("G-mean")
     axes[2].set_ylabel("F-measure")
     legend_below(figure, axes[0], 4)
     return figure
 
 
-def _name_stages(axis: Any, rows: Rows) -> None:
-    """Ratios as names of the stages: all of a short stream, else every other one."""
-    stages = values(rows, "stage")
-    ratios = [select(rows, stage=k)[0]["ratio"] for k in stages]
-    every = 1 if len(stages) <= 7 else 2
-    middle = len(stages) // 2
-    named = [f"{r:.0f}" if (k - middle) % every == 0 else "" for k, r in enumerate(ratios)]
-    axis.set_xticks(stages, named)
-
-
 def _mean_and_spread(axis: Any, rows: Rows, measure: str) -> None:
-    stages = values(rows, "stage")
-    each = [column(select(rows, stage=s), measure) for s in stages]
-    centre = [mean(v) for v in each]
-    spread = [stdev(v) if len(v) > 1 else 0.0 for v in each]
+    each = {stage: column(some, measure) for stage, some in groups(rows, "stage").items()}
+    centre = np.array([mean(v) for v in each.values()])
+    spread = np.array([stdev(v) if len(v) > 1 else 0.0 for v in each.values()])
     colour, style, label = _RULES[rows[0]["class_weight"], rows[0]["weighting"]]
-    axis.plot(stages, centre, style, color=colour, ms=5, lw=1.4, label=label)
-    low = [max(0.0, c - s) for c, s in zip(centre, spread, strict=True)]
-    high = [min(1.0, c + s) for c, s in zip(centre, spread, strict=True)]
-    axis.fill_between(stages, low, high, color=colour, alpha=0.1, lw=0)
+    axis.plot(list(each), centre, style, color=colour, ms=5, lw=1.4, label=label)
+    low, high = np.maximum(0.0, centre - spread), np.minimum(1.0, centre + spread)
+    axis.fill_between(list(each), low, high, color=colour, alpha=0.1, lw=0)
 
 
 def stage_times(rows: Rows) -> Any:
     """(c) Seconds of each stage, and of all stages so far."""
     figure, (each, total) = panels(2, height=6.4, sharey=False)
     stages = column(rows, "stage")
-    learn, solve, retrain = (column(rows, how) for how in ("learn", "solve", "retrain"))
+    learn, solve, retrain = (np.array(column(rows, how)) for how in ("learn", "solve", "retrain"))
     each.bar(stages, solve, 0.55, color=ORANGE, label="the solve")
     each.bar(stages, learn, 0.55, bottom=solve, color=BLUE, label="learning the stage")
     each.plot(stages, retrain, "D--", color=GREY, ms=5, label="retraining on all rows")
     each.set_ylabel("seconds of a stage")
-    both = [a + b for a, b in zip(learn, solve, strict=True)]
-    total.plot(stages, _running(retrain), "D--", color=GREY, ms=5)
-    total.plot(stages, _running(both), "o-", color=BLUE, ms=5)
-    for series, colour, label in (
-        (_running(retrain), GREY, "retraining at every stage"),
-        (_running(both), BLUE, "incremental"),
+    for seconds, style, colour, label in (
+        (retrain.cumsum(), "D--", GREY, "retraining at every stage"),
+        ((learn + solve).cumsum(), "o-", BLUE, "incremental"),
     ):
-        place = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": colour}
-        total.annotate(label, (stages[-1], series[-1]), (-10, 8), **place)
+        total.plot(stages, seconds, style, color=colour, ms=5)
+        total.annotate(label, (stages[-1], seconds[-1]), (-10, 8), ha="right", color=colour, **NOTE)
     total.set(xlabel="stage", ylabel="seconds of all stages so far", xticks=stages)
     legend_below(figure, each, 3)
     return figure
-
-
-def _running(numbers: list[float]) -> list[float]:
-    return [sum(numbers[: k + 1]) for k in range(len(numbers))]
 
 
 def worker_times(rows: Rows) -> Any:
     """(d) Speed-up, size-up and scale-up against the number of rows."""
     figure, axes = panels(3, height=8.2, sharey=False)
     sizes = sorted(values(rows, "rows"))
-    for colour, K in zip((BLUE, ORANGE), values(rows, "classes"), strict=True):
-        ours = select(rows, classes=K)
-        one, two = ([seconds(ours, n, p) for n in sizes] for p in (1, 2))
-        label = f"{K} classes"
-        speed = [a / b for a, b in zip(one, two, strict=True)]
-        scale = [a / b for a, b in zip(one, two[1:], strict=False)]
-        axes[0].plot(sizes, speed, "o-", color=colour, label=label)
-        axes[1].plot(sizes, [t / one[0] for t in one], "s--", color=colour, label=f"{label}, p = 1")
-        axes[1].plot(sizes, [t / two[0] for t in two], "o-", color=colour, label=f"{label}, p = 2")
-        axes[2].plot(sizes[:-1], scale, "o-", color=colour)
+    for colour, (K, ours) in zip((BLUE, ORANGE), groups(rows, "classes").items(), strict=True):
+        one, two = (
+            np.array([select(ours, rows=n, workers=p)[0]["seconds"] for n in sizes]) for p in (1, 2)
+        )
+        axes[0].plot(sizes, one / two, "o-", color=colour, label=f"{K} classes")
+        for t, p, style in ((one, 1, "s--"), (two, 2, "o-")):
+            axes[1].plot(sizes, t / t[0], style, color=colour, label=f"{K} classes, p = {p}")
+        axes[2].plot(sizes[:-1], one[:-1] / two[1:], "o-", color=colour)
     ideal = {"color": GREY, "lw": 1, "ls": ":"}
     times = [n / sizes[0] for n in sizes]
     axes[0].axhline(2, **ideal)
     axes[1].plot(sizes, times, **ideal, label="linear, or ideal")
     axes[2].axhline(1, **ideal)
-    for axis, title in zip(axes, _SCALINGS, strict=True):
-        axis.set_title(title, loc="left", fontsize=11)
+    for axis, text in zip(axes, _SCALINGS, strict=True):
+        title(axis, text)
         plain_log(axis, "x")
         axis.set_xticks(sizes)
         axis.minorticks_off()

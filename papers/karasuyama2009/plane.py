@@ -13,24 +13,20 @@ diagonal of the box that one-at-a-time updates walk along the edges of:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traceless.experiments.conduct import shown
-from traceless.experiments.images import Floats
-from traceless.experiments.karasuyama2009.changes import (
-    Change,
-    Places,
-    breakpoints,
-    exactness,
-    measured,
-)
-from traceless.experiments.karasuyama2009.plan import GAMMA, C, N, Plan
-from traceless.experiments.verdict import Rows
+from papers.claims import Rows
+from papers.datasets import Floats, Indices
+from papers.karasuyama2009.changes import Change, breakpoints, exactness, measured
+from papers.report import Plan
+from papers.timing import shown
 from traceless.path import HingeProblem
 
+N = 500  # points in the plane, as in the paper
+GAMMA, C = 1.0, 10.0  # those of the paper are not in our copy
 SCENARIOS = ("adding", "removing", "both")
 CROSSES = "adding crosses"  # points of one class only
 CENTRES = {1.0: ((-2.0, 0.0), (2.0, 0.0)), -1.0: ((0.0, 0.0),)}  # crosses, circles
@@ -39,7 +35,7 @@ LATTICE = 0.25  # to which points are rounded, to have identical ones
 TEST = 500  # points at which decision values are compared
 
 
-def plane(n: int, seed: int) -> tuple[Floats, Floats]:
+def points(n: int, seed: int) -> tuple[Floats, Floats]:
     """Points and labels; the first ones are the same whatever n."""
     rng = np.random.default_rng(seed)
     draws = rng.uniform(size=(n, 2))
@@ -63,25 +59,25 @@ def theoretical_ratio(changes: ArrayLike) -> float:
 
 
 def scenario_change(
-    scenario: str, points: int, seed: int, C: float = C, gamma: float = GAMMA
+    scenario: str, several: int, seed: int, C: float = C, gamma: float = GAMMA
 ) -> Change:
     """So many bounded support vectors to come, to go, or half and half; or crosses to come."""
-    m = {"removing": 0, "both": points // 2}.get(scenario, points)
-    X, y = plane(N + POOL, seed)
+    m = {"removing": 0, "both": several // 2}.get(scenario, several)
+    X, y = points(N + POOL, seed)
     if scenario == CROSSES:
         X, y = (np.concatenate([part[:N], part[N:][y[N:] > 0]]) for part in (X, y))
     nothing = Change(X[:N], y[:N], X[:0], y[:0], np.zeros(0, dtype=np.intp), gamma, C)
     rng = np.random.default_rng((seed, 2))
     problem = nothing.before()
     bounded = np.flatnonzero(problem.alpha >= problem.bounds)
-    gone = np.sort(rng.choice(bounded, points - m, replace=False))
+    gone = np.sort(rng.choice(bounded, several - m, replace=False))
     new = _that_end_bounded(nothing, problem, gone, X[N:], y[N:], m)
     return Change(X[:N], y[:N], X[N:][new], y[N:][new], gone, gamma, C)
 
 
 def _that_end_bounded(
-    change: Change, problem: HingeProblem, gone: Places, X: Floats, y: Floats, m: int
-) -> Places:
+    change: Change, problem: HingeProblem, gone: Indices, X: Floats, y: Floats, m: int
+) -> Indices:
     """The first points that all have α = C once they and nothing else have come."""
     if not m:
         return np.zeros(0, dtype=np.intp)
@@ -95,40 +91,37 @@ def _that_end_bounded(
         left = [i for i in left if i not in set(chosen[free])]
 
 
-def plane_changes(plan: Plan) -> Rows:
+def changes(plan: Plan) -> Rows:
     """(a), (b) Times, breakpoints and exactness of all changes in the plane."""
-    rows: Rows = []
-    for scenario, points, seed, strength in shown(list(_cases(plan)), "(a) and (b) plane"):
-        change = scenario_change(scenario, points, seed, strength)
-        told = {"scenario": scenario, "C": strength, "points": points, "trial": seed}
-        ratio = theoretical_ratio([strength] * points)
-        row = measured(change, plane(TEST, 10_000)[0])
-        theory = {"theory": row["breakpoints_SID"] * ratio}
-        rows.append(told | row | theory)
-    return rows
-
-
-def _cases(plan: Plan) -> Iterator[tuple[str, int, int, float]]:
     kinds = [(C, plan.points, plan.trials)]
     kinds += [(other, plan.other_points, plan.other_trials) for other in plan.other_strengths]
-    for strength, several, trials in kinds:
-        for seed in range(trials):
-            for scenario in SCENARIOS:
-                for points in several:
-                    if scenario != "both" or points % 2 == 0:
-                        yield scenario, points, seed, strength
+    cases = [
+        (strength, *case)
+        for strength, several, trials in kinds
+        for case in product(range(trials), SCENARIOS, several)
+        if case[1] != "both" or case[2] % 2 == 0
+    ]
+    rows: Rows = []
+    for strength, seed, scenario, several in shown(cases, "(a) and (b) plane"):
+        change = scenario_change(scenario, several, seed, strength)
+        told = {"scenario": scenario, "C": strength, "points": several, "trial": seed}
+        row = measured(change, points(TEST, 10_000)[0])
+        theory = row["breakpoints_SID"] * theoretical_ratio([strength] * several)
+        rows.append(told | row | {"theory": theory})
+    return rows
 
 
 def breakpoints_by_width(plan: Plan) -> Rows:
     """(b) Breakpoints at the most points, for kernels of other widths, and for one class."""
-    points = max(plan.points)
-    kinds = [(gamma, s) for gamma in plan.widths for s in SCENARIOS] + [(GAMMA, CROSSES)]
+    several = max(plan.points)
+    kinds = [*product(plan.widths, SCENARIOS), (GAMMA, CROSSES)]
     rows: Rows = []
     for gamma, scenario in shown(kinds, "(b) other kernels"):
         for seed in range(plan.other_trials):
-            change = scenario_change(scenario, points, seed, gamma=gamma)
-            told = {"gamma": gamma, "scenario": scenario, "points": points, "trial": seed}
-            rows.append(told | breakpoints(change))
+            change = scenario_change(scenario, several, seed, gamma=gamma)
+            told = {"gamma": gamma, "scenario": scenario, "points": several, "trial": seed}
+            mid, sid = change.mid(change.before()), change.sid(change.before())
+            rows.append(told | breakpoints(change.before(), mid, sid))
     return rows
 
 
@@ -136,10 +129,10 @@ def identical_points(plan: Plan) -> Rows:
     """(e) Random changes of points on a lattice, where many are the same: K is singular."""
     rows: Rows = []
     for seed in shown(range(plan.trials), "(e) identical points"):
-        X, y = plane(N + 20, seed)
+        X, y = points(N + 20, seed)
         X = np.round(X / LATTICE) * LATTICE
         gone = np.sort(np.random.default_rng(seed).choice(N, 20, replace=False))
         change = Change(X[:N], y[:N], X[N:], y[N:], gone, GAMMA, C)
-        row = exactness(change, change.mid(change.before()), plane(TEST, 10_000)[0])
+        row = exactness(change, change.mid(change.before()), points(TEST, 10_000)[0])
         rows.append({"trial": seed, "different": len(np.unique(X[:N], axis=0))} | row)
     return rows

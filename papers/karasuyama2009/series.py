@@ -24,20 +24,21 @@ from pathlib import Path
 
 import numpy as np
 
-from traceless.experiments.conduct import shown
-from traceless.experiments.images import Floats
-from traceless.experiments.karasuyama2009.changes import Change, Places, exactness, measured
-from traceless.experiments.karasuyama2009.plan import MONTH, Plan
-from traceless.experiments.verdict import Rows
+from papers.claims import Rows
+from papers.datasets import Floats, Indices
+from papers.karasuyama2009.changes import Change, exactness, measured
+from papers.report import Plan
+from papers.timing import shown
 from traceless.path import HingeProblem
 
+MONTH = 30  # days added and removed at once, as in the paper
 DAYS = 7
 INITIAL = 1423  # rows at first, as in the paper
 RIVER = ("flow", "temperature", "precipitation")  # the first one is predicted
 WEATHER = ("temp_max", "precipitation", "wind")
 MISSING = (
     "(c) was left out: the weather data are in the package vega_datasets, which is not "
-    "installed. Install it with pip install 'traceless[experiments]', or give the paper's own "
+    "installed. Install it with pip install -e '.[papers]', or give the paper's own "
     "series with --fisher-river."
 )
 
@@ -50,6 +51,14 @@ class Series:
     X: Floats
     y: Floats
     initial: int
+
+    @property
+    def described(self) -> str:
+        """Name, size and share of rises in words."""
+        return (
+            f"{self.name}, {len(self.y):,} rows of {self.X.shape[1]} features, {self.initial:,} "
+            f"at first, {(self.y > 0).mean():.0%} up"
+        )
 
     def change(self, gamma: float, C: float) -> Change:
         """The paper's update: the month after the first rows comes, the oldest month goes."""
@@ -143,7 +152,7 @@ def cross_validated(change: Change, problem: HingeProblem, folds: int) -> float:
     return wrong / len(y)
 
 
-def fold_places(n: int, folds: int) -> list[Places]:
+def fold_places(n: int, folds: int) -> list[Indices]:
     """Random folds of about the same size."""
     return [np.sort(f) for f in np.array_split(np.random.default_rng(0).permutation(n), folds)]
 
@@ -153,7 +162,7 @@ def months(series: Series, plan: Plan) -> Rows:
     several = min(plan.months, len(series.y) // MONTH - 2)
     size = len(series.y) - several * MONTH
     rows: Rows = []
-    for gamma, C in shown([(g, C) for g, C in ((0.1, 10.0), (0.1, 1000.0))], "(e) months"):
+    for gamma, C in shown([(0.1, 10.0), (0.1, 1000.0)], "(e) months"):
         problem = series.window(0, size, gamma, C).before()
         for month in range(several):
             change = series.window(month * MONTH, size, gamma, C)

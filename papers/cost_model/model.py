@@ -1,4 +1,4 @@
-"""(e) What parallel incremental learning costs on many machines: the model, without numbers.
+"""What parallel incremental learning costs on many machines: the model, without numbers.
 
 For n rows, J features, K classes and p workers,
 
@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from itertools import product
 
 import numpy as np
 from scipy.optimize import nnls
+
+from papers.claims import Rows
 
 Powers = tuple[int, int, int]  # of n, J and K
 Terms = Mapping[str, Powers]
@@ -30,9 +32,10 @@ Coefficients = dict[str, float]
 RESOLUTION = 2.0**-14  # of the features, by default
 
 GATHER: Terms = {"row": (1, 0, 0), "row·J": (1, 1, 0), "row·J²": (1, 2, 0), "m·J²": (0, 2, 1)}
+_ONE: Terms = {"J³": (0, 3, 0), "J²": (0, 2, 0), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)}
 SOLVE: Mapping[str, Terms] = {
-    "pooled": {"J³": (0, 3, 0), "J²": (0, 2, 0), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)},
-    "shared": {"J³": (0, 3, 0), "J²": (0, 2, 0), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)},
+    "pooled": _ONE,
+    "shared": _ONE,
     "one_vs_rest": {"K·J³": (0, 3, 1), "K·J²": (0, 2, 1), "K·J": (0, 1, 1)},
 }
 
@@ -58,15 +61,11 @@ def fitted(
     {'a': 2.0, 'b': 3.0}
     """
     known = dict(known or {})
-    free = {name: powers for name, powers in terms.items() if name not in known}
-    A = np.array([[value(powers, p) for powers in free.values()] for p in points])
-    A /= np.array(seconds)[:, None]
-    scale = A.max(axis=0)
-    fixed = [
-        sum(known[name] * value(terms[name], p) for name in known) / s
-        for p, s in zip(points, seconds, strict=True)
-    ]
-    solution, _ = nnls(A / scale, 1.0 - np.array(fixed))
+    free = [name for name in terms if name not in known]
+    A = {name: [value(terms[name], p) for p in points] / np.array(seconds) for name in terms}
+    scale = np.array([A[name].max() for name in free])
+    rest = np.ones(len(seconds)) - sum(known[name] * A[name] for name in known)
+    solution, _ = nnls(np.column_stack([A[name] for name in free]) / scale, rest)
     return known | dict(zip(free, (solution / scale).tolist(), strict=True))
 
 
@@ -99,8 +98,8 @@ class Costs:
         Of pieces in int64, and in Python integers.
     wide_solve : float
         Further seconds for each entry of a matrix of Python integers.
-    file, loopback : float
-        For each byte: written and read again; through the loopback device.
+    file : float
+        For each byte, written and read again.
     dispatch : float
         To hand out one round of tasks to processes and wait for them.
     mean_square : float
@@ -113,7 +112,6 @@ class Costs:
     wide: Handling
     wide_solve: float
     file: float
-    loopback: float
     dispatch: float
     mean_square: float
 
@@ -204,8 +202,7 @@ class Wall:
     @property
     def dominant(self) -> str:
         """What takes longest."""
-        parts = {"gather": self.gather, "merge": self.merge, "solve": self.solve}
-        return max(parts, key=lambda name: parts[name])
+        return max(vars(self), key=lambda name: float(vars(self)[name]))
 
 
 @dataclass(frozen=True)
@@ -278,33 +275,31 @@ class Model:
         return self.costs.wide if wide else self.costs.narrow
 
 
-def grid(model: Model, **axes: Sequence[Any]) -> list[dict[str, Any]]:
-    """Predictions for all combinations of rows, workers, features, classes and kinds."""
-    out = []
-    for J in axes["features"]:
-        for K in axes["classes"]:
-            for kind in ("pooled", "class-wise"):
-                for n in axes["rows"]:
-                    problem = Problem(n, J, K, kind)
-                    for p in axes["workers"]:
-                        out += [_line(model, problem, p, how) for how in ("tree", "flat")]
-    return out
+FEATURES, CLASSES = (256, 1024, 4096), (2, 10, 100)
+ROWS, WORKERS = (1e9, 1e10, 1e11, 1e12), (10, 100, 1000, 10_000)
 
 
-def _line(model: Model, problem: Problem, workers: int, how: str) -> dict[str, Any]:
-    wall = model.wall(problem, workers, how)
-    return {
-        "features": problem.features,
-        "classes": problem.classes,
-        "knowledge": problem.kind,
-        "rows": problem.rows,
-        "workers": workers,
-        "merging": how,
-        "gather": wall.gather,
-        "merge": wall.merge,
-        "solve": wall.solve,
-        "seconds": wall.total,
-        "dominant": wall.dominant,
-        "piece_bytes": 8 * problem.entries,
-        "beyond_int64": problem.is_wide(problem.rows, model.limit),
-    }
+def grid(model: Model) -> Rows:
+    """Predictions for all combinations of features, classes, kinds, rows, workers and merging."""
+    rows: Rows = []
+    kinds = ("pooled", "class-wise")
+    for J, K, kind, n, p in product(FEATURES, CLASSES, kinds, ROWS, WORKERS):
+        problem = Problem(n, J, K, kind)
+        for how in ("tree", "flat"):
+            wall = model.wall(problem, p, how)
+            rows.append(
+                {
+                    "features": J,
+                    "classes": K,
+                    "knowledge": kind,
+                    "rows": n,
+                    "workers": p,
+                    "merging": how,
+                    **asdict(wall),
+                    "seconds": wall.total,
+                    "dominant": wall.dominant,
+                    "piece_bytes": 8 * problem.entries,
+                    "beyond_int64": problem.is_wide(n, model.limit),
+                }
+            )
+    return rows
