@@ -1,9 +1,9 @@
 """All benchmarks beside their peers, as one page.
 
     make bench-report                               everything, about two hours
-    python benchmarks/report.py --quick             the short form of each
-    python benchmarks/report.py --only updates      run these again; the others as last kept
-    python benchmarks/report.py --only              run none, write the page again
+    python -m benchmarks.report --quick             the short form of each
+    python -m benchmarks.report --only updates      run these again; the others as last kept
+    python -m benchmarks.report --only              run none, write the page again
 
 Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
 them is written benchmarks/results/report.html (one file, to send) and, where none is of the
@@ -23,9 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import picture
-from findings import RESULTS, Claim, Findings, columns_of, times
-from page import Block, Heading, Picture, Table, Text, html, markdown
+from benchmarks.figures import picture
+from benchmarks.findings import RESULTS, Findings, columns_of, times
+from papers.claims import Claim
+from papers.page import Block, Heading, Picture, Table, Text, html, markdown
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -55,8 +56,8 @@ def run(names: Iterable[str], quick: bool) -> list[str]:
     failed = []
     for name in names:
         print(f"\n=== {name}", flush=True)
-        command = [sys.executable, str(Path(__file__).parent / f"{name}.py")]
-        if subprocess.run([*command, "--quick"] if quick else command).returncode:
+        command = [sys.executable, "-m", f"benchmarks.{name}", *(["--quick"] if quick else [])]
+        if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(name)
     return failed
 
@@ -103,7 +104,7 @@ def section(found: Findings, path: Path) -> list[Block]:
     if picture(found, path):
         out.append(Picture(path, f"{title}: the tables below, drawn"))
     for job, records in found.jobs().items():
-        out += [Heading(job, 3), Table(*columns_of(records))]
+        out += [Heading(job, 3), Table(*columns_of(records), "numbers")]
     if found.claims:
         out += [Heading(f"{title}: goals", 3), goals(found.claims)]
     return out
@@ -120,7 +121,7 @@ def draw_growth(all_found: Sequence[Findings], path: Path) -> None:
 def goals(claims: Sequence[Claim]) -> Table:
     """Ratios beside what was hoped for."""
     rows = [[c.what, times(c.ratio, 3), c.hope, c.verdict.lower()] for c in claims]
-    return Table(["ratio", "measured", "goal", ""], rows)
+    return Table(["ratio", "measured", "goal", ""], rows, "numbers")
 
 
 # --- the README's table ----------------------------------------------------------------------

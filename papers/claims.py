@@ -12,7 +12,7 @@ A benchmark's claim is a ratio beside the one that was hoped for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from papers.page import Table
@@ -123,7 +123,7 @@ class Finding:
     rows: Rows
     draw: Callable[[Rows], Any]
     design: str = ""
-    tables: Mapping[str, Table] | None = None
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:

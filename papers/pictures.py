@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
@@ -41,12 +42,15 @@ def title(axis: Any, text: str, size: float = 11, **more: Any) -> None:
     axis.set_title(text, loc="left", fontsize=size, **more)
 
 
-def legend_below(figure: Any, axis: Any, columns: int) -> None:
-    """One legend for the whole figure, under it, where it covers nothing."""
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
-    )
+def legend_below(figure: Any, axes: Any, columns: int) -> None:
+    """One legend for some axes, under the whole figure, where it covers nothing."""
+    found: dict[str, Any] = {}
+    for axis in np.ravel(axes):
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        where = {"loc": "outside lower center", "ncols": columns}
+        figure.legend(found.values(), found.keys(), **where, frameon=False, fontsize=9)
 
 
 def percent(axis: Any, which: str = "y") -> None:

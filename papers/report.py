@@ -14,7 +14,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from papers.claims import Case, Criterion, Finding, Rows
-from papers.page import Block, Facts, Heading, Mark, Picture, Table, Text, html
+from papers.page import Block, Facts, Heading, Mark, Picture, Table, Text, Words, html
 from papers.timing import machine
 
 Plan = SimpleNamespace
@@ -70,7 +70,7 @@ class Paper:
         draw: Callable[[Rows], Any],
         found: str,
         cases: Sequence[Mapping[str, Case]],
-        tables: Mapping[str, Table] | None = None,
+        tables: Mapping[str, Table] = {},
         /,
         words: str = "",
         **numbers: Any,
@@ -115,8 +115,8 @@ class Paper:
             findings = find()
         run = f"{time.strftime('%Y-%m-%d %H:%M')}, {time.monotonic() - start:.0f} s"
         facts = {**facts, "Run": run, **dict(zip(("Machine", "Software"), machine(), strict=False))}
-        head = [self.say(self._words[key]) for key in ("title", "reference", "introduction")]
-        path = write(findings, folder, *head, facts, " ".join(notices))
+        head = {k: self.say(self._words[k]) for k in ("title", "reference", "introduction")}
+        path = write(findings, folder, facts=facts, notice=" ".join(notices), **head)
         sys.stdout.write(f"\n{summary_table(findings)}\n\nReport: {path}\n")
         return path
 
@@ -132,7 +132,9 @@ def write(
 ) -> Path:
     """Write PNG and CSV of every finding and the HTML file; return the latter's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    summary = [[f"[{f.name}](#figure_{f.name})", f.gist, BADGES[f.verdict]] for f in findings]
+    summary: list[list[Words]] = [
+        [f"[{f.name}](#figure_{f.name})", f.gist, BADGES[f.verdict]] for f in findings
+    ]
     blocks: list[Block] = [
         Heading(title, 1),
         Text(reference, "grey"),
@@ -158,24 +160,25 @@ def _section(finding: Finding, folder: Path) -> list[Block]:
         writer = csv.DictWriter(file, fieldnames=list(finding.rows[0]))
         writer.writeheader()
         writer.writerows(finding.rows)
-    design = [Heading("What was done", 3), Text(finding.design)] if finding.design else []
-    printed = (finding.tables or {}) | {"Criteria": _criteria(finding.criteria)}
-    return [
+    design: list[Block] = [Heading("What was done", 3), Text(finding.design)]
+    blocks: list[Block] = [
         Heading(finding.title, anchor=f"figure_{finding.name}"),
         Text(BADGES[finding.verdict]),
         Heading("The paper's claim", 3),
         Text(finding.claim),
-        *design,
+        *(design if finding.design else []),
         Picture(picture, finding.title),
         Heading("What came out here", 3),
         Text(finding.found),
-        *(block for title, table in printed.items() for block in (Heading(title, 3), table)),
     ]
+    for title, printed in {**finding.tables, "Criteria": _criteria(finding.criteria)}.items():
+        blocks += [Heading(title, 3), printed]
+    return blocks
 
 
 def _criteria(criteria: Sequence[Criterion]) -> Table:
     names = list(dict.fromkeys(name for c in criteria for name in c.cases))
-    lines: list[list[str | Mark]] = []
+    lines: list[list[Words]] = []
     for c in criteria:
         cells = [c.cases.get(name) for name in names]
         line = [Mark(it.measured, "holds" if it.holds else "fails") if it else "" for it in cells]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from papers.claims import Case, Finding, Rows, at_least, at_most, by, column, select
+from papers.claims import Case, Finding, Row, Rows, at_least, at_most, by, column, select
 from papers.cost_model import tables
 from papers.cost_model.costs import PIECES, Measured
 from papers.cost_model.model import Costs, Engine, Model, Problem, grid, rows_in_int64
@@ -50,7 +50,7 @@ def validation(measured: Measured, timed: Rows) -> Finding:
 
 def _predicted(
     model: Model, workers: int, rows: int, features: int, classes: int, seconds: float
-) -> dict[str, object]:
+) -> Row:
     problem = Problem(rows, features, classes, "class-wise")
     return {
         "what": "learn and solve",

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import findings
-import page
-import report
-from findings import Claim, Findings, Record
+from benchmarks import findings, report
+from benchmarks.findings import Findings, Record
+from papers import page
+from papers.claims import Claim
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 SIZES = [
     Record("grow", way, value * n, f"n = {n}")
     for n in (10, 100, 1000)
@@ -77,7 +77,7 @@ def test_the_page_is_written_twice_and_html_needs_no_other_file(tmp_path):
     html = page.html(blocks, "Numbers & <more>")
     assert "<title>Numbers &amp; &lt;more&gt;</title>" in html
     assert "<code>code</code>" in html
-    assert "src='data:image/png;base64," in html
+    assert 'src="data:image/png;base64,' in html
     assert "http" not in html
 
 

@@ -18,10 +18,10 @@ from collections import Counter
 import numpy as np
 from numpy.random import Generator
 
+from families import FAMILIES, Family, draw_points
 from traceless.exact import Floats
 from traceless.path import walk
 from traceless.path.canonical import Canonical
-from families import FAMILIES, Family, draw_points
 from traceless.path.problem import HingeProblem
 
 

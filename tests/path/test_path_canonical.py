@@ -2,10 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceless.path import HingeProblem, Kernel
 from families import FAMILIES, draw_points
 from stress import change
 from stress import equal_bits as same
+from traceless.path import HingeProblem, Kernel
 
 
 @settings(max_examples=60)

@@ -6,7 +6,6 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from timeit import timeit
 from typing import Any, Self
 
@@ -94,17 +93,18 @@ class UpdateCostDisplay:
             raise ValueError(f"rounds must be 1 or more, got {rounds}.")
         model = clone(estimator).fit(X, y)
         model.predict(X[:1])
-        update: dict[int, list[float]] = {size: [] for size in sizes}
-        refit: dict[int, list[float]] = {size: [] for size in sizes}
-        for _ in range(rounds + 1):  # in turns: a busy machine slows both alike
-            for size in sizes:
-                held = copy.deepcopy(model)
-                update[size].append(_seconds(lambda: held.forget(X[:size], y[:size]).predict(X[:1])))
-                refit[size].append(
-                    _seconds(lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1]))
-                )
-        medians = (np.array([median(some[1:]) for some in how.values()]) for how in (update, refit))
-        return cls(np.array(sizes), *medians, n_samples).plot(ax)
+
+        def forget(size: int) -> float:
+            held = copy.deepcopy(model)
+            return _seconds(lambda: held.forget(X[:size], y[:size]).predict(X[:1]))
+
+        def fit(size: int) -> float:
+            return _seconds(lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1]))
+
+        # in turns, so that a busy machine slows both alike; the first round does not count
+        turns = [[(forget(size), fit(size)) for size in sizes] for _ in range(rounds + 1)]
+        update, refit = np.median(turns[1:], axis=0).T
+        return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw both, with the ratio at each size.
