@@ -104,7 +104,7 @@ def section(found: Findings, path: Path) -> list[Block]:
     if picture(found, path):
         out.append(Picture(path, f"{title}: the tables below, drawn"))
     for job, records in found.jobs().items():
-        out += [Heading(job, 3), Table(*columns_of(records), "numbers")]
+        out += [Heading(job, 3), Table(*columns_of(records))]
     if found.claims:
         out += [Heading(f"{title}: goals", 3), goals(found.claims)]
     return out
@@ -121,7 +121,7 @@ def draw_growth(all_found: Sequence[Findings], path: Path) -> None:
 def goals(claims: Sequence[Claim]) -> Table:
     """Ratios beside what was hoped for."""
     rows = [[c.what, times(c.ratio, 3), c.hope, c.verdict.lower()] for c in claims]
-    return Table(["ratio", "measured", "goal", ""], rows, "numbers")
+    return Table(["ratio", "measured", "goal", ""], rows)
 
 
 # --- the README's table ----------------------------------------------------------------------

@@ -82,11 +82,11 @@ class Text(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Head and rows; with the style "numbers", all columns but the first are aligned right."""
+    """Head and rows; in tables of numbers, all columns but the first are aligned right."""
 
     head: Sequence[Words]
     rows: Sequence[Sequence[Words]]
-    style: str = ""
+    style: str = "numbers"
 
 
 class Facts(NamedTuple):
@@ -116,8 +116,8 @@ def _markdown(block: Block, folder: Path) -> str:
             return f"{'#' * level} {text}"
         case Text(words):
             return _plain(words)
-        case Table(head, rows):
-            rule = ["---", *["---:"] * (len(head) - 1)]
+        case Table(head, rows, style):
+            rule = ["---", *["---:" if style == "numbers" else "---"] * (len(head) - 1)]
             lines = [head, rule, *rows]
             return "\n".join(f"| {' | '.join(map(_plain, cells))} |" for cells in lines)
         case Facts(lines):

@@ -140,7 +140,7 @@ def write(
         Text(reference, "grey"),
         *([Text(notice, "notice")] if notice else []),
         Text(introduction),
-        Table(["Figure", "Claim", "Verdict"], summary),
+        Table(["Figure", "Claim", "Verdict"], summary, "words"),
         *(block for finding in findings for block in _section(finding, folder)),
         Heading("What was run"),
         Facts(facts),
@@ -172,7 +172,7 @@ def _section(finding: Finding, folder: Path) -> list[Block]:
         Text(finding.found),
     ]
     for title, printed in {**finding.tables, "Criteria": _criteria(finding.criteria)}.items():
-        blocks += [Heading(title, 3), printed]
+        blocks += [Heading(title, 3), printed._replace(style="words")]
     return blocks
 
 

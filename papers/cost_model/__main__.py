@@ -25,7 +25,7 @@ def main() -> None:
     printed = tables.of_costs(costs) | tables.of_predictions(Model(costs), grid(Model(costs)))
     blocks: list[Block] = [Text(tables.ASSUMED)]
     for title, table in printed.items():
-        blocks += [Heading(title), table]
+        blocks += [Heading(title), table._replace(style="words")]
     sys.stdout.write(markdown(blocks, Path()))
 
 
