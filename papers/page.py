@@ -13,46 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-STYLE = """
-:root { --blue: #1b6ca8; --orange: #d95f0e; --ink: #222; --grey: #6b6b6b; --line: #e3e3e3; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 46rem; color: var(--ink);
-  background: #fff; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-  -webkit-text-size-adjust: 100%; overflow-wrap: break-word; }
-h1 { font-size: 1.65rem; line-height: 1.25; margin: .6rem 0 .4rem; }
-h2 { font-size: 1.25rem; line-height: 1.3; margin: 0 0 .6rem; }
-h3 { font-size: .8rem; letter-spacing: .05em; text-transform: uppercase; color: var(--grey);
-  margin: 1.1rem 0 .2rem; }
-p { margin: .3rem 0 .7rem; }
-a { color: var(--blue); text-decoration: none; }
-code { background: #f3f3f3; padding: 0 .2em; }
-section { border-top: 1px solid var(--line); margin-top: 2.2rem; padding-top: 1.6rem; }
-img { display: block; width: 100%; height: auto; margin: .8rem 0; }
-.grey { color: var(--grey); }
-.notice { border-left: 4px solid var(--orange); background: #fdf3ec; padding: .6rem .9rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; line-height: 1.4; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .7rem .45rem 0;
-  border-bottom: 1px solid var(--line); }
-.numbers th + th, .numbers td + td { text-align: right; }
-th { font-weight: 600; color: var(--grey); font-size: .82rem; }
-td:last-child, th:last-child { padding-right: 0; }
-.badge { display: inline-block; white-space: nowrap; border-radius: 1rem; padding: .05rem .65rem;
-  font-size: .85rem; font-weight: 600; }
-.yes { color: #14507d; background: #e3eff7; }
-.part { color: #7a5b00; background: #fbf1d0; }
-.no { color: #9c3f05; background: #fce5d8; }
-.holds::before { content: "✓ "; color: var(--blue); font-weight: 700; }
-.fails::before { content: "✗ "; color: var(--orange); font-weight: 700; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; font-size: .9rem; }
-dt { color: var(--grey); }
-dd { margin: 0; }
-@media (max-width: 34rem) {
-  dl { grid-template-columns: 1fr; gap: 0; }
-  dd { margin-bottom: .5rem; }
-  .badge { font-size: .78rem; padding: .05rem .5rem; }
-}
-"""
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 class Mark(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from papers.claims import Rows, column
 
@@ -37,9 +38,39 @@ def curve(
     axis.plot(column(rows, x), [scale * v for v in column(rows, y)], style, color=colour, **more)
 
 
-def title(axis: Any, text: str, size: float = 11, **more: Any) -> None:
-    """What a panel shows, at its left."""
-    axis.set_title(text, loc="left", fontsize=size, **more)
+def dress(
+    axis: Any,
+    title: str = "",
+    x: str = "",
+    y: str = "",
+    *,
+    log: str = "",
+    percent: str = "",
+    size: float = 11,
+    **more: Any,
+) -> None:
+    """What a panel shows, at its left, and the names of its axes.
+
+    Axes named by `log` ("x", "y" or both) are logarithmic, with numbers as people write them;
+    those named by `percent` are in percent. `more` are properties of the title.
+    """
+    if title:
+        axis.set_title(title, loc="left", fontsize=size, **more)
+    if x:
+        axis.set_xlabel(x)
+    if y:
+        axis.set_ylabel(y)
+    for name in log:
+        getattr(axis, f"set_{name}scale")("log")
+    for name in {*log, *percent}:
+        words, scale = ("{:.10g}%", 100) if name in percent else ("{:,.10g}", 1)
+        ticks = getattr(axis, f"{name}axis")
+        ticks.set_major_formatter(FuncFormatter(partial(_plain, words, scale)))
+        ticks.set_minor_formatter(NullFormatter())
+
+
+def _plain(words: str, scale: float, value: float, _: int) -> str:
+    return words.format(round(scale * value, 10))
 
 
 def legend_below(figure: Any, axes: Any, columns: int) -> None:
@@ -51,17 +82,3 @@ def legend_below(figure: Any, axes: Any, columns: int) -> None:
     if found:
         where = {"loc": "outside lower center", "ncols": columns}
         figure.legend(found.values(), found.keys(), **where, frameon=False, fontsize=9)
-
-
-def percent(axis: Any, which: str = "y") -> None:
-    """Numbers of an axis in percent."""
-    getattr(axis, f"{which}axis").set_major_formatter(PercentFormatter(1.0, 0))
-
-
-def plain_log(axis: Any, which: str, words: str = "{:,.10g}", scale: float = 1.0) -> None:
-    """Logarithmic axes ("x", "y" or both) with numbers as people write them."""
-    for name in which:
-        getattr(axis, f"set_{name}scale")("log")
-        ticks = getattr(axis, f"{name}axis")
-        ticks.set_major_formatter(FuncFormatter(lambda v, _: words.format(scale * v)))
-        ticks.set_minor_formatter(NullFormatter())

@@ -42,6 +42,8 @@ class Paper:
 
     Attributes
     ----------
+    texts : dict
+        All that the file holds.
     limits : SimpleNamespace
         The thresholds.
     notice : str
@@ -49,13 +51,13 @@ class Paper:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._words = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
-        self.limits = SimpleNamespace(**self._words["limits"])
-        self.notice = " ".join(self._words.get("notice", "").split())
+        self.texts = tomllib.loads((folder / "paper.toml").read_text(encoding="utf-8"))
+        self.limits = SimpleNamespace(**self.texts["limits"])
+        self.notice = " ".join(self.texts.get("notice", "").split())
 
     def plans(self) -> list[Plan]:
         """How much is computed, in each kind of run."""
-        table = self._words["plan"]
+        table = self.texts["plan"]
         kinds = zip(*table.values(), strict=True)
         return [Plan(**dict(zip(table, numbers, strict=True))) for numbers in kinds]
 
@@ -68,26 +70,23 @@ class Paper:
         name: str,
         rows: Rows,
         draw: Callable[[Rows], Any],
-        found: str,
         cases: Sequence[Mapping[str, Case]],
         tables: Mapping[str, Table] = {},
-        /,
         words: str = "",
+        /,
         **numbers: Any,
     ) -> Finding:
-        """A figure in the paper's words, with what was found and the cases of each criterion.
+        """A figure in the paper's words, with numbers in their places and cases of each criterion.
 
         The words are those under its name, or under `words` where figures share them.
         """
-        texts = dict(self._words[words or name])
+        texts = dict(self.texts[words or name])
         criteria = [
             Criterion(self.say(c["text"], **numbers), each, c.get("essential", True))
             for c, each in zip(texts.pop("criteria"), cases, strict=True)
         ]
         said = {key: self.say(text, **numbers) for key, text in texts.items()}
-        return Finding(
-            name, **said, found=found, criteria=criteria, rows=rows, draw=draw, tables=tables
-        )
+        return Finding(name, **said, criteria=criteria, rows=rows, draw=draw, tables=tables)
 
     def report(
         self,
@@ -115,7 +114,7 @@ class Paper:
             findings = find()
         run = f"{time.strftime('%Y-%m-%d %H:%M')}, {time.monotonic() - start:.0f} s"
         facts = {**facts, "Run": run, **dict(zip(("Machine", "Software"), machine(), strict=False))}
-        head = {k: self.say(self._words[k]) for k in ("title", "reference", "introduction")}
+        head = {k: self.say(self.texts[k]) for k in ("title", "reference", "introduction")}
         path = write(findings, folder, facts=facts, notice=" ".join(notices), **head)
         sys.stdout.write(f"\n{summary_table(findings)}\n\nReport: {path}\n")
         return path

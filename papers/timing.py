@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from traceless.progress import progress
 
-PACKAGES = (
+PACKAGES = [
     "traceless",
     "numpy",
     "scipy",
@@ -29,7 +29,7 @@ PACKAGES = (
     "dask",
     "pyspark",
     "pyarrow",
-)
+]
 SETTLE = 0.1  # seconds of rest: threads of one BLAS must not spin into the next job's time
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")

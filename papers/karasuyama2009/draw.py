@@ -17,11 +17,9 @@ from papers.pictures import (
     ORANGE,
     PURPLE,
     curve,
+    dress,
     legend_below,
     panels,
-    percent,
-    plain_log,
-    title,
 )
 
 _STYLE = {
@@ -69,9 +67,7 @@ def plane_times(rows: Rows) -> Any:
     scenarios = groups(select(rows, C=C), "scenario").items()
     for axis, (scenario, ours) in zip(axes, scenarios, strict=True):
         _methods(axis, {name: typical(ours, name) for name in METHODS})
-        title(axis, _TITLES[scenario])
-        axis.set_ylabel("CPU time, ms")
-        plain_log(axis, "y")
+        dress(axis, _TITLES[scenario], y="CPU time, ms", log="y")
         _round_ticks(axis)
     axes[-1].set_xlabel("points that change, m + ℓ")
     legend_below(figure, axes[0], 5)
@@ -91,12 +87,12 @@ def breakpoints(rows: Rows) -> Any:
             _plot(axis, counts, style, color=colour, lw=width, label=f"{name}, counted")
         label = "MID, theory: SID / √(m + ℓ)"
         _plot(axis, counted(ours, "theory"), ":", color="black", lw=1.6, label=label)
-        title(axis, _TITLES[scenario].replace(" and removing", ",\nremoving"), 10)
+        dress(axis, _TITLES[scenario].replace(" and removing", ",\nremoving"), size=10)
         axis.set_ylim(0, 1.05 * max(most, 1))
         _plot(last, shares(ours), mark, color=other, lw=1.2, label=scenario)
     theory = {k: k**-0.5 for k in shares(ours)}
     _plot(last, theory, ":", color="black", lw=1.6, label="1 / √(m + ℓ)")
-    title(last, "MID's breakpoints to SID's", 10)
+    dress(last, "MID's breakpoints to SID's", size=10)
     last.set_ylim(0, 1)
     last.legend(frameon=False, fontsize=8.5)
     for axis in (axes[0], axes[2]):
@@ -113,9 +109,8 @@ def series_times(rows: Rows) -> Any:
     figure, axes = panels(len(gammas), height=1.4 + 1.55 * len(gammas), columns=2)
     for axis, (gamma, ours) in zip(axes, gammas.items(), strict=True):
         _methods(axis, {name: {r["C"]: r[name] for r in ours} for name in METHODS})
-        title(axis, f"γ = {gamma:g}")
+        dress(axis, f"γ = {gamma:g}", log="y")
         axis.set_xscale("log")
-        plain_log(axis, "y")
         axis.minorticks_off()
     for axis in axes[::2]:
         axis.set_ylabel("CPU time, ms")
@@ -135,15 +130,14 @@ def cost_and_error(rows: Rows) -> Any:
         for r in ours:
             face = colour if r in near else "white"
             curve(scatter, [r], "cv_error", "advantage", "o", colour, mfc=face, ms=7)
-    errors.set(xscale="log", xlabel="C", ylabel="error of cross-validation")
+    dress(errors, "", "C", "error of cross-validation", percent="y")
+    errors.set_xscale("log")
     errors.minorticks_off()
-    percent(errors)
     best = min(column(rows, "cv_error"))
     scatter.axvspan(best - 0.002, best + LIMITS.good, color="#f2f2f2", lw=0)
-    scatter.set(xlabel="error of cross-validation", ylabel="times faster than LIBSVM $10^{-3}$")
-    title(scatter, "shaded and filled: within one point of the smallest error", 10)
-    percent(scatter, "x")
-    plain_log(scatter, "y")
+    heading = "shaded and filled: within one point of the smallest error"
+    names = "error of cross-validation", "times faster than LIBSVM $10^{-3}$"
+    dress(scatter, heading, *names, percent="x", log="y", size=10)
     _round_ticks(scatter)
     legend_below(figure, errors, 4)
     return figure
@@ -166,8 +160,8 @@ def coefficients(rows: Rows) -> Any:
             colour, width, _ = _ROLES[role]
             front, shade = (2, 0.5) if role == "stays" else (3, 0.95)
             axis.plot(thetas, alpha, color=colour, lw=width, alpha=shade, zorder=front)
-        title(axis, _TITLES[scenario])
-        axis.set(ylabel="α", xlim=(0, 1), ylim=(-0.09 * C, 1.03 * C))
+        dress(axis, _TITLES[scenario], y="α")
+        axis.set(xlim=(0, 1), ylim=(-0.09 * C, 1.03 * C))
         axis.set_yticks([0, C / 2, C], ["0", "C / 2", "C"])
         axis.grid(False)
     axes[-1].set_xlabel("θ")

@@ -6,8 +6,9 @@ in `paper.toml`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -49,6 +50,10 @@ def _by_scenario(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
 # --- (a) -----------------------------------------------------------------------------------------
 
 
+def _ends(numbers: Sequence[float]) -> tuple[float, float]:
+    return min(numbers), max(numbers)
+
+
 def _at_most_points(numbers: Mapping[int, float]) -> float:
     return list(numbers.values())[-1]
 
@@ -65,7 +70,6 @@ def plane_times(rows: Rows) -> Finding:
         "a",
         rows,
         draw.plane_times,
-        _times_in_words(main, most),
         [
             _by_scenario(
                 main, lambda r: at_least(_at_most_points(advantages(r)), LIMITS.faster, "{:.1f} ×")
@@ -81,6 +85,7 @@ def plane_times(rows: Rows) -> Finding:
         C=C,
         trials=len(values(main, "trial")),
         most=most,
+        **_in_numbers(main, most),
     )
 
 
@@ -103,25 +108,25 @@ def _always_faster_than_libsvm(rows: Rows) -> Case:
     return at_least(min(ratios), 1.0, f"{min(ratios):.1f} to {max(ratios):.1f} ×")
 
 
-def _times_in_words(rows: Rows, most: int) -> str:
-    each = groups(rows, "scenario").values()
-    sid, loose, tight = (
-        [_at_most_points(advantages(r, name)) for r in each]
-        for name in ("SID", LIBSVMS[0], LIBSVMS[2])
-    )
+_COMPARED = {"sid": "SID", "loose": LIBSVMS[0], "tight": LIBSVMS[2]}
+
+
+def _in_numbers(rows: Rows, most: int) -> dict[str, Any]:
+    """How much faster MID is, and how much of that is breakpoints."""
     both = select(rows, scenario="both")
-    mid, walked = (_at_most_points(counted(both, f"breakpoints_{n}")) for n in ("MID", "SID"))
     per_breakpoint, call = np.polyfit(column(rows, "breakpoints_MID"), column(rows, "MID"), 1)
-    return (
-        f"At {most} points that change, half of them new, MID takes "
-        f"{1e3 * typical(both, 'MID')[most]:.1f} ms. It is {min(sid):.0f} to {max(sid):.0f} times "
-        f"faster than SID, {min(loose):.1f} to {max(loose):.1f} times faster than LIBSVM at its "
-        f"usual tolerance and {min(tight):.1f} to {max(tight):.1f} times at the tightest. "
-        f"SID passes {walked / mid:.1f} times as many breakpoints and takes "
-        f"{_at_most_points(advantages(both)):.1f} times as long (m = ℓ), for each call has a cost "
-        f"of its own: a line through all updates of MID has {1e3 * call:.2f} ms and "
-        f"{1e6 * per_breakpoint:.0f} µs for each breakpoint."
-    )
+    each = groups(rows, "scenario").values()
+    return {
+        **{
+            key: _ends([_at_most_points(advantages(r, name)) for r in each])
+            for key, name in _COMPARED.items()
+        },
+        "mid": 1e3 * typical(both, "MID")[most],
+        "passed": 1 / _at_most_points(shares(both)),
+        "longer": _at_most_points(advantages(both)),
+        "call": 1e3 * call,
+        "each": 1e6 * per_breakpoint,
+    }
 
 
 def _times_table(rows: Rows) -> Table:
@@ -174,8 +179,6 @@ def breakpoints(rows: Rows, widths: Rows) -> Finding:
         "b",
         [{name: r[name] for name in names} for r in rows],
         draw.breakpoints,
-        f"The ratio falls with the exponent {falls}; the theory has −0.5. MID's number is "
-        f"{signed(min(off))} to {signed(max(off))} off the theory's. {_widths_in_words(widths)}",
         [
             _by_scenario(main, _fewer_breakpoints),
             _by_scenario(main, _close_to_theory),
@@ -185,6 +188,10 @@ def breakpoints(rows: Rows, widths: Rows) -> Finding:
             "Breakpoints, means over trials": _breakpoints_table(rows, "C", "C"),
             other: _breakpoints_table(widths, "gamma", "γ"),
         },
+        falls=falls,
+        low=signed(min(off)),
+        high=signed(max(off)),
+        **_other_widths(widths),
     )
 
 
@@ -204,8 +211,8 @@ def _falls_as_the_root(rows: Rows) -> Case:
     return at_most(abs(p - LIMITS.half), LIMITS.near, f"{p:.2f}".replace("-", "−"))
 
 
-def _widths_in_words(widths: Rows) -> str:
-    """What other kernels and one class do, and how we read it."""
+def _other_widths(widths: Rows) -> dict[str, str]:
+    """How far from the theory other kernels and points of one class are."""
     off: dict[str, list[float]] = {}
     kinds = [r | {"kind": (r["gamma"], r["scenario"])} for r in widths]
     for (gamma, scenario), some in groups(kinds, "kind").items():
@@ -213,13 +220,7 @@ def _widths_in_words(widths: Rows) -> str:
         off.setdefault(key, []).append(_at_most_points(_off_theory(some)))
     (crosses,) = off.pop(CROSSES)
     spans = (f"{signed(min(v))} to {signed(max(v))} at {kernel}" for kernel, v in off.items())
-    return (
-        f"With other kernels it is {', '.join(spans)}; with points of one class only, "
-        f"{signed(crosses)}. We read it like this: where points are too far apart for the kernel "
-        "to join them, or all push the boundary the same way, the diagonal meets whatever the "
-        "edges meet. Only pushes that cancel save breakpoints, and the theory takes them for "
-        "random."
-    )
+    return {"spans": ", ".join(spans), "crosses": signed(crosses)}
 
 
 def _breakpoints_table(rows: Rows, key: str, symbol: str) -> Table:
@@ -236,27 +237,10 @@ def _breakpoints_table(rows: Rows, key: str, symbol: str) -> Table:
 
 # --- (c) -----------------------------------------------------------------------------------------
 
-_DATA = {
-    "Seattle weather": "Not the paper's data: its river (Fisher River near Dallas, 1988 to 1991) "
-    "cannot be had, so real weather of the same shape takes its place: Seattle, 2012 to 2015, "
-    "also 1461 days, from vega_datasets. A row has highest temperature, precipitation and wind of "
-    "seven days (21 features), its label is whether the highest temperature rises the next day; "
-    "1423 rows at first, as in the paper.",
-    "Fisher River": "The paper's river, from the file given: a row has flow, temperature and "
-    "precipitation of seven days, its label is whether the flow rises the next day.",
-}
-_ELSE = {
-    "Seattle weather": "Always saying “not warmer” errs in 48%: these features tell little, and "
-    "many settings are nearly as good. The claim is about the paper's river as much as about the "
-    "algorithm."
-}
-
 
 def series_times(rows: Rows, name: str) -> Finding:
     """(c) The monthly update of a time series."""
     named = [r | {"case": f"γ = {r['gamma']:g}"} for r in rows]
-    ratios = {m: [r[m] / r["MID"] for r in rows] for m in METHODS[1:]}
-    loose, tight, sid = ratios[LIBSVMS[0]], ratios[LIBSVMS[2]], ratios["SID"]
 
     def more_at_large_c(libsvm: str) -> dict[str, Case]:
         def test(r: Rows) -> Case:
@@ -272,11 +256,6 @@ def series_times(rows: Rows, name: str) -> Finding:
         "c1",
         rows,
         draw.series_times,
-        f"MID is {min(loose):.0f} to {max(loose):.0f} times faster than LIBSVM at its usual "
-        f"tolerance, up to {max(tight):.0f} times at the tightest, and {min(sid):.1f} to "
-        f"{max(sid):.0f} times faster than SID. In seconds the gain is largest at large C. As a "
-        "ratio it depends on the margin too: where most points lie on it, each breakpoint of a "
-        "path is dear.",
         [
             by("case", named, _faster_than_the_others),
             more_at_large_c(LIBSVMS[0]),
@@ -285,8 +264,9 @@ def series_times(rows: Rows, name: str) -> Finding:
         ],
         {"The update: points, breakpoints and CPU time in milliseconds": _series_table(rows)},
         name=name,
-        data=_DATA[name],
+        data=PAPER.say(PAPER.texts["data"][name]),
         month=MONTH,
+        **{key: _ends([r[m] / r["MID"] for r in rows]) for key, m in _COMPARED.items()},
     )
 
 
@@ -306,7 +286,6 @@ def _series_table(rows: Rows) -> Table:
 
 def cost_and_error(rows: Rows, name: str) -> Finding:
     """(c) Cost where generalisation is good."""
-    best = min(rows, key=lambda r: float(r["cv_error"]))
 
     def cheap_where_good(libsvm: str) -> Case:
         there, all_ = (median(r[libsvm] / r["MID"] for r in some) for some in (good(rows), rows))
@@ -316,11 +295,13 @@ def cost_and_error(rows: Rows, name: str) -> Finding:
         "c2",
         rows,
         draw.cost_and_error,
-        f"The smallest error is {best['cv_error']:.1%}, at γ = {best['gamma']:g} and C = "
-        f"{best['C']:g}; {len(good(rows))} of {len(rows)} settings are good. {_ELSE.get(name, '')}",
         [{libsvm: cheap_where_good(libsvm) for libsvm in LIBSVMS}],
         name=name,
         points=100 * LIMITS.good,
+        best=min(rows, key=lambda r: float(r["cv_error"])),
+        found_good=len(good(rows)),
+        settings=len(rows),
+        remark=PAPER.say(PAPER.texts["remarks"].get(name, "")),
     )
 
 
@@ -334,14 +315,12 @@ def path(found: Rows, drawn: Rows, plan: Plan) -> Finding:
         "d",
         drawn,
         draw.coefficients,
-        "A coefficient is a polygon over θ: it bends where a point enters or leaves the margin. "
-        "What is added rises straight to C and what is removed falls straight to 0; the margin "
-        f"pays for it. {len(found):,} breakpoints were counted.",
         [_by_scenario(found, _evenly_spread), _by_scenario(found, _steps_meet_the_same)],
         points=plan.path_points,
         steps=plan.steps,
         paths=len(aside),
         aside=sum(aside.values()),
+        counted=len(found),
     )
 
 
@@ -370,20 +349,18 @@ def exactness(several: Mapping[str, Rows]) -> Finding:
         for r in some
     ]
     sid = [r["SID_same_bits"] for some in several.values() for r in some if "SID_same_bits" in r]
-    tightest = max(r[off[2]] for r in rows if r[off[2]] != "")
     return PAPER.finding(
         "e",
         rows,
         draw.exactness,
-        f"{len(rows)} results: KKT residuals up to {max(column(rows, 'residual')):.0e}, "
-        f"decision values up to {max(column(rows, 'path_difference')):.0e} from a fresh fit, "
-        f"{sum(column(rows, 'same_bits'))} the same bits. SID ended in the bits of MID "
-        f"{sum(sid)} times of {len(sid)}. LIBSVM asked for 1e-9 is off by up to {tightest:.0e}: "
-        "it keeps kernel values in single precision. "
-        f"{sum(column(rows, 'restarts'))} paths had to be restarted.",
         [by("case", rows, test) for test in (_optimal, _same_decisions, _same_bits_where_certain)],
         {"The worst of each case; differences of decision values": _exactness_table(rows, off)},
         lattice=LATTICE,
+        results=len(rows),
+        tightest=max(r[off[2]] for r in rows if r[off[2]] != ""),
+        sid=(sum(sid), len(sid)),
+        **{name: max(column(rows, name)) for name in ("residual", "path_difference")},
+        **{name: sum(column(rows, name)) for name in ("same_bits", "restarts")},
     )
 
 

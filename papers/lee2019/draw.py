@@ -11,18 +11,7 @@ from typing import Any
 from matplotlib.patheffects import withStroke
 
 from papers.claims import Rows, column, groups, select, values
-from papers.pictures import (
-    BLUE,
-    GREY,
-    NOTE,
-    ORANGE,
-    curve,
-    legend_below,
-    panels,
-    percent,
-    plain_log,
-    title,
-)
+from papers.pictures import BLUE, GREY, NOTE, ORANGE, curve, dress, legend_below, panels
 
 COLOURS = {"Linear": BLUE, "RandomFourier": ORANGE}
 _NOISES = {"on the ink": "pixels in proportion to their values", "everywhere": "all pixels alike"}
@@ -47,9 +36,8 @@ def groups_learned(rows: Rows) -> Any:
                 **NOTE,
             )
     axis.set_xticks(range(len(names)), [f"{'+ ' if k else ''}{g}" for k, g in enumerate(names)])
-    axis.set(xlabel="digits learned", ylabel="accuracy on all ten digits (test set)")
+    dress(axis, "", "digits learned", "accuracy on all ten digits (test set)", percent="y")
     axis.margins(x=0.08, y=0.15)
-    percent(axis)
     legend_below(figure, axis, 2)
     return figure
 
@@ -63,9 +51,8 @@ def wrong_labels_forgotten(rows: Rows) -> Any:
         ):
             curve(axis, some, "removed", "accuracy", style, COLOURS[name], lw=1.8, ms=5,
                   label=f"{name}, labels {reading}")  # fmt: skip
-    axis.set(xlabel="wrongly labelled rows forgotten", ylabel="accuracy on the test set")
-    percent(axis)
-    percent(axis, "x")
+    names = "wrongly labelled rows forgotten", "accuracy on the test set"
+    dress(axis, "", *names, percent="xy")
     legend_below(figure, axis, 2)
     return figure
 
@@ -85,9 +72,8 @@ def update_times(rows: Rows) -> Any:
             curve(axis, some, "size", "seconds", style, colour, ms=5)
             end = some[-1]["size"], some[-1]["seconds"]
             axis.annotate(label, end, (9, 0), va="center", color=colour, **NOTE)
-        axis.set_title(name, loc="left", color=COLOURS[name])
-        axis.set(ylabel="seconds", xlim=(0, 1.32 * max(column(ours, "size"))))
-        plain_log(axis, "y")
+        dress(axis, name, y="seconds", log="y", size=12, color=COLOURS[name])
+        axis.set_xlim(0, 1.32 * max(column(ours, "size")))
     axes[-1].set_xlabel("rows the original model holds (thousands)")
     return figure
 
@@ -102,9 +88,7 @@ def times_per_row(rows: Rows) -> Any:
         ):
             some = select(ours, how=how)
             curve(axis, some, "batch", "seconds_per_row", style, colour, 1e3, ms=5, label=label)
-        axis.set_title(name, loc="left", color=COLOURS[name])
-        axis.set_ylabel("milliseconds per row")
-        plain_log(axis, "xy")
+        dress(axis, name, y="milliseconds per row", log="xy", size=12, color=COLOURS[name])
         axis.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(1.0, 1.1))
     axes[-1].set_xlabel("batch size (rows)")
     return figure
@@ -125,8 +109,7 @@ def storage(rows: Rows) -> Any:
         ]
     for some, what, style, colour, label in curves:
         curve(axis, some, "size", what, style, colour, 1e-6, ms=4, label=label)
-    plain_log(axis, "xy")
-    axis.set(xlabel="training rows", ylabel="megabytes")
+    dress(axis, "", "training rows", "megabytes", log="xy")
     legend_below(figure, axis, 2)
     return figure
 
@@ -147,9 +130,8 @@ def estimates_forgotten(rows: Rows) -> Any:
             kept = median(column(select(ours, size=large), "w_error_not_forgotten"))
             label = f"{name}, {large:,} rows, nothing forgotten"
             axis.axhline(kept, color=COLOURS[name], lw=1.2, ls=":", label=label)
-        plain_log(axis, "xy", "{:.10g}%", 100)
-        title(axis, f"error {noise}: {_NOISES[noise]}")
-        axis.set_ylabel("relative error of w (median)")
+        heading = f"error {noise}: {_NOISES[noise]}"
+        dress(axis, heading, y="relative error of w (median)", log="xy", percent="xy")
     axes[-1].set_xlabel("relative error of the forgotten row")
     axes[0].annotate("claim", (0.001, 0.01), (3, 3), textcoords="offset points", color=GREY)
     legend_below(figure, axes[0], 2)

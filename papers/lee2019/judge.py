@@ -43,14 +43,6 @@ def _points(change: float) -> str:
     return f"{100 * change:+.1f} points".replace("-", "−")
 
 
-def _exactness(equal: list[bool], of: str) -> str:
-    return (
-        f"In {sum(equal)} of {len(equal)} comparisons the digest was that of a fit from scratch on "
-        f"{of}. Equal digests mean the same model to the last bit, which is more than the paper "
-        "asks for."
-    )
-
-
 # --- (a) and (b): accuracy -----------------------------------------------------------------------
 
 
@@ -65,12 +57,13 @@ def groups_learned(rows: Rows) -> Finding:
         "1a",
         rows,
         draw.groups_learned,
-        f"Accuracy after each group: {series}. {_exactness(equal(rows), 'the rows held then')}",
         [
             _by_map(rows, _rises_mostly),
             _by_map(rows, lambda r: every(equal(r))),
             _by_map(rows, _dips_at_four),
         ],
+        series=series,
+        equal=(sum(equal(rows)), len(rows)),
     )
 
 
@@ -103,14 +96,14 @@ def wrong_labels_forgotten(rows: Rows) -> Finding:
         "1b",
         rows,
         draw.wrong_labels_forgotten,
-        f"Labels flipped: {from_to(flipped)}. Labels drawn at random: {from_to(drawn)}; half of "
-        "these are right by chance and least squares averages the others out. "
-        + _exactness(column(last, "equals_never_learned"), "the rows with right labels"),
         [
             _by_map(flipped, lambda r: _climbs(r, LIMITS.rise)),
             _by_map(drawn, lambda r: _climbs(r, 0.0)),
             _by_map(last, lambda r: every(column(r, "equals_never_learned"))),
         ],
+        flipped=from_to(flipped),
+        drawn=from_to(drawn),
+        equal=(sum(column(last, "equals_never_learned")), len(last)),
     )
 
 
@@ -153,14 +146,15 @@ def update_times(rows: Rows) -> Finding:
         "1c",
         rows,
         draw.update_times,
-        f"With {most:,} rows held, times for 10 new rows: {_each(large, times)}. From {least:,} "
-        f"rows to {most:,}, an update with 10 rows takes {growth('update')} the time, retraining "
-        f"{growth('retrain')}.",
         [
             _by_map(large, lambda r: at_least(speedup(r), LIMITS.faster, "{:.3g} ×")),
             _by_map(rows, mostly_faster),
         ],
         size=most,
+        least=least,
+        times=_each(large, times),
+        update=growth("update"),
+        retrain=growth("retrain"),
     )
 
 
@@ -183,16 +177,14 @@ def times_per_row(rows: Rows) -> Finding:
         "1d",
         rows,
         draw.times_per_row,
-        f"The paper's equations 5 and 6 on the whole batch at once: {_each(block, fastest)}. "
-        "traceless, which cuts large batches into blocks, and from about half as many rows as "
-        f"features inverts its exact sums anew because that is cheaper still: "
-        f"{_each(ours, fastest)}.",
         [
             _by_map(block, _has_a_best),
             _by_map(rows, cutting_pays),
             _by_map(block, _best_around_1000),
             _by_map(ours, lambda r: at_most(_slower(r)[-1], LIMITS.flat, "{:.2f} ×")),
         ],
+        block=_each(block, fastest),
+        ours=_each(ours, fastest),
     )
 
 
@@ -239,11 +231,9 @@ def storage(rows: Rows) -> Finding:
         "1e",
         rows,
         draw.storage,
-        f"{size:,} rows: {_each(large, sizes)}. The whole model is a pickle of all that traceless "
-        "keeps: exact integer sums, w, the inverse matrix and the feature map. Stored as one byte "
-        "per pixel instead of float64, rows take an eighth.",
         [_by_map(rows, same), _by_map(large, much_smaller)],
         size=size,
+        sizes=_each(large, sizes),
     )
 
 
@@ -254,18 +244,27 @@ def estimates_forgotten(rows: Rows) -> Finding:
     """Fig. 1 (f)."""
     small, large = min(column(rows, "size")), max(column(rows, "size"))
     at = select(rows, row_error=LIMITS.row_error)
+    most = select(at, size=large)
+    little = max(column(most, "w_error_not_forgotten")) < LIMITS.w_error
+
+    def typical(r: Rows) -> str:
+        each = groups(r, "noise").items()
+        return ", ".join(f"{_percent(median(column(n, 'w_error')))} ({name})" for name, n in each)
 
     return PAPER.finding(
         "1f",
         rows,
         draw.estimates_forgotten,
-        _estimates_in_words(at, small, large),
         [
             _by_map(select(at, size=size, noise=noise), _error_small)
             for size, noise in ((large, "on the ink"), (large, "everywhere"), (small, "on the ink"))
         ],
         small=small,
         large=large,
+        with_large=_each(most, typical),
+        with_small=_each(select(at, size=small), typical),
+        kept=_each(most, lambda r: _percent(median(column(r, "w_error_not_forgotten")))),
+        remark=f", below {LIMITS.w_error:.0%} too, so the claim says little here" if little else "",
     )
 
 
@@ -276,22 +275,3 @@ def _percent(value: float) -> str:
 def _error_small(rows: Rows) -> Case:
     worst = max(column(rows, "w_error"))
     return Case(f"{_percent(worst)} at worst", worst < LIMITS.w_error)
-
-
-def _estimates_in_words(at: Rows, small: int, large: int) -> str:
-    def typical(r: Rows) -> str:
-        each = groups(r, "noise").items()
-        return ", ".join(f"{_percent(median(column(n, 'w_error')))} ({name})" for name, n in each)
-
-    most = select(at, size=large)
-    kept = _each(most, lambda r: _percent(median(column(r, "w_error_not_forgotten"))))
-    little = max(column(most, "w_error_not_forgotten")) < LIMITS.w_error
-    remark = f", below {LIMITS.w_error:.0%} too, so the claim says little here" if little else ""
-    return (
-        f"Median error of w with {LIMITS.row_error:.0%} error in the row, {large:,} rows held: "
-        f"{_each(most, typical)}. With {small:,}: {_each(select(at, size=small), typical)}. Not "
-        f"forgetting the row at all leaves {kept} ({large:,} rows){remark}. Where training rows "
-        "are all but constant, as at the margins of images, nothing but ρ holds w, so that noise "
-        "there counts most. Estimates are refused where no data with such a row could have the "
-        "model's sums; curves end there."
-    )

@@ -16,10 +16,9 @@ from papers.pictures import (
     ORANGE,
     PURPLE,
     curve,
+    dress,
     legend_below,
     panels,
-    plain_log,
-    title,
 )
 
 _NODES = (BLUE, ORANGE, GREEN, PURPLE)
@@ -58,7 +57,7 @@ def equality(rows: Rows) -> Any:
     stages = max(column(rows, "stage"))
     names = [*map(str, range(1, stages + 1)), "slice\nout", "rela-\nbelled"]
     axis.set_xticks(range(1, stages + 3), names)
-    axis.set(xlabel="stage", ylabel="largest difference from batch learning")
+    dress(axis, "", "stage", "largest difference from batch learning")
     legend_below(figure, axis, 3)
     return figure
 
@@ -90,7 +89,7 @@ def drifting(rows: Rows) -> Any:
         for k, some in enumerate(stages.values())
     ]
     for held, axis, below in zip(values(rows, "held"), axes[:2], axes[2:], strict=True):
-        title(axis, _HELD[held])
+        dress(axis, _HELD[held])
         below.set_xticks(list(stages), names)
         below.set_xlabel("stages, by rows of a common\nclass to one of a rare class")
     axes[0].set_ylabel("G-mean")
@@ -147,12 +146,11 @@ def worker_times(rows: Rows) -> Any:
     axes[1].plot(sizes, times, **ideal, label="linear, or ideal")
     axes[2].axhline(1, **ideal)
     for axis, text in zip(axes, _SCALINGS, strict=True):
-        title(axis, text)
-        plain_log(axis, "x")
+        dress(axis, text, log="x")
         axis.set_xticks(sizes)
         axis.minorticks_off()
     axes[0].set_ylim(0, 2.2)
-    plain_log(axes[1], "y")
+    dress(axes[1], log="y")
     axes[1].set_yticks(times, [f"{m:g}" for m in times])
     axes[1].minorticks_off()
     axes[2].set_ylim(0, 1.15)

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from papers.claims import Rows, column, groups, select
-from papers.pictures import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    curve,
-    legend_below,
-    panels,
-    plain_log,
-    title,
-)
+from papers.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, curve, dress, legend_below, panels
 
 _KINDS = {
     "learn and solve": (BLUE, "the times of (d), predicted"),
@@ -51,8 +40,8 @@ def validation(rows: Rows) -> Any:
             name = None if used == "fitted" else label
             curve(axis, ours, "measured", "predicted", "o", colour, label=name, **look)
     axis.plot([], [], "o", color=GREY, mfc="white", label="hollow: used for the fit")
-    plain_log(axis, "xy")
-    axis.set(xlabel="measured seconds", ylabel="predicted seconds", xlim=ends, ylim=ends)
+    dress(axis, "", "measured seconds", "predicted seconds", log="xy")
+    axis.set(xlim=ends, ylim=ends)
     axis.minorticks_off()
     place = {"xycoords": "axes fraction", "color": GREY, "fontsize": 9}
     axis.annotate("shaded: within a factor of 1.5", (0.03, 0.95), **place)
@@ -73,10 +62,7 @@ def prediction(rows: Rows) -> Any:
                     face = colour if how == "tree" else "white"
                     mark, _ = _PARTS[row["dominant"]]
                     curve(axis, [row], "workers", "seconds", mark, colour, mfc=face, ms=size)
-        title(axis, f"J = {J:,}, K = {K}, {kind} knowledge")
-        plain_log(axis, "x")
-        axis.set_yscale("log")
-        axis.set_ylabel("predicted wall time")
+        dress(axis, f"J = {J:,}, K = {K}, {kind} knowledge", y="predicted wall time", log="xy")
         axis.set_yticks(list(_TICKS), list(_TICKS.values()))
         axis.minorticks_off()
         axis.set_ylim(0.3, 5e8)

@@ -32,11 +32,6 @@ from papers.zhu2018.imbalance import CS, TUNING_SEED, WINDOW
 PAPER = Paper(Path(__file__).parent)
 LIMITS = PAPER.limits
 _HELD = {"all": "all stages held", "window": f"last {WINDOW} stages held"}
-_STREAMS = {
-    "two classes": "Two overlapping classes of two clusters each, in ten dimensions, of which one "
-    "becomes rare.",
-    "ten digits": "Ten digits, of which 5 to 9 become rare.",
-}
 _RULES = {"none": "none", "balanced": "balanced", "inverse": "W1", "golden": "W2"}
 
 
@@ -54,25 +49,21 @@ def equality(rows: Rows) -> Finding:
         return f"{row['nodes']} node{'s' if row['nodes'] > 1 else ''}"
 
     residue = column(rows, "float64_difference")
-    last = select(rows, event="learned")[-1]
     return PAPER.finding(
         "a",
         rows,
         draw.equality,
-        f"The largest difference of any coefficient in {len(rows)} comparisons is "
-        f"{max(column(rows, 'difference')):g}, and {sum(column(rows, 'digest_equal'))} digests are "
-        f"equal. The same in float64 leaves {min(residue):.1e} to {max(residue):.1e} (median "
-        f"{median(residue):.1e}; coefficients are up to {last['largest_coefficient']:.2g}): "
-        "harmless for accuracy, but two histories of the same data do not give the same model, so "
-        "nobody can prove by comparison what a model holds. With features rounded to the grid, "
-        "NumPy's sums would be exact here too: it is the grid that does it. "
-        f"Accuracy after the last stage: {last['accuracy']:.1%}.",
         [
             _by_case(
                 rows, nodes, lambda r: at_most(max(column(r, "difference")), 0.0, "{:g} at most")
             ),
             _by_case(rows, nodes, lambda r: every(column(r, "digest_equal"))),
         ],
+        n=len(rows),
+        difference=max(column(rows, "difference")),
+        equal=sum(column(rows, "digest_equal")),
+        residue=(min(residue), median(residue), max(residue)),
+        last=select(rows, event="learned")[-1],
     )
 
 
@@ -83,6 +74,8 @@ def drifting(rows: Rows, name: str, what: str) -> Finding:
     """(b) Drifting imbalance, of two classes or ten."""
     asked = [r for r in rows if r["equals_fit_with_weights"] != ""]
     seeds = len(values(rows, "seed"))
+    there = select(_rarest(select(rows, held="window")), weighting="shared")
+    rules = groups(there, "class_weight")
     cases: list[tuple[Rows, Callable[[Rows], Case]]] = [
         (rows, lambda r: every(column(r, "equals_batch"))),
         (asked, lambda r: every(column(r, "equals_fit_with_weights"))),
@@ -93,20 +86,18 @@ def drifting(rows: Rows, name: str, what: str) -> Finding:
         name,
         rows,
         draw.drifting,
-        f"{_in_words(rows)} W1 with C scaled like this is the balanced rule but for rounding, so "
-        "both curves are one. Weights buy recall of rare classes with precision: G-mean rises; F, "
-        "which punishes false alarms among many common rows, need not.",
         [_by_case(some, lambda r: _HELD[r["held"]], test) for some, test in cases],
         {"Mean and standard deviation over streams": _measures_table(rows)},
-        words="b",
+        "b",
         what=what,
-        stream=_STREAMS[what],
+        stream=PAPER.texts["streams"][what],
         ratio=max(column(rows, "ratio")),
         window=WINDOW,
         rare="the rare class" if what == "two classes" else "all classes (macro)",
         seeds=f"{seeds} stream{'s' if seeds > 1 else ''}",
         Cs=", ".join(f"{C:g}" for C in CS),
         tuning_seed=TUNING_SEED,
+        **{m: {rule: mean(column(r, m)) for rule, r in rules.items()} for m in ("g_mean", "f")},
     )
 
 
@@ -123,21 +114,6 @@ def _gains(rows: Rows, measure: str, enough: float) -> Case:
     added = [mean(column(r, measure)) - plain for rule, r in rules.items() if rule[0] != "none"]
     ends = dict.fromkeys(f"{gain:+.3f}".replace("-", "−") for gain in (min(added), max(added)))
     return at_least(min(added), enough, " to ".join(ends))
-
-
-def _in_words(rows: Rows) -> str:
-    there = select(_rarest(select(rows, held="window")), weighting="shared")
-    said = {
-        (rule, m): f"{mean(column(r, m)):.2f}"
-        for rule, r in groups(there, "class_weight").items()
-        for m in ("g_mean", "f")
-    }
-    return (
-        f"With the last {WINDOW} stages held, where the imbalance is largest: G-mean "
-        f"{said['none', 'g_mean']} without weights, {said['balanced', 'g_mean']} balanced, "
-        f"{said['golden', 'g_mean']} with W2; F {said['none', 'f']}, {said['balanced', 'f']} and "
-        f"{said['golden', 'f']}."
-    )
 
 
 def _measures_table(rows: Rows) -> Table:
@@ -169,16 +145,15 @@ def stage_times(rows: Rows) -> Finding:
         "c",
         rows,
         draw.stage_times,
-        f"In the last stage {stages[-1]:.2f} s against {retrain[-1]:.2f} s, of which the solve is "
-        f"{rows[-1]['solve']:.2f} s in both; it does not depend on the number of rows. Over all "
-        f"{len(rows)} stages {sum(stages):.1f} s against {sum(retrain):.1f} s. Incremental "
-        "learning of n stages costs n times one stage, retraining n² / 2 times, so the advantage "
-        "grows with the stream.",
         [
             {"wESVM": at_least(retrain[-1] / stages[-1], LIMITS.faster)},
             {"wESVM": at_least(sum(retrain) / sum(stages), LIMITS.faster_in_all)},
             {"wESVM": at_most(stages[-1] / stages[1], LIMITS.flat, "{:.2f} ×")},
         ],
+        stage=stages[-1],
+        last=rows[-1],
+        stages=sum(stages),
+        retrain=sum(retrain),
     )
 
 
@@ -210,11 +185,9 @@ def worker_times(rows: Rows) -> Finding:
         "d",
         rows,
         draw.worker_times,
-        f"{n:,} rows, {'; '.join(said)}. Fixed costs (handing out four rounds of tasks, packing "
-        "and adding 8 pieces of K matrices, the solve in one process) weigh the more, the fewer "
-        "rows there are for each piece; (e) says from how many rows processes pay.",
         [_by_case(rows, classes, test) for test in tests],
         J=rows[0]["features"],
         n=n,
         half=n // 2,
+        said="; ".join(said),
     )

@@ -35,9 +35,6 @@ def validation(measured: Measured, timed: Rows) -> Finding:
         "e1",
         rows,
         draw_costs.validation,
-        f"Predicted times of (d) are {min(ratios):.2f} to {max(ratios):.2f} of the measured ones. "
-        "Two processes share caches and memory, and the machine does other work too; the model "
-        f"knows neither. {_paying(model)} {_scopes(rows)}",
         [
             by("case", most, lambda r: _within(r, LIMITS.near)),
             by("case", whole, lambda r: _within(r, LIMITS.not_far)),
@@ -45,6 +42,10 @@ def validation(measured: Measured, timed: Rows) -> Finding:
         ],
         {"The times of (d), predicted": _validation_table(learned)}
         | tables.of_costs(measured.costs),
+        low=min(ratios),
+        high=max(ratios),
+        paying=_paying(model),
+        **_scopes(rows),
     )
 
 
@@ -81,11 +82,11 @@ def _paying(model: Model) -> str:
         return math.inf
 
     cases = [(J, K) for J in (256, 1024) for K in (2, 10)]
-    said = [f"{rows_in_words(breaks_even(J, K))} (J = {J}, K = {K})" for J, K in cases]
-    return f"By the model two processes pay on this machine from so many rows: {', '.join(said)}."
+    said = (f"{rows_in_words(breaks_even(J, K))} (J = {J}, K = {K})" for J, K in cases)
+    return ", ".join(said)
 
 
-def _scopes(rows: Rows) -> str:
+def _scopes(rows: Rows) -> Row:
     """The two ways to weight many classes, timed in the same case."""
     apart = select(rows, what="solve, one_vs_rest")
     K = max(column(apart, "classes"))
@@ -94,11 +95,7 @@ def _scopes(rows: Rows) -> str:
         select(rows, what=f"solve, {how}", classes=K, features=J)[0]["measured"]
         for how in ("shared", "one_vs_rest")
     )
-    return (
-        f"Weights that all classes share need one factorisation, weights of each problem need K: "
-        f"at J = {J}, K = {K} the solve takes {duration(shared)} shared and {duration(alone)} "
-        "one-vs-rest."
-    )
+    return {"J": J, "K": K, "shared": duration(shared), "alone": duration(alone)}
 
 
 def _validation_table(rows: Rows) -> Table:
@@ -121,15 +118,15 @@ def prediction(costs: Costs) -> Finding:
         "e2",
         rows,
         draw_costs.prediction,
-        f"With a tree, gathering dominates in {tree.count('gather')} of {len(tree)} cases, the "
-        f"solve in {tree.count('solve')}, merging in {tree.count('merge')}; collected flat, "
-        f"merging dominates in {flat.count('merge')}. int64 holds {rows_in_words(model.limit)} "
-        "rows of one matrix at the default resolution of 2^-14 (largest mean of φ² "
-        f"{costs.mean_square:.2f}; {rows_in_words(rows_in_int64(1.0))} rows where it is 1). "
-        "Beyond, sums are Python integers: still exact, but slower.",
         [by("knowledge", select(rows, features=1024, classes=10), test) for test in tests],
         tables.of_predictions(model, rows),
         assumed=tables.ASSUMED,
+        cases=len(tree),
+        **{part: tree.count(part) for part in ("gather", "merge", "solve")},
+        merge_flat=flat.count("merge"),
+        limit=rows_in_words(model.limit),
+        mean_square=costs.mean_square,
+        at_one=rows_in_words(rows_in_int64(1.0)),
     )
 
 
