@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from papers.page import Table
+from papers.rows import Rows, groups
 
 Verdict = Literal["reproduces", "reproduces in part", "does not reproduce"]
-Row = dict[str, Any]  # one line of a figure's table
-Rows = list[Row]
 
 
 @dataclass(frozen=True)
@@ -137,41 +136,6 @@ def judge(criteria: Sequence[Criterion]) -> Verdict:
     if any(c.essential and not any(o) for c, o in zip(criteria, outcomes, strict=True)):
         return "does not reproduce"
     return "reproduces" if all(map(all, outcomes)) else "reproduces in part"
-
-
-# --- tables of measurements ----------------------------------------------------------------------
-
-
-def select(rows: Rows, /, **where: Any) -> Rows:
-    """The rows whose columns have these values.
-
-    Examples
-    --------
-    >>> select([{"map": "Linear", "n": 1}, {"map": "Linear", "n": 2}], n=2)
-    [{'map': 'Linear', 'n': 2}]
-    """
-    return [row for row in rows if all(row[k] == v for k, v in where.items())]
-
-
-def column(rows: Rows, name: str) -> list[Any]:
-    """One column of some rows."""
-    return [row[name] for row in rows]
-
-
-def values(rows: Rows, name: str) -> list[Any]:
-    """The different values of a column, in order of appearance."""
-    return list(dict.fromkeys(column(rows, name)))
-
-
-def groups(rows: Rows, name: str) -> dict[Any, Rows]:
-    """The rows of each value of a column.
-
-    Examples
-    --------
-    >>> groups([{"n": 1}, {"n": 2}, {"n": 1}], "n")
-    {1: [{'n': 1}, {'n': 1}], 2: [{'n': 2}]}
-    """
-    return {value: select(rows, **{name: value}) for value in values(rows, name)}
 
 
 def by(name: str, rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from papers.claims import Rows, column
+from papers.rows import Rows, column
 
 BLUE, ORANGE, GREEN, PURPLE = "#1b6ca8", "#d95f0e", "#2e8b57", "#8856a7"
 GREY = "#7f7f7f"

@@ -13,8 +13,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from papers.claims import Case, Criterion, Finding, Rows
+from papers.claims import Case, Criterion, Finding
 from papers.page import Block, Facts, Heading, Mark, Picture, Table, Text, Words, html
+from papers.rows import Rows
 from papers.timing import machine
 
 Plan = SimpleNamespace

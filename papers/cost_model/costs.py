@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor
 
-from papers.claims import Rows
 from papers.cost_model.model import GATHER, SOLVE, Costs, Handling, Terms, evaluated, fitted
 from papers.datasets import Floats, Labels
+from papers.rows import Rows
 from papers.timing import interleave
 from traceless import Knowledge, scan, wESVM
 from traceless.distributed import Source

@@ -23,7 +23,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import nnls
 
-from papers.claims import Rows
+from papers.rows import Rows
 
 Powers = tuple[int, int, int]  # of n, J and K
 Terms = Mapping[str, Powers]

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from itertools import product
 
-from papers.claims import Rows, select
 from papers.cost_model.model import CLASSES, FEATURES, Costs, Handling, Model, Problem
 from papers.cost_model.words import amount, duration, rows_in_words
 from papers.page import Table
+from papers.rows import Rows, select
 
 WORKER_MEMORY, DRIVER_MEMORY = 16e9, 64e9
 ASSUMED = (

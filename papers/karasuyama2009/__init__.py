@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Finding, Rows
+from papers.claims import Finding
 from papers.karasuyama2009 import judge, paths, plane, series
 from papers.karasuyama2009.numbers import PAPER
 from papers.report import QUICK, Plan
+from papers.rows import Rows
 from traceless.path import HingeProblem, Kernel
 
 FULL, SHORT = PAPER.plans()
@@ -47,14 +48,7 @@ print(time.perf_counter() - start)
 def run(folder: Path, quick: bool = False, river: Path | None = None) -> Path:
     """Measure, judge and write everything; returns the path of the report.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    quick : bool
-        Fewer points and trials: seconds instead of minutes.
-    river : Path, optional
-        The paper's river as a CSV file (`papers.karasuyama2009.series`).
+    `river` is the paper's river as a CSV file (`papers.karasuyama2009.series`).
     """
     data, plan = series.load(river), SHORT if quick else FULL
     notices = [PAPER.notice, *([series.MISSING] if data is None else [])]

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from papers.claims import Row
 from papers.datasets import Floats, Indices
+from papers.rows import Row
 from traceless.path import HingeProblem, Kernel
 
 CACHE = 1000  # MB for LIBSVM: it holds the whole kernel matrix, as in the paper

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from papers.claims import Rows, column, groups, select, values
 from papers.karasuyama2009.changes import LIBSVMS, METHODS
 from papers.karasuyama2009.numbers import LIMITS, counted, good, shares, typical
 from papers.karasuyama2009.plane import C
@@ -21,6 +20,7 @@ from papers.pictures import (
     legend_below,
     panels,
 )
+from papers.rows import Rows, column, groups, select, values
 
 _STYLE = {
     "MID": (BLUE, "o-", 2.0),

@@ -13,19 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from papers.claims import (
-    Case,
-    Finding,
-    Rows,
-    at_least,
-    at_most,
-    by,
-    column,
-    every,
-    groups,
-    select,
-    values,
-)
+from papers.claims import Case, Finding, at_least, at_most, by, every
 from papers.karasuyama2009 import draw
 from papers.karasuyama2009.changes import LIBSVMS, METHODS
 from papers.karasuyama2009.numbers import (
@@ -41,6 +29,7 @@ from papers.karasuyama2009.plane import CROSSES, GAMMA, LATTICE, C, N
 from papers.karasuyama2009.series import MONTH
 from papers.page import Table
 from papers.report import Plan
+from papers.rows import Rows, column, groups, select, values
 
 
 def _by_scenario(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:

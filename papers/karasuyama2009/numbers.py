@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import mean, median
 
-from papers.claims import Rows, column, groups
 from papers.report import Paper
+from papers.rows import Rows, column, groups
 
 PAPER = Paper(Path(__file__).parent)
 LIMITS = PAPER.limits

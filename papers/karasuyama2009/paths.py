@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from papers.claims import Rows
 from papers.datasets import Floats
 from papers.karasuyama2009.changes import Change
 from papers.karasuyama2009.plane import SCENARIOS, scenario_change
 from papers.report import Plan
+from papers.rows import Rows
 from papers.timing import shown
 from traceless.path import HingeProblem
 

@@ -18,10 +18,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from papers.claims import Rows
 from papers.datasets import Floats, Indices
 from papers.karasuyama2009.changes import Change, breakpoints, exactness, measured
 from papers.report import Plan
+from papers.rows import Rows
 from papers.timing import shown
 from traceless.path import HingeProblem
 

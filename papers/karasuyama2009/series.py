@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Rows
 from papers.datasets import Floats, Indices
 from papers.karasuyama2009.changes import Change, exactness, measured
 from papers.report import Plan
+from papers.rows import Rows
 from papers.timing import shown
 from traceless.path import HingeProblem
 

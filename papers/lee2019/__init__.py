@@ -18,15 +18,7 @@ from papers.report import QUICK, Plan
 
 
 def run(folder: Path, quick: bool = False) -> Path:
-    """Measure, judge and write everything; returns the path of the report.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    quick : bool
-        Fewer rows and points: seconds instead of minutes.
-    """
+    """Measure, judge and write everything; returns the path of the report."""
     data, plan = measure.load(quick)
     notices = [] if data.name == "MNIST" else [f"{NOT_FOUND} The paper used MNIST."]
     notices += [QUICK] if quick else []

@@ -10,8 +10,8 @@ from typing import Any
 
 from matplotlib.patheffects import withStroke
 
-from papers.claims import Rows, column, groups, select, values
 from papers.pictures import BLUE, GREY, NOTE, ORANGE, curve, dress, legend_below, panels
+from papers.rows import Rows, column, groups, select, values
 
 COLOURS = {"Linear": BLUE, "RandomFourier": ORANGE}
 _NOISES = {"on the ink": "pixels in proportion to their values", "everywhere": "all pixels alike"}

@@ -11,21 +11,10 @@ from collections.abc import Callable
 from itertools import pairwise
 from statistics import median
 
-from papers.claims import (
-    Case,
-    Finding,
-    Rows,
-    at_least,
-    at_most,
-    by,
-    column,
-    every,
-    groups,
-    select,
-    values,
-)
+from papers.claims import Case, Finding, at_least, at_most, by, every
 from papers.lee2019 import draw
 from papers.lee2019.measure import PAPER
+from papers.rows import Rows, column, groups, select, values
 
 LIMITS = PAPER.limits
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from papers.claims import Rows
 from papers.datasets import Floats, Images, Labels, find_mnist, mnist_images, small_images
 from papers.report import Paper, Plan
+from papers.rows import Rows
 from papers.timing import interleave, shown
 from traceless import LSSVC, NotLearnedError
 from traceless.features import FeatureMap, Linear, RandomFourier

@@ -27,15 +27,7 @@ FULL, SHORT, DIGITS, SHORT_DIGITS = judge.PAPER.plans()
 
 
 def run(folder: Path, quick: bool = False) -> Path:
-    """Measure, judge and write everything; returns the path of the report.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    quick : bool
-        Fewer rows and points: seconds instead of minutes.
-    """
+    """Measure, judge and write everything; returns the path of the report."""
     images, plan = load(quick)
     notices = [judge.PAPER.notice] + ([] if images.name == "MNIST" else [NOT_FOUND])
     notices += [QUICK] if quick else []

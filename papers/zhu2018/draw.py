@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from papers.claims import Rows, column, groups, select, values
 from papers.pictures import (
     BLUE,
     GREEN,
@@ -20,6 +19,7 @@ from papers.pictures import (
     legend_below,
     panels,
 )
+from papers.rows import Rows, column, groups, select, values
 
 _NODES = (BLUE, ORANGE, GREEN, PURPLE)
 _ZERO = 1e-16  # where zero is drawn on a logarithmic axis

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from papers.claims import Rows, column, groups, select
 from papers.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, curve, dress, legend_below, panels
+from papers.rows import Rows, column, groups, select
 
 _KINDS = {
     "learn and solve": (BLUE, "the times of (d), predicted"),

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from papers.claims import Row, Rows
 from papers.cost_model.costs import SCALE
 from papers.datasets import Floats, Images, Indices, Labels
 from papers.report import Plan
+from papers.rows import Row, Rows
 from papers.timing import shown
 from traceless import LSSVC, wESVM
 from traceless.features import RandomLayer

@@ -25,10 +25,10 @@ from scipy.stats import gmean
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score, recall_score
 
-from papers.claims import Row, Rows
 from papers.cost_model.costs import SCALE
 from papers.datasets import Floats, Images, Labels
 from papers.report import Plan
+from papers.rows import Row, Rows
 from papers.timing import shown
 from papers.zhu2018.equality import coefficients
 from traceless import LSSVC, Knowledge, wESVM

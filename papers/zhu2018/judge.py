@@ -10,22 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean, median, stdev
 
-from papers.claims import (
-    Case,
-    Finding,
-    Row,
-    Rows,
-    at_least,
-    at_most,
-    by,
-    column,
-    every,
-    groups,
-    select,
-    values,
-)
+from papers.claims import Case, Finding, at_least, at_most, by, every
 from papers.page import Table
 from papers.report import Paper
+from papers.rows import Row, Rows, column, groups, select, values
 from papers.zhu2018 import draw
 from papers.zhu2018.imbalance import CS, TUNING_SEED, WINDOW
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-from papers.claims import Case, Finding, Row, Rows, at_least, at_most, by, column, select
+from papers.claims import Case, Finding, at_least, at_most, by
 from papers.cost_model import tables
 from papers.cost_model.costs import PIECES, Measured
 from papers.cost_model.model import Costs, Engine, Model, Problem, grid, rows_in_int64
 from papers.cost_model.words import duration, rows_in_words
 from papers.page import Table
+from papers.rows import Row, Rows, column, select
 from papers.zhu2018 import draw_costs
 from papers.zhu2018.judge import LIMITS, PAPER
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from papers.claims import Rows
 from papers.cost_model.costs import SCALE, Job, written
 from papers.datasets import Images, Indices
 from papers.report import Plan
+from papers.rows import Rows
 from papers.timing import interleave
 from papers.zhu2018.equality import coefficients, machine
 from traceless import Knowledge, wESVM

@@ -8,12 +8,12 @@ import pytest
 from sklearn.metrics import f1_score, recall_score
 
 from papers import zhu2018
-from papers.claims import select
 from papers.cost_model import model as cost_model
 from papers.cost_model.costs import Measured, gathered, scaled
 from papers.cost_model.model import Costs, Engine, Handling, Model, Problem
 from papers.datasets import small_images
 from papers.report import Plan
+from papers.rows import select
 from papers.zhu2018 import equality, imbalance
 from papers.zhu2018 import judge as claims
 from papers.zhu2018 import judge_costs as claims_of_costs
