@@ -43,7 +43,8 @@ def _ends(numbers: Sequence[float]) -> tuple[float, float]:
     return min(numbers), max(numbers)
 
 
-def _at_most_points(numbers: Mapping[int, float]) -> float:
+def _last(numbers: Mapping[int, float]) -> float:
+    """The number at the most points."""
     return list(numbers.values())[-1]
 
 
@@ -51,19 +52,14 @@ def plane_times(rows: Rows) -> Finding:
     """(a) CPU time in the plane."""
     main = select(rows, C=C)
     most = max(values(main, "points"))
-    one = select(main, points=1)
-    same = [r["breakpoints_MID"] == r["breakpoints_SID"] and r["SID_same_bits"] for r in one]
-    single = [r | {"same": equal} for r, equal in zip(one, same, strict=True)]
-    alone = [r for r in single if r["scenario"] != "both"]
+    single = [r for r in select(main, points=1) if r["scenario"] != "both"]
     return PAPER.finding(
         "a",
         rows,
         draw.plane_times,
         [
-            _by_scenario(
-                main, lambda r: at_least(_at_most_points(advantages(r)), LIMITS.faster, "{:.1f} ×")
-            ),
-            _by_scenario(alone, lambda r: every(column(r, "same"))),
+            _by_scenario(main, lambda r: at_least(_last(advantages(r)), LIMITS.faster, "{:.1f} ×")),
+            _by_scenario(single, _one_point_is_the_same),
             _by_scenario(main, _advantage_grows),
             _by_scenario(main, _libsvm_is_steady),
             _by_scenario(main, _always_faster_than_libsvm),
@@ -75,6 +71,12 @@ def plane_times(rows: Rows) -> Finding:
         trials=len(values(main, "trial")),
         most=most,
         **_in_numbers(main, most),
+    )
+
+
+def _one_point_is_the_same(rows: Rows) -> Case:
+    return every(
+        [r["breakpoints_MID"] == r["breakpoints_SID"] and r["SID_same_bits"] for r in rows]
     )
 
 
@@ -107,12 +109,12 @@ def _in_numbers(rows: Rows, most: int) -> dict[str, Any]:
     each = groups(rows, "scenario").values()
     return {
         **{
-            key: _ends([_at_most_points(advantages(r, name)) for r in each])
+            key: _ends([_last(advantages(r, name)) for r in each])
             for key, name in _COMPARED.items()
         },
         "mid": 1e3 * typical(both, "MID")[most],
-        "passed": 1 / _at_most_points(shares(both)),
-        "longer": _at_most_points(advantages(both)),
+        "passed": 1 / _last(shares(both)),
+        "longer": _last(advantages(both)),
         "call": 1e3 * call,
         "each": 1e6 * per_breakpoint,
     }
@@ -206,7 +208,7 @@ def _other_widths(widths: Rows) -> dict[str, str]:
     kinds = [r | {"kind": (r["gamma"], r["scenario"])} for r in widths]
     for (gamma, scenario), some in groups(kinds, "kind").items():
         key = CROSSES if scenario == CROSSES else f"γ = {gamma:g}"
-        off.setdefault(key, []).append(_at_most_points(_off_theory(some)))
+        off.setdefault(key, []).append(_last(_off_theory(some)))
     (crosses,) = off.pop(CROSSES)
     spans = (f"{signed(min(v))} to {signed(max(v))} at {kernel}" for kernel, v in off.items())
     return {"spans": ", ".join(spans), "crosses": signed(crosses)}

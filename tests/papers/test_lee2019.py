@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import reports
-from papers import report
-from papers.__main__ import main
-from papers.claims import Case, Criterion, Finding, judge
+from papers.claims import Case
 from papers.lee2019 import judge as claims
 from papers.lee2019 import measure
 from papers.report import Plan
@@ -154,25 +152,6 @@ def test_estimates_that_cannot_be_right_are_infinitely_wrong():
 
 
 # --- verdicts follow from the numbers -----------------------------------------------------------
-
-
-def case(*holds):
-    return {f"map {k}": Case("", value) for k, value in enumerate(holds)}
-
-
-@pytest.mark.parametrize(
-    ("criteria", "verdict"),
-    [
-        ([Criterion("", case(True, True))], "reproduces"),
-        ([Criterion("", case(True, False))], "reproduces in part"),
-        ([Criterion("", case(False, False))], "does not reproduce"),
-        ([Criterion("", case(True)), Criterion("", case(False), False)], "reproduces in part"),
-        ([Criterion("", case(False)), Criterion("", case(True), False)], "does not reproduce"),
-    ],
-)
-def test_judge(criteria, verdict):
-    assert judge(criteria) == verdict
-
 
 MAPS = ("Linear", "RandomFourier")
 
@@ -318,57 +297,3 @@ def test_one_map_alone_makes_it_partial():
         for c in both.criteria
     ]
     assert dataclasses.replace(both, criteria=halves).verdict == "reproduces in part"
-
-
-# --- the report, without any paper -------------------------------------------------------------
-
-
-def test_text_is_escaped_and_failures_are_shown(tmp_path):
-    finding = Finding(
-        name="x",
-        title="a < b",
-        claim="<b>bold</b>",
-        gist="a & b",
-        found="nothing",
-        criteria=[Criterion("c", {"one": Case("1 < 2", False)}), Criterion("d", {})],
-        rows=[{"n": 1}],
-        draw=empty_picture,
-    )
-    folder = tmp_path / "new" / "folder"
-    path = report.write([finding], folder, "T", "R", "I", {"key": "value"}, notice="mind <this>")
-    text = path.read_text(encoding="utf-8")
-    assert "a &lt; b" in text
-    assert "<b>bold</b>" not in text
-    assert 'class="fails">1 &lt; 2' in text
-    assert '<p class="notice">mind &lt;this&gt;</p>' in text
-    assert (folder / "figure_x.csv").read_text().split() == ["n", "1"]
-    assert report.summary_table([finding]).endswith("does not reproduce")
-
-
-def empty_picture(_):
-    from matplotlib.figure import Figure
-
-    return Figure()
-
-
-# --- the command line --------------------------------------------------------------------------
-
-
-def test_unknown_names_are_refused_in_one_line(capsys):
-    assert main(["smith1999"]) == 2
-    shown = capsys.readouterr()
-    known = "lee2019, zhu2018, karasuyama2009"
-    assert shown.err == f"There is no experiment 'smith1999'; try {known}.\n"
-    assert not shown.out
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch, capsys):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert main(["lee2019"]) == 2
-    assert capsys.readouterr().err.strip().endswith("pip install -e '.[papers]'")
-
-
-def test_a_folder_that_cannot_be_made_is_told_before_the_work(tmp_path, capsys):
-    (tmp_path / "file").write_text("")
-    assert main(["lee2019", "--out", str(tmp_path / "file")]) == 2
-    assert "Name another one with --out" in capsys.readouterr().err
