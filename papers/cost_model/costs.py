@@ -25,7 +25,6 @@ from papers.rows import Rows
 from papers.timing import interleave
 from traceless import Knowledge, scan, wESVM
 from traceless.distributed import Source
-from traceless.exact import shift_left
 from traceless.features import RandomLayer
 
 SCALE = 0.3  # W of the random layer is uniform in ±SCALE
@@ -120,8 +119,8 @@ def gathered(n: int, J: int, K: int, classwise: bool = True) -> Knowledge:
 def scaled(known: Knowledge, bits: int) -> Knowledge:
     """The same with sums over all classes as large as those of many more rows."""
     more = bits - int(known.gram.max()).bit_length()
-    sums = shift_left(known.sums, more)
-    return replace(known, sums=sums, counts=tuple(n << more for n in known.counts))
+    sums = known.sums if bits < 63 else known.sums.astype(object)
+    return replace(known, sums=sums << more, counts=tuple(n << more for n in known.counts))
 
 
 def mean_square() -> float:
