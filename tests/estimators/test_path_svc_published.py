@@ -13,9 +13,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from vega_datasets import data
 
+from families import FAMILIES, draw_points
 from traceless import PathSVC
 from traceless.path.canonical import Canonical
-from traceless.path.families import FAMILIES, draw_points
 
 EPS = np.finfo(float).eps
 

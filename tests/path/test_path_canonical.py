@@ -2,10 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from families import FAMILIES, draw_points
+from stress import change
+from stress import equal_bits as same
 from traceless.path import HingeProblem, Kernel
-from traceless.path.families import FAMILIES, draw_points
-from traceless.path.stress import change
-from traceless.path.stress import equal_bits as same
 
 
 @settings(max_examples=60)

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from oracles import dense_kernel, promise, residual
 
+from oracles import dense_kernel, promise, residual
 from traceless.path import HingeProblem, Kernel
 from traceless.path.walk import Walk
 

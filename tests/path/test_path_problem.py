@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import dense_kernel, exact_solution, promise, residual
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from families import FAMILIES, draw_points
+from oracles import dense_kernel, exact_solution, promise, residual
+from stress import change, equal_bits, published_residual
 from traceless.path import HingeProblem, Kernel
 from traceless.path import state as module
-from traceless.path.families import FAMILIES, draw_points
 from traceless.path.road import INSIDE, MARGIN, K
-from traceless.path.stress import change, equal_bits, published_residual
 from traceless.path.walk import REPAIRS, Walk
 
 

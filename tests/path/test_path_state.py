@@ -6,10 +6,10 @@ import weakref
 
 import numpy as np
 import pytest
-from oracles import promise, residual
 
+from oracles import promise, residual
+from stress import equal_bits, published_residual
 from traceless.path import HingeProblem, Kernel
-from traceless.path.stress import equal_bits, published_residual
 
 KERNEL = Kernel("rbf", gamma=0.5)
 

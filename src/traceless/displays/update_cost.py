@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from timeit import timeit
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
-from traceless.timing import Job, interleaved_medians
+
+_SETTLE = 0.02  # seconds between jobs, so that BLAS threads do not spin into the next one's time
 
 
 @dataclass
@@ -91,14 +93,17 @@ class UpdateCostDisplay:
             raise ValueError(f"rounds must be 1 or more, got {rounds}.")
         model = clone(estimator).fit(X, y)
         model.predict(X[:1])
-        prepare = {}
-        for size in sizes:
-            prepare["update", size] = partial(_forgetting, model, X, y, size)
-            prepare["refit", size] = partial(_fitting, estimator, X, y, size)
-        seconds = interleaved_medians(prepare, range(rounds + 1))
-        update, refit = (
-            np.array([seconds[how, size] for size in sizes]) for how in ("update", "refit")
-        )
+
+        def forget(size: int) -> float:
+            held = copy.deepcopy(model)
+            return _seconds(lambda: held.forget(X[:size], y[:size]).predict(X[:1]))
+
+        def fit(size: int) -> float:
+            return _seconds(lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1]))
+
+        # in turns, so that a busy machine slows both alike; the first round does not count
+        turns = [[(forget(size), fit(size)) for size in sizes] for _ in range(rounds + 1)]
+        update, refit = np.median(turns[1:], axis=0).T
         return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -140,10 +145,6 @@ class UpdateCostDisplay:
         return self
 
 
-def _forgetting(model: Any, X: Any, y: Any, size: int) -> Job:
-    model = copy.deepcopy(model)
-    return lambda: model.forget(X[:size], y[:size]).predict(X[:1])
-
-
-def _fitting(estimator: Any, X: Any, y: Any, size: int) -> Job:
-    return lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1])
+def _seconds(job: Callable[[], object]) -> float:
+    time.sleep(_SETTLE)
+    return timeit(job, number=1)
