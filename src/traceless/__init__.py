@@ -12,7 +12,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from traceless.distributed import from_spark, scan
     from traceless.estimators.lssvm import LSSVC, LSSVR
     from traceless.estimators.path_svc import PathSVC
     from traceless.estimators.proximal import ESVM, LPSVM, wESVM
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     )
     from traceless.knowledge import Knowledge
     from traceless.loading import load
+    from traceless.sources import from_spark, scan
     from traceless.store import Store
 
     __version__: str
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "distributed": ["from_spark", "scan"],
+    "sources": ["from_spark", "scan"],
     "estimators.lssvm": ["LSSVC", "LSSVR"],
     "estimators.path_svc": ["PathSVC"],
     "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
-from traceless.distributed import as_source
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS
 from traceless.estimators.portable import Portable
@@ -24,6 +23,7 @@ from traceless.knowledge.gathering import label_array
 from traceless.knowledge.sums import Knowledge
 from traceless.solvers.cholesky import State
 from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.sources import as_source
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]

@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from traceless import wESVM
-from traceless.distributed import Source, scan
 from traceless.experiments.conduct import shown
 from traceless.experiments.images import Floats
 from traceless.experiments.verdict import Rows
 from traceless.experiments.zhu2018.equality import Labels
 from traceless.experiments.zhu2018.plan import SCALE, Plan
+from traceless.sources import Source, scan
 from traceless.timing import Job, interleaved_medians
 
 COLUMNS = 64

@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from traceless.distributed.files import (
+from traceless.sources.files import (
     default_batch_rows,
     listed,
     missing_extra,
     one_kind,
     unreadable,
 )
-from traceless.distributed.local import Sliced
-from traceless.solvers.cholesky import Rows
+from traceless.sources.partitions import Partitioned
+from traceless.sources.source import Rows
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 
@@ -57,19 +56,27 @@ class RowRange:
 
 def scan_arrays(
     files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
-) -> Sliced:
-    """See `traceless.distributed.files.scan`."""
+) -> Partitioned:
+    """See `traceless.scan`."""
     width = _shape(files[0])[1]
     targets = _places(target, files, width, "target")
-    weights = _places(weight, files, width, "sample_weight")
-    features = _features(columns, [p[0] for p in (targets, weights)], width, files[0])
-    slices: list[RowRange] = []
+    weights = [None] * len(files)
+    if weight is not None:
+        weights = _places(weight, files, width, "sample_weight")
+    taken = {place for place in (targets[0], weights[0]) if isinstance(place, int)}
+    features = _features(columns, taken, width, files[0])
+    partitions: list[RowRange] = []
     for file, y, w in zip(files, targets, weights, strict=True):
-        n = _check_file(file, width, y, w)
-        step = _step(file, batch_rows or default_batch_rows(width))
-        part = partial(RowRange, file, features, y, w)
-        slices += [part(a, min(a + step, n)) for a in range(0, max(n, 1), step)]
-    return Sliced(slices, width if features is None else len(features))
+        n, rows = _check_file(file, width, y, w), batch_rows or default_batch_rows(width)
+        if file.suffix == ".zarr":  # whole chunks (or shards), so that none is read twice
+            array = opened(file)
+            chunk = (array.shards or array.chunks)[0]
+            rows = chunk * math.ceil(rows / chunk)
+        partitions += [
+            RowRange(file, features, y, w, start, min(start + rows, n))
+            for start in range(0, max(n, 1), rows)
+        ]
+    return Partitioned(partitions, width if features is None else len(features))
 
 
 def opened(file: Path) -> Any:
@@ -77,17 +84,13 @@ def opened(file: Path) -> Any:
     try:
         if file.suffix == ".npy":
             return np.load(file, mmap_mode="r", allow_pickle=False)
-        return _open_zarr(file)
-    except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
-        raise unreadable(file, error) from error
-
-
-def _open_zarr(file: Path) -> Any:
-    try:
         import zarr
+
+        return zarr.open_array(file, mode="r")
     except ImportError as error:
         raise missing_extra("Zarr", error) from error
-    return zarr.open_array(file, mode="r")
+    except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
+        raise unreadable(file, error) from error
 
 
 def _shape(file: Path) -> tuple[int, int]:
@@ -105,8 +108,6 @@ def _shape(file: Path) -> tuple[int, int]:
 
 def _places(place: Any, files: list[Path], width: int, what: str) -> list[Any]:
     """Where the labels (or weights) of each file are."""
-    if place is None and what == "sample_weight":
-        return [None] * len(files)
     if isinstance(place, Integral):
         if not -width <= int(place) < width:
             raise ValueError(f"{what}={place}, but {files[0]} has {width} columns only.")
@@ -123,22 +124,22 @@ def _places(place: Any, files: list[Path], width: int, what: str) -> list[Any]:
     return found
 
 
-def _features(columns: Any, used: list[Place], width: int, file: Path) -> tuple[int, ...] | None:
-    taken = {place for place in used if isinstance(place, int)}
+def _features(columns: Any, taken: set[int], width: int, file: Path) -> tuple[int, ...] | None:
+    """The numbers of the columns that are features; None for all columns."""
     if columns is None:
         return tuple(sorted(set(range(width)) - taken)) if taken else None
-    wrong = [c for c in columns if not isinstance(c, Integral) or not -width <= int(c) < width]
-    chosen = [] if wrong else [int(c) % width for c in columns]
-    if wrong or not chosen or taken & set(chosen):
+    valid = all(isinstance(c, Integral) and -width <= int(c) < width for c in columns)
+    chosen = tuple(int(c) % width for c in columns) if valid else ()
+    if not chosen or taken & set(chosen):
         raise ValueError(
             f"columns must be numbers of the {width} columns of {file}, target and weight not "
             f"among them; got {list(columns)!r}."
         )
-    return tuple(chosen)
+    return chosen
 
 
 def _check_file(file: Path, width: int, target: Place, weight: Place) -> int:
-    """Number of rows, after all that belongs to them was found to fit."""
+    """Number of rows; raises unless columns, labels and weights fit together."""
     n, columns = _shape(file)
     if columns != width:
         raise ValueError(f"{file} has {columns} columns; the first file has {width}.")
@@ -149,10 +150,3 @@ def _check_file(file: Path, width: int, target: Place, weight: Place) -> int:
                 "per row."
             )
     return n
-
-
-def _step(file: Path, rows: int) -> int:
-    """Rows of a slice: whole chunks (or shards) of Zarr, so that none is read twice."""
-    array = opened(file)
-    chunk = (array.shards or array.chunks)[0] if file.suffix == ".zarr" else 1
-    return int(chunk * math.ceil(rows / chunk))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from traceless import Knowledge, MismatchError
-from traceless.distributed import as_source, scan
-from traceless.distributed.source import HEAD, first_rows, joined, knowledge_of
 from traceless.features import Linear
 from traceless.solvers.cholesky import Recipe
+from traceless.sources import as_source, scan
+from traceless.sources.source import HEAD, first_rows, joined, sum_batches
 
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 COUNTS = st.lists(st.integers(0, 30), max_size=8)
@@ -50,9 +50,9 @@ def test_any_batches_in_any_order_give_the_same_knowledge(counts, random):
     X, y, batches = cut(counts)
     random.shuffle(batches)
     if counts:
-        assert knowledge_of(LINEAR, batches) == LINEAR.knowledge((X, y, y + 1.0))
+        assert sum_batches(LINEAR, batches) == LINEAR.knowledge((X, y, y + 1.0))
     else:
-        assert knowledge_of(LINEAR, batches) is None
+        assert sum_batches(LINEAR, batches) is None
 
 
 def test_what_is_joined_is_bounded_in_rows_and_bytes():
@@ -77,18 +77,18 @@ def test_sparse_batches():
     parts = [(X[:20], y[:20], None), (X[20:], y[20:], None)]
     ((both, _, _),) = joined(parts, 3)
     assert sparse.issparse(both)
-    assert knowledge_of(LINEAR, parts) == LINEAR.knowledge((X, y, None))
+    assert sum_batches(LINEAR, parts) == LINEAR.knowledge((X, y, None))
 
 
 def test_labels_of_two_types_are_not_made_one_by_joining():
     X = np.zeros((1, 2))
     with pytest.raises(MismatchError, match="one type"):
-        knowledge_of(LINEAR, [(X, np.array([1]), None), (X, np.array(["1"]), None)])
+        sum_batches(LINEAR, [(X, np.array([1]), None), (X, np.array(["1"]), None)])
 
 
 def test_whole_floats_and_integers_are_the_same_labels():
     X = np.zeros((1, 2))
-    known = knowledge_of(LINEAR, [(X, np.array([1]), None), (X, np.array([1.0]), None)])
+    known = sum_batches(LINEAR, [(X, np.array([1]), None), (X, np.array([1.0]), None)])
     assert known.class_counts == {1: 2}
 
 
@@ -102,13 +102,13 @@ class Counting(Recipe):
         return super().knowledge(rows)
 
 
-def test_no_more_than_two_pieces_are_held():
+def test_no_more_than_two_partial_sums_are_held():
     recipe = Counting(LINEAR.phi, task="classification", target_resolution=1.0)
     batch = np.zeros((2**16, 2)), np.zeros(2**16), None
     gc.collect()
     before = sum(isinstance(o, Knowledge) for o in gc.get_objects())
-    knowledge_of(recipe, [batch] * 5)
-    # what is held while the next piece is made: the total
+    sum_batches(recipe, [batch] * 5)
+    # what is held while the next one is computed: the total
     assert [n - before for n in recipe.alive] == [0, 1, 1, 1, 1]
 
 
@@ -153,7 +153,7 @@ def test_importing_traceless_imports_no_engine():
     code = (
         "import sys, sklearn.base\n"
         "before = set(sys.modules)\n"  # scikit-learn imports pandas, and pandas pyarrow
-        "import traceless, traceless.distributed\n"
+        "import traceless, traceless.sources\n"
         "print({m.partition('.')[0] for m in set(sys.modules) - before})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

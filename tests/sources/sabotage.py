@@ -1,4 +1,4 @@
-"""Recipes and slices that fail at a chosen moment; in a module of its own for the workers."""
+"""Recipes that fail at a chosen moment; in a module of its own for the workers."""
 
 import os
 import signal

@@ -1,7 +1,7 @@
 """CSV and TSV: UTF-8 text with a header, read in blocks.
 
-All cells are read as text, and become what the schema declares later: no type is inferred, so
-no value depends on the block it happens to be in.
+All cells are read as text, and the schema gives them their type later: no type is inferred, so
+no value depends on the block in which it stands.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Delimited:
         self.names = self._body.header(delimiter)
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:  # noqa: ARG002
-        """Record batches of strings, and which part of the file is read then."""
+        """Record batches of strings, and the fraction of the file that is read."""
         if self._body.is_at_end():
             return
         try:
@@ -68,7 +68,7 @@ class Delimited:
         )
 
     def _explained(self, error: ValueError) -> ValueError:
-        """Arrow's own words, or better ones where its meaning is known."""
+        """Arrow's error, or a plainer one where its meaning is known."""
         said = str(error)
         if row := re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", said):
             return TableError(
@@ -82,7 +82,7 @@ class Delimited:
 
 
 class _Body(io.RawIOBase):
-    """A stream that gives its header away first, and counts what passes."""
+    """The stream that Arrow reads after the header; it counts bytes and quotation marks."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -120,12 +120,8 @@ class _Body(io.RawIOBase):
             if line or more.strip():
                 line += more
                 quotes += more.count(b'"')
-        return _names(line, delimiter)
-
-
-def _names(line: bytearray, delimiter: str) -> list[str]:
-    try:
-        text = line.decode("utf-8-sig").strip("\r\n")
-        return next(csv.reader([text], delimiter=delimiter, strict=True))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"its first line is not a header of UTF-8 text ({error}).") from error
+        try:
+            text = line.decode("utf-8-sig").strip("\r\n")
+            return next(csv.reader([text], delimiter=delimiter, strict=True))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise TableError(f"its first line is not a header of UTF-8 text ({error}).") from error

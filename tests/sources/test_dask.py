@@ -12,9 +12,9 @@ from scipy import sparse
 
 import sabotage
 from traceless import LSSVC, EngineError, Knowledge, RangeError, scan
-from traceless.distributed import as_source
 from traceless.features import Linear
 from traceless.solvers.cholesky import Recipe
+from traceless.sources import as_source
 
 ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
 CUTS = [(400,), (100, 0, 50, 250), (40,) * 10, (133, 133, 134)]
@@ -282,7 +282,7 @@ def test_blas_threads_are_as_before(scheduler, recipe, rows):
 
 
 @ONE_TASK
-def test_slices_of_files_on_a_cluster(recipe, rows, digest, cluster, tmp_path):
+def test_partitions_of_files_on_a_cluster(recipe, rows, digest, cluster, tmp_path):
     X, y, weight = rows
     for k in range(3):
         table = pd.DataFrame(X[k::3], columns=list("abcde")).assign(y=y[k::3], w=weight[k::3])

@@ -1,6 +1,6 @@
 """Dask: the knowledge of each partition where it is, added up in a tree.
 
-Only the sum of all comes to this process. A worker that dies is replaced by Dask and its
+Only the total comes to this process. A worker that dies is replaced by Dask and its
 tasks are run again; as knowledge is integers, the result has the same bits.
 """
 
@@ -9,16 +9,43 @@ from __future__ import annotations
 import operator
 from concurrent.futures import BrokenExecutor
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from traceless.distributed.local import SHARES, Sliced, learn_share, shared_out
-from traceless.distributed.source import HEAD, Source, quiet
 from traceless.exceptions import EngineError
 from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.sources.partitions import TASKS_PER_WORKER, Partitioned, grouped, learn
+from traceless.sources.source import HEAD, Rows, Source, quiet
+
+if TYPE_CHECKING:
+    from traceless.solvers.cholesky import Recipe
+
+
+def from_dask(X: Any, y: Any, sample_weight: Any) -> DaskSource | None:
+    """Dask collections as a source of rows; None if there is no Dask object among them."""
+    named = {"X": X, "y": y, "sample_weight": sample_weight}
+    modules = {name: type(rows).__module__ for name, rows in named.items()}
+    lazy = [n for n, m in modules.items() if m.partition(".")[0] in ("dask", "dask_expr")]
+    if not lazy:
+        return None
+    for name in lazy:
+        if not modules[name].startswith(("dask.array", "dask.dataframe", "dask_expr")):
+            raise TypeError(
+                f"{name} is a Dask {type(named[name]).__name__}; pass Dask arrays or dataframes, "
+                "as dask.array.from_delayed makes them."
+            )
+    numbers = int, float, type(None)
+    others = [n for n, rows in named.items() if n not in lazy and not isinstance(rows, numbers)]
+    if others or y is None:
+        other = others[0] if others else "y"
+        raise TypeError(
+            f"{lazy[0]} is a Dask collection and {other} is {type(named[other]).__name__}: pass "
+            "Dask collections for all of X, y and sample_weight, with the same partitions, or "
+            f"{lazy[0]}.compute()."
+        )
+    return DaskSource(X, y, sample_weight)
 
 
 class DaskSource(Source):
@@ -35,58 +62,58 @@ class DaskSource(Source):
         names = list(getattr(X, "columns", [None]))
         self.feature_names = names if all(isinstance(n, str) for n in names) else None
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
-        self._parts = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
+        self._partitions = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions, as computed by the current scheduler."""
         from dask import delayed
 
         sent = delayed(quiet(recipe), traverse=False)  # once, not with every task
-        return _sum([delayed(_piece)(sent, rows) for rows in self._parts], recipe.verbose)
+        return _sum([delayed(_learn_rows)(sent, rows) for rows in self._partitions], recipe.verbose)
 
     def head(self) -> tuple[Any, Any]:
         """X and y of the first rows of the first partition that has some, at most 4096."""
         from dask import delayed
 
-        for rows in self._parts:
-            found: tuple[Any, Any] = _compute(delayed(_first_rows)(rows), False)
+        for rows in self._partitions:
+            found: tuple[Any, Any] = _compute(delayed(_first_rows)(rows), verbose=False)
             if len(found[1]):
                 break
         return found
 
 
-class SlicesOnDask(Source):
-    """Slices of files, opened by the workers of a cluster; made by ``scan(...).on(client)``."""
+class PartitionsOnDask(Source):
+    """Partitions of files, opened by the workers; made by ``scan(...).on(client)``."""
 
-    def __init__(self, source: Sliced, client: Any) -> None:
+    def __init__(self, source: Partitioned, client: Any) -> None:
         self._source, self._client = source, client
         self.n_features, self.feature_names = source.n_features, source.feature_names
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
-        """The knowledge of all slices, some of them in each task."""
+        """The knowledge of all partitions, some of them in each task."""
         from dask import delayed
 
         sent = delayed(quiet(recipe), traverse=False)
-        tasks = SHARES * max(1, sum(self._client.nthreads().values()))
-        learn = delayed(learn_share)
-        shares = [delayed(s, traverse=False) for s in shared_out(self._source.slices, tasks)]
+        n_tasks = TASKS_PER_WORKER * max(1, sum(self._client.nthreads().values()))
+        groups = grouped(self._source.partitions, n_tasks)
         with self._client.as_current():
-            return _sum([learn(sent, share) for share in shares], recipe.verbose)
+            tasks = [delayed(learn)(sent, delayed(group, traverse=False)) for group in groups]
+            return _sum(tasks, recipe.verbose)
 
     def head(self) -> tuple[Any, Any]:
         """X and y of the first rows, at most 4096, read here."""
         return self._source.head()
 
 
-def _sum(pieces: list[Any], verbose: bool) -> Knowledge:
-    """Delayed pieces added in a tree of pairs; only the last sum is fetched."""
+def _sum(sums: list[Any], verbose: bool) -> Knowledge:
+    """Delayed partial sums added in a tree of pairs; only the total is fetched."""
     from dask import delayed
 
     add = delayed(operator.add)
-    while len(pieces) > 1:
-        last = pieces[-1:] if len(pieces) % 2 else []
-        pieces = [add(*two) for two in zip(pieces[::2], pieces[1::2], strict=False)] + last
-    knowledge: Knowledge = _compute(pieces[0], verbose)
+    while len(sums) > 1:
+        last = sums[-1:] if len(sums) % 2 else []
+        sums = [add(*two) for two in zip(sums[::2], sums[1::2], strict=False)] + last
+    knowledge: Knowledge = _compute(sums[0], verbose)
     return knowledge
 
 
@@ -104,25 +131,25 @@ def _of_frames(X: Any, y: Any, weight: Any) -> list[Any]:
     split = delayed(_split, pure=False)
     ends = [X.shape[1], X.shape[1] + len(targets)]
     number = None if weights else weight
-    return [split(part, *ends, y.ndim, number) for part in X.assign(**beside).to_delayed()]
+    return [split(rows, *ends, y.ndim, number) for rows in X.assign(**beside).to_delayed()]
 
 
-def _split(part: Any, n_features: int, n_both: int, y_ndim: int, number: Any) -> Rows:
-    X, beside = part.iloc[:, :n_features], part.iloc[:, n_features:]
-    if beside.isna().any(axis=None):
+def _split(rows: Any, n_features: int, n_both: int, y_ndim: int, number: Any) -> Rows:
+    if rows.iloc[:, n_features:].isna().any(axis=None):
         raise ValueError(
             "y or sample_weight has no value for some rows of X: values are missing, or its index "
             "is not that of X. Take X, y and sample_weight from the same dataframe."
         )
-    y = part.iloc[:, n_features:n_both] if y_ndim == 2 else part.iloc[:, n_features]
-    return X, y, part.iloc[:, n_both] if part.shape[1] > n_both else number
+    y = rows.iloc[:, n_features:n_both] if y_ndim == 2 else rows.iloc[:, n_features]
+    weight = rows.iloc[:, n_both] if rows.shape[1] > n_both else number
+    return rows.iloc[:, :n_features], y, weight
 
 
 def _of_arrays(X: Any, y: Any, weight: Any) -> list[Any]:
     """Delayed rows of each row of blocks of arrays, cut as X is where lengths are known."""
-    rows = X.chunks[0] if hasattr(X, "chunks") else None
+    lengths = X.chunks[0] if hasattr(X, "chunks") else None
     parts = [
-        _partitions(name, collection, rows) if hasattr(collection, "to_delayed") else None
+        _partitions(name, collection, lengths) if hasattr(collection, "to_delayed") else None
         for name, collection in (("X", X), ("y", y), ("sample_weight", weight))
     ]
     n = len(parts[0] or [])
@@ -136,17 +163,18 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> list[Any]:
     return list(zip(*filled, strict=True))
 
 
-def _partitions(name: str, collection: Any, rows: tuple[Any, ...] | None) -> list[Any]:
+def _partitions(name: str, collection: Any, lengths: tuple[Any, ...] | None) -> list[Any]:
     if not hasattr(collection, "chunks"):
         return list(collection.to_delayed(optimize_graph=False))
-    known = rows is not None and not any(isnan(n) for n in (*rows, *collection.chunks[0]))
-    if known and rows is not None and sum(rows) != collection.shape[0]:
-        raise ValueError(f"X has {sum(rows)} rows, but {name} has {collection.shape[0]}.")
     columns = {1: -1} if collection.ndim == 2 else {}
-    return list(collection.rechunk(({0: rows} if known else {}) | columns).to_delayed().ravel())
+    if lengths is None or any(isnan(n) for n in (*lengths, *collection.chunks[0])):
+        return list(collection.rechunk(columns).to_delayed().ravel())
+    if sum(lengths) != collection.shape[0]:
+        raise ValueError(f"X has {sum(lengths)} rows, but {name} has {collection.shape[0]}.")
+    return list(collection.rechunk({0: lengths} | columns).to_delayed().ravel())
 
 
-def _piece(recipe: Recipe, rows: Rows) -> Knowledge:
+def _learn_rows(recipe: Recipe, rows: Rows) -> Knowledge:
     with threadpool_limits(1):
         return recipe.knowledge(rows)
 
@@ -162,6 +190,12 @@ def _compute(root: Any, verbose: bool) -> Any:
     from dask.diagnostics import ProgressBar
 
     client = getattr(get_scheduler(collections=[root]), "__self__", None)
+    failures: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    if client is not None:  # what is raised when the cluster, not a task, fails
+        from distributed import CancelledError, KilledWorker, progress
+        from distributed.comm import CommClosedError
+
+        failures = KilledWorker, CancelledError, CommClosedError, TimeoutError
     try:
         # With threads for workers the limits of the tasks overlap; this one undoes them all.
         with threadpool_limits(1):
@@ -170,27 +204,11 @@ def _compute(root: Any, verbose: bool) -> Any:
                     return root.compute()
             future = client.compute(root)
             if verbose:
-                _show(future)
+                progress(future)
             return future.result()
-    except _failures(client) as error:
+    except failures as error:
         raise EngineError(
             f"Dask could not finish: {type(error).__name__}: {error}. Workers were killed, ran "
             "out of memory or were lost more often than Dask tries again. Nothing was changed; "
             "see the workers' logs, give them more memory or smaller partitions, and try again."
         ) from error
-
-
-def _show(future: Any) -> None:
-    from distributed import progress
-
-    progress(future)
-
-
-def _failures(client: Any) -> tuple[type[BaseException], ...]:
-    """What is raised when the cluster, not a task, fails."""
-    if client is None:
-        return (BrokenExecutor,)
-    from distributed import CancelledError, KilledWorker
-    from distributed.comm import CommClosedError
-
-    return KilledWorker, CancelledError, CommClosedError, TimeoutError

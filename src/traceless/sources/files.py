@@ -1,18 +1,19 @@
 """Files of rows: which there are, and of what kind.
 
-Nothing is left out silently: whatever stands in a folder and is not hidden must be of the
-one kind, and no file may be listed twice, which would learn its rows twice.
+No file is left out silently: every file of a folder that is not hidden must be of the same
+kind, and no file may be listed twice, because its rows would be learned twice.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from traceless.distributed.local import Sliced
+from traceless.sources.partitions import Partitioned
 
 KINDS = (".parquet", ".npy", ".zarr")
 
@@ -24,7 +25,7 @@ def scan(
     sample_weight: Any = None,
     columns: Any = None,
     batch_rows: int | None = None,
-) -> Sliced:
+) -> Partitioned:
     """Open files of rows that need not fit into memory, to learn or forget them.
 
     Parameters
@@ -65,34 +66,30 @@ def scan(
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
     if kind == ".parquet":
-        from traceless.distributed.parquet import scan_parquet
-
-        return scan_parquet(files, target, sample_weight, columns, batch_rows)
-    from traceless.distributed.arrays import scan_arrays
-
-    return scan_arrays(files, target, sample_weight, columns, batch_rows)
+        from traceless.sources.parquet import scan_parquet as scan_files
+    else:
+        from traceless.sources.arrays import scan_arrays as scan_files
+    return scan_files(files, target, sample_weight, columns, batch_rows)
 
 
 def default_batch_rows(width: int) -> int:
-    """Rows of about 64 MB, but not more than are worth a call."""
+    """Number of rows in about 64 MB, at least 1024 and at most 65 536."""
     return max(1024, min(2**16, 2**23 // max(width, 1)))
 
 
 def listed(path: Any) -> list[Path]:
-    """All files that a path, a pattern or a list of these stands for, each once."""
+    """The files that a path, a pattern or a list of these names, each once."""
     several = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(several, Iterable):
         raise TypeError(f"A path, a pattern or a list of these is needed, got {path!r}.")
     files = [file.resolve() for one in several for file in _expanded(os.path.expanduser(one))]
     if not files:
         raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
-    seen: set[Path] = set()
-    for file in files:
-        if file in seen:
-            raise ValueError(
-                f"{file} is listed twice, and its rows would be learned twice. List it once."
-            )
-        seen.add(file)
+    file, times = Counter(files).most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            f"{file} is listed twice, and its rows would be learned twice. List it once."
+        )
     return files
 
 
@@ -113,14 +110,14 @@ def one_kind(files: list[Path]) -> str:
 
 
 def missing_extra(what: str, error: ImportError) -> ImportError:
-    """What to raise when the library that reads a kind of file is not installed."""
+    """The error for a library that is not installed and reads a kind of file."""
     return ImportError(
         f"Reading {what} files needs a library: pip install 'traceless[files]' ({error})."
     )
 
 
 def unreadable(file: Any, error: Exception) -> ValueError:
-    """What to raise when a file is not what its suffix says."""
+    """The error for a file that is not what its suffix says."""
     said = (str(error) or type(error).__name__).splitlines()[0]
     return ValueError(
         f"{file} cannot be read: {said.rstrip('.')}. It is truncated, damaged, still being "
@@ -134,16 +131,12 @@ def _expanded(path: str) -> list[Path]:
         return [one]
     if one.is_dir():
         return _in_folder(one)
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
-    if not found:
+    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+    if not matches:
         what = "No file matches the pattern" if glob.has_magic(path) else "There is no file"
         raise FileNotFoundError(f"{what} {path}; scan takes files, folders and patterns.")
-    return [file for match in found for file in _expanded_match(Path(match))]
-
-
-def _expanded_match(match: Path) -> list[Path]:
-    """A folder that a pattern such as ** passes through is not itself meant."""
-    return [match] if match.is_file() or match.suffix == ".zarr" else []
+    # A folder that a pattern such as ** passes through is not itself meant.
+    return [file for file in map(Path, matches) if file.is_file() or file.suffix == ".zarr"]
 
 
 def _in_folder(folder: Path) -> list[Path]:

@@ -12,9 +12,9 @@ import pytest
 
 import sabotage
 from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
-from traceless.distributed import as_source, from_spark
 from traceless.features import Linear, RandomFourier
 from traceless.solvers.cholesky import Recipe
+from traceless.sources import as_source, from_spark
 
 pytest.importorskip("pyspark", reason="pip install 'traceless[spark]'")
 if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
@@ -79,7 +79,7 @@ def test_more_partitions_than_tasks_that_add(spark, recipe, rows, digest):
 
 
 @ONE_TASK
-def test_the_driver_collects_one_piece(spark, recipe, rows, digest, monkeypatch):
+def test_the_driver_collects_only_the_total(spark, recipe, rows, digest, monkeypatch):
     loaded = []
 
     def setstate(self, state, original=Knowledge.__setstate__):
@@ -93,7 +93,7 @@ def test_the_driver_collects_one_piece(spark, recipe, rows, digest, monkeypatch)
     assert len(loaded) == 1
 
 
-def test_pieces_of_many_parts(spark):
+def test_partial_sums_of_many_chunks(spark):
     df = spark.range(300).selectExpr("id % 7 / 8 a", "id % 5 / 4 b", "id % 3 y").repartition(3)
     recipe = Recipe(RandomFourier(300).bind(2), task="classification", target_resolution=1.0)
     k = np.arange(300)
@@ -230,7 +230,7 @@ def test_a_bare_dataframe_is_named_with_the_way_to_pass_it(spark):
 
 
 @ONE_TASK
-def test_slices_of_files_opened_by_the_tasks(spark, recipe, rows, digest, tmp_path):
+def test_partitions_of_files_opened_by_the_tasks(spark, recipe, rows, digest, tmp_path):
     X, y, weight = rows
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)

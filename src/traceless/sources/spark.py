@@ -1,35 +1,37 @@
 """Spark: the knowledge of each partition where it is, added up in a tree.
 
-Each task turns its Arrow batches into one piece, 16 tasks add these up, one adds the rest,
-and only its sum comes to the driver. Pieces travel as many small rows, which Java can
-stream, sort and spill; one row of a gigabyte it could not.
+Each task turns its Arrow batches into one partial sum, 16 tasks add these up, one adds the
+rest, and only the total comes to the driver. A partial sum travels as many small chunks, which
+Java can stream, sort and spill; one row of a gigabyte it could not.
 
-Errors in the *data* would be the same at every attempt, so they travel as pieces and are
+Errors in the *data* would be the same at every attempt, so they travel as results and are
 raised on the driver; whatever else fails is tried again by Spark.
 """
 
 from __future__ import annotations
 
+import operator
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from traceless.distributed.arrow import Columns, choose, not_numbers, rows_of
-from traceless.distributed.local import SHARES, Slice, Sliced
-from traceless.distributed.source import HEAD, Source, first_rows, knowledge_of, quiet
 from traceless.exceptions import EngineError
 from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.sources.arrow import Columns, choose, not_numbers, rows_of
+from traceless.sources.partitions import TASKS_PER_WORKER, Partitioned
+from traceless.sources.source import HEAD, Rows, Source, first_rows, quiet, sum_batches
+
+if TYPE_CHECKING:
+    from traceless.solvers.cholesky import Recipe
 
 WIDTHS = 16, 1  # tasks that add, level by level
-PARTS = "source int, part int, data binary"  # rows that make up the result of a task
+CHUNKS = "task int, chunk int, data binary"  # rows that make up the result of a task
 WHERE = "the Spark DataFrame"
 
 
@@ -63,7 +65,28 @@ def from_spark(
     numbered = df.select(*(df[_quoted(v)].alias(f"c{k}") for k, v in enumerate(layout.names)))
     y = np.empty(0 if isinstance(target, str) else (0, len(target)))
     no_rows = np.empty((0, width)), y, None
-    return SparkSource(numbered, _FromBatch(layout), no_rows, list(features) if named else None)
+
+    def rows(batch: Any) -> Iterator[Rows]:
+        import pyarrow as pa
+
+        renamed = pa.RecordBatch.from_arrays(batch.columns, names=layout.names)
+        yield rows_of(renamed, layout, WHERE)
+
+    return SparkSource(numbered, rows, no_rows, list(features) if named else None)
+
+
+def partitions_on_spark(source: Partitioned, spark: Any) -> Source:
+    """Partitions of files, opened by Spark's tasks: Java never sees the rows."""
+    partitions = source.partitions
+    n = len(partitions)
+    numbers = spark.range(0, n, 1, min(n, TASKS_PER_WORKER * spark.sparkContext.defaultParallelism))
+
+    def rows(batch: Any) -> Iterator[Rows]:
+        for number in batch.column(0).to_pylist():
+            yield from partitions[number].batches()
+
+    no_rows = np.empty((0, source.n_features)), np.empty(0), None
+    return SparkSource(numbers, rows, no_rows, source.feature_names)
 
 
 class SparkSource(Source):
@@ -86,16 +109,16 @@ class SparkSource(Source):
         """The knowledge of all partitions; Spark decides how many run at a time."""
         recipe = quiet(recipe)
 
-        def piece(batches: Iterator[Rows]) -> Knowledge | None:
+        def learn(batches: Iterator[Rows]) -> Knowledge | None:
             with threadpool_limits(1):
-                return knowledge_of(recipe, batches)
+                return sum_batches(recipe, batches)
 
         with _job():
-            pieces = self._map(self._df, piece)
+            sums = self._map(self._df, learn)
             for width in WIDTHS:
-                together = pieces.repartition(width, "source")
-                pieces = together.sortWithinPartitions("source", "part").mapInArrow(_sum, PARTS)
-            found = list(_results(pieces.collect()))
+                together = sums.repartition(width, "task")
+                sums = together.sortWithinPartitions("task", "chunk").mapInArrow(_sum, CHUNKS)
+            found = list(_results(sums.collect()))
         return _raised(found[0]) if found else recipe.knowledge(self._no_rows)
 
     def head(self) -> tuple[Any, Any]:
@@ -105,61 +128,22 @@ class SparkSource(Source):
         return first_rows((*_raised(rows), None) for rows in found) or self._no_rows[:2]
 
     def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
-        """What `make` returns for each partition with rows, as a DataFrame of parts."""
+        """What `make` returns for each partition with rows, as a DataFrame of chunks."""
         rows = self._rows
 
         def task(batches: Iterable[Any]) -> Iterator[Any]:
             full = (batch for batch in batches if batch.num_rows)
-            return _parts(_made(make, chain.from_iterable(map(rows, full))))
+            return _chunks(_attempt(make, chain.from_iterable(map(rows, full))))
 
-        return df.mapInArrow(task, PARTS)
-
-
-@dataclass(frozen=True)
-class _FromBatch:
-    """Rows of a batch of the DataFrame's own columns, which come numbered."""
-
-    columns: Columns
-
-    def __call__(self, batch: Any) -> Iterator[Rows]:
-        import pyarrow as pa
-
-        named = pa.RecordBatch.from_arrays(batch.columns, names=self.columns.names)
-        yield rows_of(named, self.columns, WHERE)
+        return df.mapInArrow(task, CHUNKS)
 
 
-@dataclass(frozen=True)
-class _FromFiles:
-    """Rows of the slices that a batch has the numbers of."""
-
-    slices: Sequence[Slice]
-
-    def __call__(self, batch: Any) -> Iterator[Rows]:
-        for number in batch.column(0).to_pylist():
-            yield from self.slices[number].batches()
-
-
-def slices_on_spark(source: Sliced, spark: Any) -> Source:
-    """Slices of files, opened by Spark's tasks: Java never sees the rows."""
-    n = len(source.slices)
-    numbers = spark.range(0, n, 1, min(n, SHARES * spark.sparkContext.defaultParallelism))
-    no_rows = np.empty((0, source.n_features)), np.empty(0), None
-    return SparkSource(numbers, _FromFiles(source.slices), no_rows, source.feature_names)
-
-
-def _made(make: Callable[..., Any], *arguments: Any) -> Any:
+def _attempt(make: Callable[..., Any], *arguments: Any) -> Any:
     """What `make` returns, or the error that it would raise at every attempt."""
     try:
         return make(*arguments)
     except (ValueError, TypeError, ArithmeticError) as error:
         return error
-
-
-def _add(a: Any, b: Any) -> Any:
-    for one in (a, b):
-        if isinstance(one, Exception):
-            return one
-    return _made(lambda: a + b)
 
 
 def _raised(result: Any) -> Any:
@@ -169,34 +153,39 @@ def _raised(result: Any) -> Any:
 
 
 def _sum(batches: Iterable[Any]) -> Iterator[Any]:
-    """The task that adds the results of others."""
+    """The task that adds the results of others; the first error among them is its result."""
     with threadpool_limits(1):
         total = None
-        for piece in _results(row for batch in batches for row in batch.to_pylist()):
-            total = piece if total is None else _add(total, piece)
-    return _parts(total)
+        for result in _results(row for batch in batches for row in batch.to_pylist()):
+            if total is None or isinstance(result, Exception):
+                total = result
+            else:
+                total = _attempt(operator.add, total, result)
+            if isinstance(total, Exception):
+                break
+    return _chunks(total)
 
 
-def _parts(result: Any) -> Iterator[Any]:
-    """A result as batches of rows of 8 kB; nothing if there is none."""
+def _chunks(result: Any) -> Iterator[Any]:
+    """A result as batches of rows of 8 kB; no row for None."""
     import pyarrow as pa
     from pyspark import TaskContext
 
     data = b"" if result is None else pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
-    parts = [data[k : k + 2**13] for k in range(0, len(data), 2**13)]
+    chunks = [data[k : k + 2**13] for k in range(0, len(data), 2**13)]
     context = TaskContext.get()
     columns = {
-        "source": pa.array([context.partitionId() if context else 0] * len(parts), pa.int32()),
-        "part": pa.array(range(len(parts)), pa.int32()),
-        "data": pa.array(parts, pa.binary()),
+        "task": pa.array([context.partitionId() if context else 0] * len(chunks), pa.int32()),
+        "chunk": pa.array(range(len(chunks)), pa.int32()),
+        "data": pa.array(chunks, pa.binary()),
     }
     return iter(pa.table(columns).to_batches(2**10))
 
 
 def _results(rows: Iterable[Any]) -> Iterator[Any]:
-    """Results put together from their parts, which come in order."""
-    for _, parts in groupby(rows, key=itemgetter("source")):
-        yield pickle.loads(b"".join(part["data"] for part in parts))
+    """Results put together from their chunks, which come in order."""
+    for _, chunks in groupby(rows, key=itemgetter("task")):
+        yield pickle.loads(b"".join(chunk["data"] for chunk in chunks))
 
 
 @contextmanager

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.distributed.arrow import check_present
-from traceless.distributed.files import default_batch_rows
 from traceless.exceptions import TableError
-from traceless.tables.cells import Cells
-from traceless.tables.schema import Schema
-from traceless.tables.sources import STDIN, opened, shown, sound, sources_of
+from traceless.sources.arrow import check_present
+from traceless.sources.cells import Cells
+from traceless.sources.files import default_batch_rows
+from traceless.sources.formats import STDIN, inputs_of, opened, readable, shown
+from traceless.sources.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,18 @@ class Batch:
     @property
     def X(self) -> Floats:  # noqa: N802
         """The features."""
-        return self.schema.X(self.cells, self.n_rows)
+        out = np.zeros((self.n_rows, self.schema.width))
+        start = 0
+        for column in self.schema.columns:
+            column.encode(self.cells[column.name], out[:, start : start + column.width])
+            start += column.width
+        return out
 
     @property
     def y(self) -> NDArray[Any]:
         """The labels or targets."""
-        return self.schema.y(self.cells)
+        targets = [self.schema.target_of(self.cells[name]) for name in self.schema.target]
+        return targets[0] if len(targets) == 1 else np.column_stack(targets)
 
     @property
     def weight(self) -> Floats | None:
@@ -66,12 +72,12 @@ class Table:
     Attributes
     ----------
     part : float or None
-        How much has been read, between 0 and 1; None if nobody can say.
+        Fraction that has been read, between 0 and 1; None where the size is unknown.
 
     Examples
     --------
     >>> import tempfile
-    >>> from traceless.tables import Number, Schema, Table
+    >>> from traceless.sources import Number, Schema, Table
     >>> path = f"{tempfile.mkdtemp()}/people.csv"
     >>> with open(path, "w") as file:
     ...     _ = file.write("name,age,bought\nAnn,31,yes\nBob,45,no\n")
@@ -84,8 +90,8 @@ class Table:
         self.schema = schema
         self.part: float | None = 0.0
         self._format = format_
-        self._sources = sources_of(paths)
-        self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._sources]
+        self._inputs = inputs_of(paths)
+        self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
         """All rows, a batch at a time.
@@ -97,13 +103,13 @@ class Table:
         """
         wanted = list(dict.fromkeys(self.schema.names if names is None else names))
         empty = True
-        for place, source in enumerate(self._sources):
+        for place, source in enumerate(self._inputs):
             for batch, part in self._read(source, wanted):
                 empty = False
                 self.part = self._part(place, part)
                 yield batch
         if empty:
-            raise TableError(f"There are no rows in {', '.join(map(shown, self._sources[:3]))}.")
+            raise TableError(f"There are no rows in {', '.join(map(shown, self._inputs[:3]))}.")
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Batches as (X, y), or (X, y, weight) where there is a column of weights."""
@@ -121,17 +127,18 @@ class Table:
         with opened(source, self._format) as table:
             _check_columns(table.names, wanted, where)
             rows = default_batch_rows(self.schema.width)
-            for batch, part in sound(table.batches(wanted, rows), where):
-                cells = {
-                    name: Cells(column, name, where, first, table.typed)
-                    for name, column in zip(wanted, batch.columns, strict=True)
-                }
-                first += batch.num_rows
-                if batch.num_rows:
-                    yield Batch(self.schema, cells, batch.num_rows), part
+            with readable(where):
+                for batch, part in table.batches(wanted, rows):
+                    cells = {
+                        name: Cells(column, name, where, first, table.typed)
+                        for name, column in zip(wanted, batch.columns, strict=True)
+                    }
+                    first += batch.num_rows
+                    if batch.num_rows:
+                        yield Batch(self.schema, cells, batch.num_rows), part
 
     def _part(self, place: int, part: float | None) -> float | None:
-        if part is None or STDIN in self._sources:
+        if part is None or STDIN in self._inputs:
             return None
         return (sum(self._sizes[:place]) + part * self._sizes[place]) / max(sum(self._sizes), 1)
 
@@ -150,7 +157,7 @@ def column_names(path: str, format_: str | None = None) -> list[str]:
     -------
     list of str
     """
-    with opened(sources_of([path])[0], format_) as table:
+    with opened(inputs_of([path])[0], format_) as table:
         return list(table.names)
 
 

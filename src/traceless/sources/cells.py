@@ -1,6 +1,6 @@
-"""Cells: one column of a batch, as numbers, whole numbers or words.
+"""Cells: one column of a table's batch, as numbers, whole numbers or words.
 
-The same value means the same whatever the file: 3 is the word "3" in CSV and in Parquet, and
+A value means the same in every format: 3 is the word "3" in CSV and in Parquet, and
 the text of a number is taken to the nearest float64.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.distributed.arrow import is_number
 from traceless.exceptions import TableError
+from traceless.sources.arrow import floats, is_number
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 WHOLE = r"^[+-]?[0-9]{1,18}$"
@@ -35,7 +35,7 @@ class Cells:
     first : int
         Number of the first row; rows are counted from 1, without the header.
     typed : bool
-        Whether the file says what type a column has; CSV does not.
+        Whether the format gives each column a type; CSV does not.
     """
 
     array: Any
@@ -45,39 +45,34 @@ class Cells:
     typed: bool
 
     def numbers(self) -> Floats:
-        """As float64: each value finite, each there."""
+        """As float64; missing values, NaN and infinities are refused."""
         import pyarrow as pa
 
         self._check_complete()
-        kind = self.array.type
+        array = self.array
         if not self.typed:
-            values = self._parsed()
-        elif pa.types.is_decimal(kind):  # by way of its digits, which are rounded once
-            values = self.array.cast(pa.string()).cast(pa.float64())
-        elif is_number(kind):
-            values = self.array.cast(pa.float64(), safe=False)
-        else:
-            raise self.unfit("numbers")
-        out = np.asarray(values.to_numpy(zero_copy_only=False))
-        if not np.isfinite(out).all():
-            raise self.refused(int(np.argmin(np.isfinite(out))), "a finite number is needed")
+            array = self._parsed()
+        elif not is_number(array.type):
+            raise self._unfit("numbers")
+        elif pa.types.is_decimal(array.type):  # Arrow's own cast does not round correctly
+            array = array.cast(pa.string())
+        out = floats(array).astype(np.float64, copy=False)
+        self.check_each(np.isfinite(out), "a finite number is needed")
         return out
 
     def integers(self) -> Integers:
-        """As int64, if each is a whole number."""
+        """As int64; other than whole numbers are refused."""
         import pyarrow as pa
 
         self._check_complete()
-        kind = self.array.type
         if not self.typed:
             words = self._matching(WHOLE, "a whole number is needed").to_pylist()
             return np.array([int(word) for word in words], dtype=np.int64)
-        if pa.types.is_signed_integer(kind):
+        if pa.types.is_signed_integer(self.array.type):
             return np.asarray(self.array.cast(pa.int64()).to_numpy(zero_copy_only=False))
         values = self.numbers()
         whole = (np.trunc(values) == values) & (abs(values) <= 2**53)
-        if not whole.all():
-            raise self.refused(int(np.argmin(whole)), "a whole number is needed")
+        self.check_each(whole, "a whole number is needed")
         return values.astype(np.int64)
 
     def words(self, missing: str | None = None) -> Any:
@@ -89,30 +84,32 @@ class Cells:
             array = array.cast(array.type.value_type)
         kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
         if str(array.type) not in TEXT and not any(test(array.type) for test in kinds):
-            raise self.unfit("text, whole numbers or truth values")
+            raise self._unfit("text, whole numbers or truth values")
         if missing is None:
             self._check_complete()
             return array.cast(pa.string())
         return array.cast(pa.string()).fill_null(missing)
 
     def labels(self) -> NDArray[Any]:
-        """Words as NumPy's strings; the empty one is a missing label."""
+        """As an array of strings; nulls and empty strings are refused as missing labels."""
         words = np.asarray(self.words().to_numpy(zero_copy_only=False)).astype(np.str_)
-        empty = words == ""
-        if empty.any():
-            raise self.refused(int(np.argmax(empty)), "the label is missing")
+        self.check_each(words != "", "the label is missing")
         return words
 
-    def refused(self, place: int, what: str) -> TableError:
-        """What to raise for the value at a place of this batch."""
+    def check_each(self, fits: NDArray[np.bool_], what: str) -> None:
+        """Raise an error that names the first row that does not fit."""
+        if fits.all():
+            return
+        place = int(np.argmin(fits))
         value = self.array[place].as_py()
-        got = "there is none" if value is None or value == "" else f"got {_shown(value)}"
-        return TableError(
+        text = repr(value)
+        shown = text if len(text) <= 40 else f"{text[:36]}...{text[-1]}"
+        got = "there is none" if value is None or value == "" else f"got {shown}"
+        raise TableError(
             f"{self.where}, row {self.first + place}, column {self.name!r}: {what}, {got}."
         )
 
-    def unfit(self, wanted: str) -> TableError:
-        """What to raise for a column of another type."""
+    def _unfit(self, wanted: str) -> TableError:
         return TableError(
             f"{self.where}: column {self.name!r} must hold {wanted}, but is of type "
             f"{self.array.type}."
@@ -120,8 +117,8 @@ class Cells:
 
     def _check_complete(self) -> None:
         if self.array.null_count:
-            place = int(np.argmax(self.array.is_null().to_numpy(zero_copy_only=False)))
-            raise self.refused(place, "a value is needed")
+            present = self.array.is_valid().to_numpy(zero_copy_only=False)
+            self.check_each(present, "a value is needed")
 
     def _parsed(self) -> Any:
         """Text to the nearest float64; blanks around it are allowed."""
@@ -133,16 +130,10 @@ class Cells:
             return self._matching(NUMBER, "a number is needed").cast(pa.float64())
 
     def _matching(self, pattern: str, what: str) -> Any:
-        """The words without blanks around them, if all are of the pattern."""
+        """The words without blanks around them, if all match the pattern."""
         import pyarrow.compute as pc
 
         words = pc.utf8_trim_whitespace(self.array)
-        fits = pc.match_substring_regex(words, pattern).to_numpy(zero_copy_only=False)
-        if not fits.all():
-            raise self.refused(int(np.argmin(fits)), what)
+        fits = pc.match_substring_regex(words, pattern)
+        self.check_each(fits.to_numpy(zero_copy_only=False), what)
         return words
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:36]}...{text[-1]}"

@@ -90,7 +90,7 @@ def test_a_sharded_zarr_array_is_read_by_shards(tmp_path, rng):
     zarr.create_array(tmp_path / "X.zarr", data=X, chunks=(5, 2), shards=(20, 2))
     np.save(tmp_path / "y.npy", np.arange(100) % 3)
     source = scan(tmp_path / "X.zarr", tmp_path / "y.npy", batch_rows=7)
-    assert [s.stop for s in source.slices] == [20, 40, 60, 80, 100]
+    assert [s.stop for s in source.partitions] == [20, 40, 60, 80, 100]
     assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.arange(100) % 3, None))
 
 

@@ -1,34 +1,36 @@
-"""Many processes on one machine, by joblib.
+"""Partitions of rows, learned by many processes of one machine (joblib).
 
-Each process gathers a share of the slices and leaves the piece as a file; then pairs of
-files are added, round by round, by the processes too. This one reads the last file only.
+Each process computes the knowledge of some partitions and leaves it in a file; then pairs of
+files are added, round by round, by the processes too. This process reads the last file only.
 """
 
 from __future__ import annotations
 
-import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import joblib
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from traceless.distributed.source import Source, first_rows, knowledge_of, quiet
 from traceless.exceptions import EngineError
 from traceless.knowledge.sums import Knowledge
 from traceless.progress import progress
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.sources.source import Rows, Source, first_rows, quiet, sum_batches
+
+if TYPE_CHECKING:
+    from traceless.solvers.cholesky import Recipe
 
 T = TypeVar("T")
-SHARES = 4  # tasks per process: they finish at different times, and progress can be seen
+TASKS_PER_WORKER = 4  # they finish at different times, and progress can be seen
 
 
-class Slice(Protocol):
+class Partition(Protocol):
     """Some of the rows: small to send, opened in the task that reads it."""
 
     def batches(self) -> Iterator[Rows]:
@@ -36,20 +38,20 @@ class Slice(Protocol):
 
 
 @dataclass(frozen=True)
-class Sliced(Source):
-    """A source that is a sequence of slices."""
+class Partitioned(Source):
+    """A source that is a sequence of partitions."""
 
-    slices: Sequence[Slice]
+    partitions: Sequence[Partition]
     n_features: int
     feature_names: list[str] | None = None
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
-        """The knowledge of all slices; see `gather`."""
-        return gather(recipe, self.slices, n_jobs)
+        """The knowledge of all partitions; see `sum_partitions`."""
+        return sum_partitions(recipe, self.partitions, n_jobs)
 
     def head(self) -> tuple[Any, Any]:
         """X and y of the first rows, at most 4096."""
-        return _some(first_rows(_batches(self.slices)))
+        return _some(first_rows(_batches(self.partitions)))
 
     def on(self, engine: Any) -> Source:
         """The same rows, read by the tasks of an engine.
@@ -65,13 +67,13 @@ class Sliced(Source):
         """
         kind = type(engine).__module__.partition(".")[0]
         if kind == "pyspark":
-            from traceless.distributed.spark import slices_on_spark
+            from traceless.sources.spark import partitions_on_spark
 
-            return slices_on_spark(self, engine)
+            return partitions_on_spark(self, engine)
         if kind == "distributed":
-            from traceless.distributed.dask import SlicesOnDask
+            from traceless.sources.dask import PartitionsOnDask
 
-            return SlicesOnDask(self, engine)
+            return PartitionsOnDask(self, engine)
         raise TypeError(
             "on() takes a distributed.Client or a SparkSession, got "
             f"{type(engine).__name__}. For processes of this machine set n_jobs."
@@ -79,7 +81,7 @@ class Sliced(Source):
 
 
 @dataclass(frozen=True)
-class ArraySlice:
+class ArrayPartition:
     """Rows of an array in memory, which joblib maps into all processes once.
 
     Only the features stay whole: labels may be Python objects, which cannot be mapped.
@@ -96,7 +98,9 @@ class ArraySlice:
         yield self.X[self.start : self.stop], self.y, self.weight
 
 
-def slices_of(X: Any, y: Any, weight: Any, n_jobs: int | None, n_outputs: int) -> list[ArraySlice]:
+def partition_arrays(
+    X: Any, y: Any, weight: Any, n_jobs: int | None, n_outputs: int
+) -> list[ArrayPartition]:
     """Rows in memory cut for several processes, not so finely that additions matter.
 
     Parameters
@@ -105,63 +109,73 @@ def slices_of(X: Any, y: Any, weight: Any, n_jobs: int | None, n_outputs: int) -
     y : ndarray of shape (n_samples,) or (n_samples, n_targets)
     weight : ndarray of shape (n_samples,), number or None
     n_jobs : int or None
-        As for `gather`.
+        As for `sum_partitions`.
     n_outputs : int
         Number J of features.
     """
     n, jobs = X.shape[0], effective_n_jobs(n_jobs)
     worth = n // max(1024, 8 * n_outputs)
-    parts = max(1, min(SHARES * jobs if jobs > 1 else 1, worth))
-    bounds = [n * k // parts for k in range(parts + 1)]
-    whole = weight is None or not getattr(weight, "ndim", 0)
+    count = max(1, min(TASKS_PER_WORKER * jobs if jobs > 1 else 1, worth))
+    shared = weight is None or not getattr(weight, "ndim", 0)
     return [
-        ArraySlice(X, y[a:b], weight if whole else weight[a:b], a, b) for a, b in pairwise(bounds)
+        ArrayPartition(X, y[a:b], weight if shared else weight[a:b], a, b)
+        for a, b in pairwise(n * k // count for k in range(count + 1))
     ]
 
 
-def gather(recipe: Recipe, slices: Sequence[Slice], n_jobs: int | None = None) -> Knowledge:
-    """The knowledge of all rows of some slices.
+def sum_partitions(
+    recipe: Recipe, partitions: Sequence[Partition], n_jobs: int | None = None
+) -> Knowledge:
+    """The knowledge of all rows of some partitions.
 
     Parameters
     ----------
     recipe : Recipe
-    slices : sequence of Slice
+    partitions : sequence of Partition
         At least one.
     n_jobs : int, optional
         Number of processes; -1 for as many as cores. None or 1: in this process, unless
         ``joblib.parallel_config`` says otherwise. Its other settings hold too, as long as
         the workers share this machine's temporary folder.
     """
-    jobs = min(effective_n_jobs(n_jobs), len(slices))
-    if jobs > 1:
-        return _gather_in_processes(recipe, slices, jobs)
-    one = recipe if len(slices) == 1 else quiet(recipe)
-    return _some(knowledge_of(one, _batches(progress(slices, "learning", recipe.verbose))))
-
-
-def _gather_in_processes(recipe: Recipe, slices: Sequence[Slice], jobs: int) -> Knowledge:
-    shares = shared_out(slices, SHARES * jobs)
-    n = len(shares)
+    jobs = min(effective_n_jobs(n_jobs), len(partitions))
+    if jobs <= 1:
+        one = recipe if len(partitions) == 1 else quiet(recipe)
+        watched = progress(partitions, "learning", recipe.verbose)
+        return _some(sum_batches(one, _batches(watched)))
+    groups = grouped(partitions, TASKS_PER_WORKER * jobs)
     with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
-        files = [Path(folder) / str(k) for k in range(n)]
-        tasks = [(quiet(recipe), *task) for task in zip(shares, files, strict=True)]
-        _run(_leave_piece, tasks, jobs, "learning", recipe.verbose)
+        files = [Path(folder) / str(k) for k in range(len(groups))]
+        tasks = [(quiet(recipe), *task) for task in zip(groups, files, strict=True)]
+        _run(_learn_to_file, tasks, jobs, "learning", recipe.verbose)
         while len(files) > 1:
             _run(_add_files, list(zip(files[::2], files[1::2], strict=False)), jobs, "adding")
             files = files[::2]
-        return _read(files[0])
+        knowledge: Knowledge = joblib.load(files[0])
+        return knowledge
 
 
-def shared_out(slices: Sequence[Slice], n: int) -> list[Sequence[Slice]]:
-    """Slices for at most `n` tasks, about as many for each."""
-    n = min(len(slices), n)
-    return [slices[a:b] for a, b in pairwise(len(slices) * k // n for k in range(n + 1))]
+def grouped(partitions: Sequence[Partition], n: int) -> list[Sequence[Partition]]:
+    """Partitions for at most `n` tasks, about as many for each."""
+    n = min(len(partitions), n)
+    return [partitions[a:b] for a, b in pairwise(len(partitions) * k // n for k in range(n + 1))]
 
 
-def learn_share(recipe: Recipe, slices: Sequence[Slice]) -> Knowledge:
-    """The task that reads some slices, with one thread."""
+def learn(recipe: Recipe, partitions: Sequence[Partition]) -> Knowledge:
+    """The task that reads some partitions, with one thread."""
     with threadpool_limits(1):
-        return _some(knowledge_of(recipe, _batches(slices)))
+        return _some(sum_batches(recipe, _batches(partitions)))
+
+
+def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], file: Path) -> None:
+    joblib.dump(learn(recipe, partitions), file)
+
+
+def _add_files(file: Path, other: Path) -> None:
+    with threadpool_limits(1):
+        total = joblib.load(file) + joblib.load(other)
+    other.unlink()
+    joblib.dump(total, file)
 
 
 def _run(
@@ -185,33 +199,11 @@ def _run(
         ) from error
 
 
-def _leave_piece(recipe: Recipe, slices: Sequence[Slice], file: Path) -> None:
-    _write(learn_share(recipe, slices), file)
-
-
-def _add_files(file: Path, other: Path) -> None:
-    with threadpool_limits(1):
-        total = _read(file) + _read(other)
-    other.unlink()
-    _write(total, file)
-
-
-def _batches(slices: Any) -> Iterator[Rows]:
-    return chain.from_iterable(s.batches() for s in slices)
+def _batches(partitions: Iterable[Partition]) -> Iterator[Rows]:
+    return chain.from_iterable(partition.batches() for partition in partitions)
 
 
 def _some(found: T | None) -> T:
     if found is None:
-        raise ValueError("There are no slices to learn from; an empty one has an empty batch.")
+        raise ValueError("There are no partitions to learn from; an empty one has an empty batch.")
     return found
-
-
-def _write(knowledge: Knowledge, file: Path) -> None:
-    with file.open("wb") as out:
-        pickle.dump(knowledge, out, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def _read(file: Path) -> Knowledge:
-    with file.open("rb") as source:
-        knowledge: Knowledge = pickle.load(source)
-    return knowledge

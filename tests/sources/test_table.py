@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from traceless.exceptions import TableError
-from traceless.tables import Category, Number, Schema, Table, column_names, delimited
+from traceless.sources import Category, Number, Schema, Table, column_names, delimited
 
 SCHEMA = Schema([Number("a"), Number("b")], ["y"])
 ROWS = {"a": [1.5, -2.0, 3.0], "b": [1, 2, 3], "y": ["u", "v", "u"], "other": [None, "x", "y"]}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.tables.cells import Cells
+from traceless.sources.cells import Cells
 
 Labels = Literal["text", "int", "number"]
 MOST_BUCKETS = 2**16
@@ -40,7 +39,9 @@ class Number:
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not (_finite(self.shift) and _finite(self.scale) and self.scale > 0):
+        given = self.shift, self.scale
+        finite = all(type(value) in (int, float) and math.isfinite(value) for value in given)
+        if not (finite and self.scale > 0):
             raise ValueError(
                 f"Column {self.name!r}: the shift must be a finite number and the scale one "
                 f"above 0, got {self.shift!r} and {self.scale!r}."
@@ -82,11 +83,10 @@ class Category:
         import pyarrow.compute as pc
 
         places = pc.index_in(cells.words(missing=""), pa.array(self.values))
-        if places.null_count:
-            known = ", ".join(map(repr, self.values[:20]))
-            unknown = int(np.argmax(places.is_null().to_numpy(zero_copy_only=False)))
-            raise cells.refused(unknown, f"one of the categories {known} is needed")
-        _set_ones(out, places.to_numpy(zero_copy_only=False))
+        known = places.is_valid().to_numpy(zero_copy_only=False)
+        listed = ", ".join(map(repr, self.values[:20]))
+        cells.check_each(known, f"one of the categories {listed} is needed")
+        out[np.arange(len(places)), places.to_numpy(zero_copy_only=False)] = 1.0
 
 
 @dataclass(frozen=True)
@@ -118,12 +118,13 @@ class Hashed:
     def encode(self, cells: Cells, out: Floats) -> None:
         """Fill a column of 0 and 1 for each bucket."""
         words = cells.words().dictionary_encode()
-        buckets = np.array([self._bucket(w) for w in words.dictionary.to_pylist()], dtype=np.intp)
-        _set_ones(out, buckets[words.indices.to_numpy(zero_copy_only=False)])
-
-    def _bucket(self, word: str) -> int:
-        hashed = hashlib.blake2b(word.encode(), digest_size=8).digest()
-        return int.from_bytes(hashed, "little") % self.buckets
+        hashes = (
+            hashlib.blake2b(word.encode(), digest_size=8).digest()
+            for word in words.dictionary.to_pylist()
+        )
+        buckets = [int.from_bytes(digest, "little") % self.buckets for digest in hashes]
+        places = np.array(buckets, dtype=np.intp)[words.indices.to_numpy(zero_copy_only=False)]
+        out[np.arange(len(places)), places] = 1.0
 
 
 Column = Number | Category | Hashed
@@ -150,7 +151,7 @@ class Schema:
 
     Examples
     --------
-    >>> from traceless.tables import Category, Number, Schema
+    >>> from traceless.sources import Category, Number, Schema
     >>> schema = Schema([Number("age"), Category("color", ("red", "green"))], ["bought"])
     >>> schema.width
     3
@@ -213,51 +214,29 @@ class Schema:
         """The schema that `facts` described; anything else is refused."""
         try:
             fields = dict(facts)
-            columns = [_column(dict(one)) for one in fields.pop("columns")]
-            schema = cls(tuple(columns), **fields)
+            columns = [dict(one) for one in fields.pop("columns")]
+            schema = cls(tuple(KINDS[one.pop("kind")](**one) for one in columns), **fields)
             if schema.facts() != facts:
                 raise ValueError("it does not describe itself")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"This is not the schema of a table: {error}.") from error
         return schema
 
-    def X(self, cells: Mapping[str, Cells], n_rows: int) -> Floats:  # noqa: N802
-        """The features of a batch."""
-        out = np.zeros((n_rows, self.width))
-        start = 0
-        for column in self.columns:
-            column.encode(cells[column.name], out[:, start : start + column.width])
-            start += column.width
-        return out
-
-    def y(self, cells: Mapping[str, Cells]) -> NDArray[Any]:
-        """The labels or targets of a batch."""
-        targets = [self.target_of(cells[name]) for name in self.target]
-        return targets[0] if len(targets) == 1 else np.column_stack(targets)
-
     def target_of(self, cells: Cells) -> NDArray[Any]:
         """Any column as numbers to predict, or as labels of the declared type and classes."""
         if self.labels == "number":
             return cells.numbers()
         found = cells.integers() if self.labels == "int" else cells.labels()
-        known = np.isin(found, self.classes) if self.classes else np.ones(len(found), dtype=bool)
-        if not known.all():
+        if self.classes:
             listed = ", ".join(map(repr, self.classes[:20]))
-            raise cells.refused(int(np.argmin(known)), f"one of the classes {listed} is needed")
+            known = np.isin(found, self.classes)
+            cells.check_each(known, f"one of the classes {listed} is needed")
         return found
 
 
 def _facts(column: Column) -> dict[str, Any]:
     fields = asdict(column).items()
     return {"kind": column.kind} | {n: list(v) if isinstance(v, tuple) else v for n, v in fields}
-
-
-def _column(facts: dict[str, Any]) -> Column:
-    return KINDS[facts.pop("kind")](**facts)
-
-
-def _set_ones(out: Floats, places: NDArray[Any]) -> None:
-    out[np.arange(len(places)), places] = 1.0
 
 
 def _check_words(words: Any, what: str) -> None:
@@ -267,7 +246,3 @@ def _check_words(words: Any, what: str) -> None:
     twice = sorted({word for word in words if words.count(word) > 1})
     if twice:
         raise ValueError(f"{what} must differ; {twice[0]!r} is there twice.")
-
-
-def _finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)

@@ -1,14 +1,15 @@
-"""Parquet: slices are runs of row groups, batches are Arrow's."""
+"""Parquet files, read a run of rows at a time: by `scan` and by tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from traceless.distributed.arrow import (
+from traceless.sources.arrow import (
     Columns,
     check_present,
     choose,
@@ -17,9 +18,16 @@ from traceless.distributed.arrow import (
     not_numbers,
     rows_of,
 )
-from traceless.distributed.files import default_batch_rows, missing_extra, unreadable
-from traceless.distributed.local import Sliced
-from traceless.solvers.cholesky import Rows
+from traceless.sources.files import default_batch_rows, missing_extra, unreadable
+from traceless.sources.partitions import Partitioned
+from traceless.sources.source import Rows
+
+
+def parquet_file(file: Path | BinaryIO) -> Any:
+    """An open Parquet file; pages that have a checksum are checked when they are read."""
+    from pyarrow.parquet import ParquetFile
+
+    return ParquetFile(file, page_checksum_verification=True)
 
 
 @dataclass(frozen=True)
@@ -32,11 +40,11 @@ class RowGroups:
     batch_rows: int
 
     def batches(self) -> Iterator[Rows]:
-        """The rows, `batch_rows` at a time."""
+        """The rows, `batch_rows` at a time; one empty batch if there are none."""
         import pyarrow as pa
 
         names, empty = self.columns.names, True
-        with opened(self.file) as file:
+        with _opened(self.file) as file:
             for batch in file.iter_batches(self.batch_rows, self.groups, names, use_threads=False):
                 empty = False
                 yield rows_of(batch, self.columns, str(self.file))
@@ -47,32 +55,31 @@ class RowGroups:
 
 def scan_parquet(
     files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
-) -> Sliced:
-    """See `traceless.distributed.files.scan`."""
-    with opened(files[0]) as first:
+) -> Partitioned:
+    """See `traceless.scan`."""
+    with _opened(files[0]) as first:
         features, target = choose(first.schema_arrow.names, columns, target, weight, str(files[0]))
     width, names = _width(files, features)
     layout = Columns(features, width, target, weight)
     rows = batch_rows or default_batch_rows(width)
-    slices: list[RowGroups] = []
+    partitions: list[RowGroups] = []
     for path in files:
-        with opened(path) as file:
+        with _opened(path) as file:
             _check_schema(file.schema_arrow, layout, str(path), every=columns is None)
-            groups = _runs(file.metadata, rows)
-        slices += [RowGroups(path, run, layout, rows) for run in groups]
-    return Sliced(slices, width, names)
+            runs = _runs(file.metadata, rows)
+        partitions += [RowGroups(path, run, layout, rows) for run in runs]
+    return Partitioned(partitions, width, names)
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[Any]:
     """A Parquet file, with a sentence for whatever Arrow finds wrong with it."""
     try:
         import pyarrow as pa
-        from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise missing_extra("Parquet", error) from error
     try:
-        with ParquetFile(path) as file:
+        with parquet_file(path) as file:
             yield file
     except MemoryError:  # Arrow's is an ArrowException too, and not the file's fault
         raise
@@ -83,7 +90,7 @@ def opened(path: Path) -> Iterator[Any]:
 def _width(files: list[Path], features: tuple[str, ...]) -> tuple[int, list[str] | None]:
     """Number and names of the features: columns, or nameless entries of a list."""
     for path in files:
-        with opened(path) as file:
+        with _opened(path) as file:
             schema = file.schema_arrow
             check_present(schema.names, list(features), str(path))
             kind = schema.field(features[0]).type
@@ -116,11 +123,6 @@ def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None
 
 def _runs(metadata: Any, rows: int) -> list[tuple[int, ...]]:
     """Row groups, in runs of about `rows` rows; one empty run if there are none."""
-    runs: list[tuple[int, ...]] = []
-    run: tuple[int, ...] = ()
-    held = 0
-    for group in range(metadata.num_row_groups):
-        run, held = (*run, group), held + metadata.row_group(group).num_rows
-        if held >= rows:
-            runs, run, held = [*runs, run], (), 0
-    return [*runs, run] if run or not runs else runs
+    groups = range(metadata.num_row_groups)
+    starts = list(accumulate((metadata.row_group(g).num_rows for g in groups), initial=0))
+    return [tuple(run) for _, run in groupby(groups, key=lambda g: starts[g] // rows)] or [()]

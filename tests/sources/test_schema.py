@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceless.tables import Category, Hashed, Number, Schema
-from traceless.tables.cells import Cells
+from traceless.sources import Category, Hashed, Number, Schema
+from traceless.sources.cells import Cells
 
 names = st.text(min_size=1, max_size=5)
 numbers = st.builds(

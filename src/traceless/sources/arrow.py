@@ -1,4 +1,4 @@
-"""From a batch of Arrow columns to rows: shared by Parquet files and Spark."""
+"""Arrow columns as NumPy arrays: shared by Parquet files, tables and Spark."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.solvers.cholesky import Rows
+from traceless.sources.source import Rows
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are what.
+    """Which columns are features, target and weight.
 
     Attributes
     ----------
@@ -33,14 +33,8 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """All of them, each once."""
-        return [*self.features, *others(self.target, self.weight)]
-
-
-def others(target: str | tuple[str, ...], weight: str | None) -> list[str]:
-    """The columns that are not features."""
-    targets = [target] if isinstance(target, str) else list(target)
-    return list(dict.fromkeys([*targets, *([] if weight is None else [weight])]))
+        """All columns, each once."""
+        return [*self.features, *_not_features(self.target, self.weight)]
 
 
 def choose(
@@ -52,18 +46,16 @@ def choose(
     """
     if not isinstance(target, str):
         target = tuple(target)
-    rest = others(target, weight)
-    if isinstance(columns, str):
-        columns = [columns]
-    features = tuple(n for n in present if n not in rest) if columns is None else tuple(columns)
+    rest = _not_features(target, weight)
+    if columns is None:
+        columns = [name for name in present if name not in rest]
+    features = (columns,) if isinstance(columns, str) else tuple(columns)
     check_present(present, [*rest, *features], where)
     both = [name for name in features if name in rest]
     if both or not features:
-        what = (
-            f"has {both[0]!r} both as a feature and as target or weight"
-            if both
-            else ("has no columns left that could be features")
-        )
+        what = "has no columns left that could be features"
+        if both:
+            what = f"has {both[0]!r} both as a feature and as target or weight"
         raise ValueError(f"{where} {what}; say which columns to learn from with columns=[...].")
     return features, target
 
@@ -77,23 +69,51 @@ def check_present(present: list[str], wanted: list[str], where: str) -> None:
 
 
 def not_numbers(name: str, kind: Any, where: str) -> TypeError:
-    """What to raise when a feature cannot be taken as numbers."""
+    """The error for a feature that does not hold numbers."""
     return TypeError(
         f"Column {name!r} of {where} is of type {kind}; features must be numbers, or one column "
         "of lists of numbers. Encode it, or leave it out with columns=[...]."
     )
 
 
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is a list, of fixed size or not."""
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers or truth values."""
+    from pyarrow import types
+
+    tests = types.is_integer, types.is_floating, types.is_decimal, types.is_boolean
+    return any(test(kind) for test in tests)
+
+
+def floats(column: Any) -> NDArray[Any]:
+    """A column of numbers as float64, or float32 where it has that type; nulls become NaN."""
+    import pyarrow as pa
+
+    if not pa.types.is_float32(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
 def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
-    """X, y and weights of a record batch, in NumPy's types."""
+    """X, y and weights of a record batch; a null in X becomes NaN, which coding refuses."""
+    import pyarrow as pa
+
     first = batch.column(columns.features[0])
     if is_list(first.type):
         X = _from_lists(first, columns, where)
     else:
         features = [batch.column(name) for name in columns.features]
-        table = np.empty((len(features), batch.num_rows), dtype=_common_type(features))
+        # single precision takes half the memory, where all columns have it
+        single = all(pa.types.is_float32(column.type) for column in features)
+        table = np.empty((len(features), batch.num_rows), np.float32 if single else np.float64)
         for row, column in zip(table, features, strict=True):
-            row[:] = _numbers(column)
+            row[:] = floats(column)
         X = table.T
     if isinstance(columns.target, str):
         y = _labels(batch, columns.target, where)
@@ -103,51 +123,21 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
     return X, y, None if weight is None else _labels(batch, weight, where).astype(np.float64)
 
 
-def is_list(kind: Any) -> bool:
-    """Whether an Arrow type is a list, of fixed size or not."""
-    import pyarrow as pa
-
-    types = pa.types
-    lists = types.is_list, types.is_large_list, types.is_fixed_size_list
-    return any(test(kind) for test in lists)
-
-
-def is_number(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers or truth values."""
-    import pyarrow as pa
-
-    types = pa.types
-    numbers = types.is_integer, types.is_floating, types.is_decimal, types.is_boolean
-    return any(test(kind) for test in numbers)
-
-
-def _common_type(columns: list[Any]) -> type[np.floating[Any]]:
-    """Single precision takes half the memory, where all columns have it."""
-    import pyarrow as pa
-
-    return np.float32 if all(pa.types.is_float32(c.type) for c in columns) else np.float64
-
-
-def _numbers(column: Any) -> NDArray[Any]:
-    """A column of floats; nulls become NaN, which is found when it is coded."""
-    import pyarrow as pa
-
-    if pa.types.is_float32(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+def _not_features(target: str | tuple[str, ...], weight: str | None) -> list[str]:
+    targets = [target] if isinstance(target, str) else list(target)
+    return list(dict.fromkeys([*targets, *([] if weight is None else [weight])]))
 
 
 def _from_lists(column: Any, columns: Columns, where: str) -> NDArray[Any]:
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column)
-    wrong = column.null_count or pc.any(pc.not_equal(lengths, columns.width)).as_py()
-    if wrong:
+    if column.null_count or pc.any(pc.not_equal(lengths, columns.width)).as_py():
         raise ValueError(
             f"Column {columns.features[0]!r} of {where} must hold {columns.width} numbers in "
             "every row, as in its first; some rows have another length, or none."
         )
-    return _numbers(column.flatten()).reshape(len(column), columns.width)
+    return floats(column.flatten()).reshape(len(column), columns.width)
 
 
 def _labels(batch: Any, name: str, where: str) -> NDArray[Any]:
