@@ -1,7 +1,8 @@
-"""The rows of a cross-validation: checked once, then taken, coded and gathered by index."""
+"""The rows of a cross-validation: checked once, then selected, coded and summed by index."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Rows:
+class Dataset:
     """Checked rows, with a clone of the estimator that checked them and knows their columns."""
 
     estimator: LeastSquares
@@ -32,7 +33,7 @@ class Rows:
     sample_weight: Floats | None
 
     @classmethod
-    def check(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+    def check(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
         """Rows as the estimator's own ``fit`` would take them; the estimator stays as it is."""
         if not isinstance(estimator, LeastSquares):
             raise TypeError(
@@ -69,29 +70,21 @@ class Rows:
                 "give the weights as sample_weight, with class_weight=None."
             )
 
-    @property
-    def alive(self) -> NDArray[np.bool_]:
-        """Which rows have weight."""
-        if self.sample_weight is None:
-            return np.ones(len(self), dtype=bool)
-        return self.sample_weight > 0
-
     def knowledge(self, index: Indices) -> Knowledge:
-        """What some of the rows add up to."""
+        """The knowledge of some of the rows."""
         span = as_slice(index)
         weight = None if self.sample_weight is None else self.sample_weight[span]
         return self.probe._knowledge_of((self.X[span], self.y[span], weight))
 
-    def all_knowledge(self) -> Knowledge:
-        """What all of the rows add up to."""
-        return self.knowledge(np.arange(len(self)))
-
-    def check_first(self, total: Knowledge) -> None:
-        """What ``fit`` checks once: there is weight, and the grid is not too coarse."""
+    def total(self, parts: Iterable[Knowledge] = ()) -> Knowledge:
+        """The knowledge of all rows, or the sum of these parts of it, checked as in ``fit``."""
+        total = sum(parts) or self.knowledge(np.arange(len(self)))
+        assert isinstance(total, Knowledge)
         self.probe._check_first(total, self.X, self.y)
+        return total
 
     def model(self, knowledge: Knowledge) -> LeastSquares:
-        """A new model that has learned this, as if fitted to the rows it came from."""
+        """A new model with this knowledge, as if fitted to the rows it came from."""
         if not knowledge.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         model: LeastSquares = clone(self.estimator)
@@ -106,7 +99,7 @@ class Rows:
         return self.probe._bind().codes(dense_rows(self.X[as_slice(index)], slice(None)))
 
     def targets(self, index: Indices, total: Knowledge) -> Floats:
-        """What the model is fitted to: ±1 for classes (of `total`), else targets in steps."""
+        """The right-hand sides of some rows: ±1 for classes (of `total`), else targets in steps."""
         y = self.y[as_slice(index)]
         if total.task == "regression":
             step = float(total.specification["target_resolution"])

@@ -22,9 +22,9 @@ from traceless.arithmetic.products import Coefficients
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_svc import PathSVC
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.by_forgetting import left_out_values
-from traceless.model_selection.held_out import Whole, blocks
-from traceless.model_selection.rows import Indices, Rows
+from traceless.model_selection.dataset import Dataset, Indices
+from traceless.model_selection.held_out import FullModel, blocks
+from traceless.model_selection.path_folds import leave_one_out_by_path
 from traceless.progress import progress
 from traceless.solvers.rounded import correctly_rounded_solve
 
@@ -104,9 +104,9 @@ def leave_one_out(
     True
     """
     if isinstance(estimator, PathSVC):
-        return left_out_values(estimator, X, y, sample_weight)
-    rows, total = _gathered("leave_one_out", estimator, X, y, sample_weight)
-    return rows.in_units(left_out_scores(rows, total)[1], total)
+        return leave_one_out_by_path(estimator, X, y, sample_weight)
+    data, total = _checked("leave_one_out", estimator, X, y, sample_weight)
+    return data.in_units(leave_one_out_scores(data, total)[1], total)
 
 
 def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None) -> Influence:
@@ -136,60 +136,52 @@ def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None
     >>> sorted(found.suspicious(2).tolist())
     [3, 77]
     """
-    rows, total = _gathered("influence", estimator, X, y, sample_weight)
-    fitted, held_out = left_out_scores(rows, total)
-    everything = np.arange(len(rows))
-    margin = _margin(held_out, rows.targets(everything, total), total)
-    change = rows.in_units(held_out - fitted, total)
-    return Influence(rows.in_units(held_out, total), change, margin)
+    data, total = _checked("influence", estimator, X, y, sample_weight)
+    fitted, held_out = leave_one_out_scores(data, total)
+    margin = _margin(held_out, data.targets(np.arange(len(data)), total), total)
+    change = data.in_units(held_out - fitted, total)
+    return Influence(data.in_units(held_out, total), change, margin)
 
 
-def _gathered(
+def _checked(
     what: str, estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Rows, Knowledge]:
+) -> tuple[Dataset, Knowledge]:
+    """The rows, and the knowledge of all of them."""
     X, y = indexable(X, y)
-    rows = Rows.check(estimator, X, y, sample_weight)
-    rows.check_unweighted(what)
-    total = rows.all_knowledge()
-    rows.check_first(total)
-    return rows, total
+    data = Dataset.check(estimator, X, y, sample_weight)
+    data.check_unweighted(what)
+    return data, data.total()
 
 
-def left_out_scores(
-    rows: Rows, total: Knowledge, rho: float | None = None
+def leave_one_out_scores(
+    data: Dataset, total: Knowledge, rho: float | None = None
 ) -> tuple[Floats, Floats]:
     """Scores with each row in, and with it held out; exact where float64 cannot be trusted."""
-    whole = Whole(rows, total, rho)
-    verbose = bool(rows.probe.verbose)
-    parts = [
-        whole.singles(index) if whole.usable else _untrusted(index, total)
-        for index in progress(blocks(len(rows)), "leaving one out", verbose)
-    ]
-    fitted, held_out, trusted = (np.concatenate(part) for part in zip(*parts, strict=True))
-    if not trusted.all():
-        rest = np.flatnonzero(~trusted)
-        fitted[rest] = _exact_scores(rows, total, total, rest, rho)
-        for i in progress(rest.tolist(), "leaving one out, exactly", verbose):
-            row = np.array([i])
-            held_out[row] = _exact_scores(rows, total, total - rows.knowledge(row), row, rho)
+    full = FullModel(data, total, rho)
+    verbose = bool(data.probe.verbose)
+    if full.usable:
+        watched = progress(blocks(len(data)), "leaving one out", verbose)
+        parts = [full.singles(index) for index in watched]
+        fitted, held_out, trusted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    else:
+        shape = len(data), data.right_sides(total, total.responses).shape[1]
+        fitted, held_out, trusted = np.empty(shape), np.empty(shape), np.zeros(len(data), bool)
+    rest = np.flatnonzero(~trusted)
+    if rest.size:
+        fitted[rest] = _exact_scores(data, total, total, rest, rho)
+    for i in progress(rest.tolist(), "leaving one out, exactly", verbose):
+        row = np.array([i])
+        held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row, rho)
     return fitted, held_out
 
 
-def _untrusted(index: Indices, total: Knowledge) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    width = (
-        1 if total.task == "classification" and len(total.responses) == 2 else len(total.responses)
-    )
-    nothing = np.full((len(index), width), np.nan)
-    return nothing, nothing, np.zeros(len(index), dtype=bool)
-
-
 def _exact_scores(
-    rows: Rows, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
+    data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
 ) -> Floats:
     """Scores of some rows by the model of `known`, in the classes of `total`."""
-    Q = rows.right_sides(known, total.responses)
-    Z = correctly_rounded_solve(known.feature_gram, rows.ridge(known, rho), Q)
-    return Coefficients(Z).times(rows.codes(index))
+    Q = data.right_sides(known, total.responses)
+    Z = correctly_rounded_solve(known.feature_gram, data.ridge(known, rho), Q)
+    return Coefficients(Z).times(data.codes(index))
 
 
 def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:

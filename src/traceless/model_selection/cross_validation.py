@@ -11,20 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import model_selection
 from sklearn.metrics import check_scoring
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_svc import PathSVC
-from traceless.model_selection.by_forgetting import KeptFolds
-from traceless.model_selection.folds import (
-    Folds,
-    Path,
-    Trials,
-    check_error_score,
-    report_failures,
-    score_names,
-)
+from traceless.model_selection.folds import Folds, LeastSquaresFolds, Path
+from traceless.model_selection.path_folds import PathFolds
 from traceless.progress import progress
 
 
@@ -101,8 +95,7 @@ def cross_validate(
     >>> [model.n_samples_ for model in result["estimator"]]
     [100, 100, 100]
     """
-    check_error_score(error_score)
-    scorer = check_scoring(estimator, scoring=scoring, raise_exc=error_score == "raise")
+    keep_train = return_train_score or return_indices
     folds = _folds(
         estimator,
         (X, y, groups),
@@ -111,28 +104,24 @@ def cross_validate(
         path,
         verbose,
         needs_models=return_train_score or return_estimator,
-        keep_train=return_train_score or return_indices,
+        keep_train=keep_train,
     )
-    tried = [
-        folds.trial(k, scorer, error_score, return_train_score)
-        for k in progress(range(len(folds.splits)), "cross-validating", bool(verbose))
-    ]
-    report_failures(tried, error_score)
-    result: dict[str, Any] = {
-        "fit_time": np.array([trial.fit_time for trial in tried]) + folds.shared_time / len(tried),
-        "score_time": np.array([trial.score_time for trial in tried]),
-    }
-    if return_estimator:
-        result["estimator"] = [trial.model for trial in tried]
-    if return_indices:
-        result["indices"] = {
-            "train": tuple(split.train for split in folds.splits),
-            "test": tuple(split.test for split in folds.splits),
-        }
-    for name in score_names(tried):
-        result[f"test_{name}"] = np.array([t.test.get(name, error_score) for t in tried])
-        if return_train_score:
-            result[f"train_{name}"] = np.array([t.train.get(name, error_score) for t in tried])
+    numbers = iter(progress(range(len(folds.splits)), "cross-validating", bool(verbose)))
+    result: dict[str, Any] = model_selection.cross_validate(
+        folds.as_estimator(estimator, numbers),
+        X,
+        y,
+        scoring=scoring,
+        # Models are not fitted to the training rows, so one row does where no score needs more.
+        cv=[(s.train if keep_train else s.test[:1], s.test) for s in folds.splits],
+        n_jobs=1,
+        return_train_score=return_train_score,
+        return_estimator=return_estimator,
+        return_indices=return_indices,
+        error_score=error_score,
+    )
+    next(numbers, None)  # ends the line of progress
+    result["fit_time"] += folds.shared_time / len(folds.splits)
     return result
 
 
@@ -199,7 +188,7 @@ def cross_val_predict(
     method: str = "predict",
     path: Path = "auto",
 ) -> NDArray[Any]:
-    """For each row, what a model says that has not seen its fold.
+    """The answer to each row by a model that has not seen its fold.
 
     Parameters are those of `cross_validate`, and
 
@@ -238,7 +227,6 @@ def cross_val_predict(
     return np.asarray(np.concatenate(out)[inverse])
 
 
-def _folds(estimator: Any, *how: Any, **options: Any) -> Trials:
-    """Folds of the kind that the estimator has."""
-    kind = KeptFolds if isinstance(estimator, PathSVC) else Folds
+def _folds(estimator: Any, *how: Any, **options: Any) -> Folds:
+    kind = PathFolds if isinstance(estimator, PathSVC) else LeastSquaresFolds
     return kind.of(estimator, *how, **options)

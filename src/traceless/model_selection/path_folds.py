@@ -1,4 +1,4 @@
-"""Folds of a model that keeps its rows: fit all of them once, look at it without each fold.
+"""Folds of PathSVC, which keeps its rows: fit all of them once, then remove each fold in turn.
 
 Karasuyama & Takeuchi 2009, section 4: the path that removes many points at once is also the
 way to cross-validate. A fold without support vectors changes nothing.
@@ -20,14 +20,14 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.path_svc import PathSVC
-from traceless.model_selection.folds import Path, Trials, sample_weight_of
-from traceless.model_selection.rows import subset
+from traceless.model_selection.dataset import subset
+from traceless.model_selection.folds import Folds, Path, sample_weight_of
 from traceless.model_selection.splits import Split, split_rows
 from traceless.progress import progress
 
 
 @dataclass(frozen=True, eq=False)
-class KeptFolds(Trials):
+class PathFolds(Folds):
     """The splits of some rows, and the model of all of them.
 
     Where rows are repeated, where training is the smaller part, and where gamma depends on the
@@ -47,23 +47,23 @@ class KeptFolds(Trials):
     def of(
         cls,
         estimator: PathSVC,
-        data: tuple[Any, Any, Any],
+        rows: tuple[Any, Any, Any],
         cv: Any,
         params: Mapping[str, Any] | None,
         path: Path,
         verbose: int,  # noqa: ARG003
         needs_models: bool = False,
         keep_train: bool = False,
-    ) -> KeptFolds:
+    ) -> PathFolds:
         """Fit all rows, and split them."""
         start = time.perf_counter()
         _check(estimator, path)
-        X, y, groups = indexable(*data)
+        X, y, groups = indexable(*rows)
         weight = sample_weight_of(params)
         if weight is not None:
             weight = np.broadcast_to(np.asarray(weight, dtype=np.float64), len(y))
         splits = split_rows(estimator, cv, X, y, groups, keep_train)
-        whole = None if _looks_at_rows(estimator) else clone(estimator).fit(X, y, weight)
+        whole = None if _kernel_depends_on_rows(estimator) else clone(estimator).fit(X, y, weight)
         took = time.perf_counter() - start
         return cls(X, y, splits, took, estimator, whole, weight, needs_models)
 
@@ -72,13 +72,13 @@ class KeptFolds(Trials):
         """The classes of all rows."""
         return np.unique(np.asarray(self.y))
 
-    def model(self, k: int, X_test: Any) -> Any:  # noqa: ARG002
+    def model(self, k: int) -> Any:
         """The model of a fold."""
         split = self.splits[k]
-        if self.whole is None or split.is_short or split.left_out is None:
+        if self.whole is None or split.is_short:
             return self._fitted(split)
         gone = self.whole.last_ids_[split.left_out]
-        gone = gone[gone >= 0]  # rows of weight 0 are no rows
+        gone = gone[gone >= 0]  # rows of weight 0 have no id
         if self.apart:
             return copy.deepcopy(self.whole).forget(ids=gone)
         return self.whole.without(gone)
@@ -86,16 +86,16 @@ class KeptFolds(Trials):
     def _fitted(self, split: Split) -> PathSVC:
         train = split.train
         if train is None:
-            train = np.setdiff1d(np.arange(len(self.y)), split.rows_left_out)
+            train = np.setdiff1d(np.arange(len(self.y)), split.left_out)
         weight = None if self.weight is None else self.weight[train]
         model: PathSVC = clone(self.estimator)
         return model.fit(subset(self.X, train), subset(self.y, train), weight)
 
 
-def left_out_values(estimator: PathSVC, X: Any, y: Any, sample_weight: Any) -> Floats:
+def leave_one_out_by_path(estimator: PathSVC, X: Any, y: Any, sample_weight: Any) -> Floats:
     """Decision values of each row by the model of all others."""
     params = None if sample_weight is None else {"sample_weight": sample_weight}
-    folds = KeptFolds.of(estimator, (X, y, None), LeaveOneOut(), params, "auto", 0)
+    folds = PathFolds.of(estimator, (X, y, None), LeaveOneOut(), params, "auto", 0)
     if folds.whole is None:
         touched, values = np.arange(len(folds.y)), []
     else:
@@ -121,7 +121,7 @@ def _check(estimator: PathSVC, path: Path) -> None:
         )
 
 
-def _looks_at_rows(estimator: PathSVC) -> bool:
-    """Whether the kernel is another for each fold."""
+def _kernel_depends_on_rows(estimator: PathSVC) -> bool:
+    """Whether gamma="scale" gives each fold another kernel."""
     settings = estimator._settings()
     return settings.uses_gamma and isinstance(settings.gamma, str) and settings.gamma == "scale"
