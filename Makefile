@@ -48,7 +48,7 @@ test: lint
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
 
 test-spark: $(VENV)/with-test $(VENV)/with-spark
-	$(BIN)/python -m pytest tests/distributed/test_spark.py
+	$(BIN)/python -m pytest tests/sources/test_spark.py
 
 bench: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.foundation

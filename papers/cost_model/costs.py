@@ -24,8 +24,8 @@ from papers.datasets import Floats, Labels
 from papers.rows import Rows
 from papers.timing import interleave
 from traceless import Knowledge, scan, wESVM
-from traceless.distributed import Source
 from traceless.features import RandomLayer
+from traceless.sources import Source
 
 SCALE = 0.3  # W of the random layer is uniform in ±SCALE
 COLUMNS = 64

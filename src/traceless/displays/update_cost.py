@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from timeit import timeit
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import clone
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
 
-_SETTLE = 0.02  # seconds between jobs, so that BLAS threads do not spin into the next one's time
+_SETTLE = 0.02  # seconds between two measurements: BLAS threads must not spin into the next
 
 
 @dataclass
@@ -93,17 +92,18 @@ class UpdateCostDisplay:
             raise ValueError(f"rounds must be 1 or more, got {rounds}.")
         model = clone(estimator).fit(X, y)
         model.predict(X[:1])
-
-        def forget(size: int) -> float:
-            held = copy.deepcopy(model)
-            return _seconds(lambda: held.forget(X[:size], y[:size]).predict(X[:1]))
-
-        def fit(size: int) -> float:
-            return _seconds(lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1]))
-
-        # in turns, so that a busy machine slows both alike; the first round does not count
-        turns = [[(forget(size), fit(size)) for size in sizes] for _ in range(rounds + 1)]
-        update, refit = np.median(turns[1:], axis=0).T
+        seconds = np.empty((rounds + 1, len(sizes), 2))
+        for turn, k in np.ndindex(rounds + 1, len(sizes)):  # taking turns: machines are shared
+            size, one = sizes[k], copy.deepcopy(model)
+            time.sleep(_SETTLE)
+            start = time.perf_counter()
+            one.forget(X[:size], y[:size]).predict(X[:1])
+            seconds[turn, k, 0] = time.perf_counter() - start
+            time.sleep(_SETTLE)
+            start = time.perf_counter()
+            clone(estimator).fit(X[size:], y[size:]).predict(X[:1])
+            seconds[turn, k, 1] = time.perf_counter() - start
+        update, refit = np.median(seconds[1:], axis=0).T
         return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -143,8 +143,3 @@ class UpdateCostDisplay:
         quieten(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _seconds(job: Callable[[], object]) -> float:
-    time.sleep(_SETTLE)
-    return timeit(job, number=1)

@@ -24,8 +24,6 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.distributed import Source
-from traceless.distributed.local import gather, slices_of
 from traceless.estimators.inputs import checked, checked_arrays, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
@@ -51,6 +49,8 @@ from traceless.parameters import (
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, class_weights
 from traceless.solvers.woodbury import STATE_FORMAT, Woodbury
+from traceless.sources import Source
+from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.transaction import Changeable, changing, snapshot
 
 _LINEAR = Linear()  # the map where none is given
@@ -96,7 +96,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows. Every value must be finite. Also a Dask array or dataframe, with y and
             sample_weight of the same kind; or a source that holds them all
-            (`traceless.distributed`): files, or a Spark dataframe.
+            (`traceless.sources`): files, or a Spark dataframe.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -402,9 +402,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             return recipe.knowledge(rows)
         X, y, weight = rows
         rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
-        return gather(
-            recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
-        )
+        partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
+        return sum_partitions(recipe, partitions, self.n_jobs)
 
     def _recipe(self, known: Knowledge | None = None) -> Recipe:
         """How rows become knowledge: as the parameters are set now, or as some of it was made."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
-from traceless.distributed import as_source
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.features import FeatureMap
@@ -23,6 +22,7 @@ from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
 from traceless.solvers.class_weights import SCOPES
+from traceless.sources import as_source
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]
