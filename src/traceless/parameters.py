@@ -96,18 +96,10 @@ STEPS = FINITE | ARRAY
 BY_LABEL = instance("a dict of labels", Mapping)
 
 
-def check_parameters(thing: Any, **others: Any) -> None:
-    """Raise ValueError if a parameter is not what its class declares.
-
-    Parameters
-    ----------
-    thing : object or type
-        Its class has `constraints`.
-    **others
-        Values to be checked in place of the attributes.
-    """
-    for name, constraint in thing.constraints.items():
-        value = others[name] if others else getattr(thing, name)
+def check_parameters(thing: Any, *names: str) -> None:
+    """Raise ValueError if a parameter, or one of these names, is not what its class declares."""
+    for name in names or thing.constraints:
+        constraint, value = thing.constraints[name], getattr(thing, name)
         if value is None or isinstance(value, str | bool):
             good = value in constraint.constants
         else:

@@ -18,7 +18,7 @@ def test_pieces():
     assert (pooled.entries, apart.entries) == (12 * 13 / 2, 3 * 10 * 11 / 2)
     assert (pooled.memory, apart.memory) == (8 * 81, 3 * 8 * 81)
     known = gathered(60, 9, 3)
-    assert known._matrices().shape == (3, 10, 10)
+    assert known.sums.shape == (3, 10, 10)
 
 
 def test_gathering_and_solving_by_hand():

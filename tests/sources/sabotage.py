@@ -2,7 +2,7 @@
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from traceless.knowledge.sums import Knowledge, Recipe
@@ -79,4 +79,5 @@ class TwoTypes(Recipe):
 
 def of(recipe, kind, **more):
     """The same recipe, sabotaged."""
-    return kind(**vars(recipe), **more)
+    said = {field.name: getattr(recipe, field.name) for field in fields(recipe)}
+    return kind(**said, **more)

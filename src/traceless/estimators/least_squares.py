@@ -424,7 +424,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return 1.0  # of class indicators
 
     def _map(self) -> FeatureMap:
-        check_parameters(self)
+        check_parameters(self, "feature_map")
         return _LINEAR if self.feature_map is None else self.feature_map
 
     def _bind(self) -> BoundMap:
@@ -453,7 +453,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return self._bind()
 
     def _new_state(self, knowledge: Knowledge) -> Cholesky:
-        check_parameters(self)
+        check_parameters(self, "solver")
         return _SOLVERS[self.solver](self._recipe(knowledge), knowledge)
 
     def _check_unguarded(self, why: str) -> None:

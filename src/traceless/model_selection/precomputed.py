@@ -48,10 +48,10 @@ class _Precomputed(LeastSquares):
             return self._scores
         return super()._decision(X)
 
-    def _current(self) -> Any:
+    def _held(self) -> Any:
         if self._make is not None:
             self.__dict__.update(vars(self._make()), _make=None)
-        return super()._current()
+        return super()._held()
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
