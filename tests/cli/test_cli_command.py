@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from traceless.cli.answer import Answer
 from traceless.cli.command import command
 from traceless.exceptions import ConditionError, StoreBusyError, TableError
-from traceless.store.lock import writing
+from traceless.store.lock import write_lock
 
 
 def outcome(act, *arguments):
@@ -146,7 +146,7 @@ def test_an_interrupt_leaves_quietly_and_changes_nothing(call, tmp_path):
 
 def _is_locked(path):
     try:
-        with writing(path, 0.0):
+        with write_lock(path, 0.0):
             return False
     except StoreBusyError:
         return True
