@@ -1,29 +1,32 @@
-"""``traceless export``: the model leaves the store as a file."""
+"""``traceless export``: write the model to a file of its own."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from traceless.cli.answer import Answer
 from traceless.cli.command import command
-from traceless.cli.opened import open_store
-from traceless.cli.options import store_argument
+from traceless.cli.inputs import store_argument
+from traceless.cli.output import Result
+
+if TYPE_CHECKING:
+    from traceless.store import Store
 
 
 @command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
 @store_argument
 @click.argument("out", type=click.Path())
-def export(store: str, out: str) -> Answer:
+def export(store: Store, out: str) -> Result:
     """Write the model to OUT: .traceless to go on learning elsewhere, .onnx to serve answers.
 
-    A model that has left is out of reach: what the store forgets later, it does not forget.
+    The store cannot reach that file: rows that it forgets later are still in there.
     """
     suffix = Path(out).suffix
     if suffix not in (".traceless", ".onnx"):
         raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
-    model = open_store(store).model()
+    model = store.model()
     if suffix == ".traceless":
         model.save(out)
     else:
@@ -31,4 +34,4 @@ def export(store: str, out: str) -> Answer:
 
         to_onnx(model, out)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
-    return Answer(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+    return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])

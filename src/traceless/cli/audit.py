@@ -1,4 +1,4 @@
-"""Commands that say what is and was: status, history, receipt, verify."""
+"""Commands that audit a store: status, history, receipt, verify."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from traceless.cli.answer import Answer, Facts, Grid
 from traceless.cli.command import command
-from traceless.cli.meter import watched
-from traceless.cli.opened import open_store, schema_in, table_for
-from traceless.cli.options import format_option, out_option, store_argument
+from traceless.cli.inputs import format_option, open_table, out_option, rows_of, store_argument
+from traceless.cli.output import Grid, Result, fields
 
 if TYPE_CHECKING:
-    from traceless.store import Receipt, Verification
+    from traceless.store import Store, Verification
 
 
 @command("traceless status shop", "traceless status shop --json")
 @store_argument
-def status(store: str) -> Answer:
+def status(store: Store) -> Result:
     """Say what the store holds now."""
-    now = open_store(store).status()
+    now = store.status()
     shown = {
         "store": now.path,
         "model": now.model,
@@ -43,22 +41,30 @@ def status(store: str) -> Answer:
     if not now.has_secret:
         notes.append("The secret is destroyed: single rows can no longer be forgotten.")
     if not now.has_model:
-        notes.append("The model is destroyed; the ledger is what is left.")
-    return Answer(asdict(now), [Facts(shown), *notes])
+        notes.append("The model is destroyed; only the ledger is left.")
+    return Result(asdict(now), [fields(shown), *notes])
 
 
 @command("traceless history shop", "traceless history shop --last 10")
 @store_argument
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N changes.")
-def history(store: str, last: int | None) -> Answer:
-    """Say what happened to the store, from its ledger."""
-    entries = open_store(store).history()[-(last or 0) :]
+def history(store: Store, last: int | None) -> Result:
+    """List the changes of the store, from its ledger."""
+    entries = store.history()[-(last or 0) :]
     rows = [
-        [e.sequence, e.time, e.kind, e.rows, e.held, (e.digest_after or "-")[:16], _key(e.keys)]
+        [
+            e.sequence,
+            e.time,
+            e.kind,
+            e.rows,
+            e.held,
+            (e.digest_after or "-")[:16],
+            ", ".join(e.keys),
+        ]
         for e in entries
     ]
     headings = ["change", "time (UTC)", "kind", "rows", "held", "digest", "key"]
-    return Answer({"entries": [e.as_dict() for e in entries]}, [Grid(headings, rows)])
+    return Result({"entries": [e.as_dict() for e in entries]}, [Grid(rows, headings)])
 
 
 @command(
@@ -69,24 +75,24 @@ def history(store: str, last: int | None) -> Answer:
 @click.argument("number", type=click.IntRange(min=0), required=False)
 @click.option("--html", type=click.Path(), metavar="FILE", help="Also write a page to print.")
 @out_option
-def receipt(store: str, number: int | None, html: str | None, out: str | None) -> Answer:
+def receipt(store: Store, number: int | None, html: str | None, out: str | None) -> Result:
     """Give the receipt of change NUMBER (by default the last), as JSON.
 
     It names no rows. Whoever has it, and the rows that remained, can check it without the store:
     see "traceless verify --receipt".
     """
     try:
-        found = open_store(store).receipt(number)
+        found = store.receipt(number)
     except LookupError as error:
         raise click.UsageError(str(error)) from error
     text = found.to_json()
-    written = []
-    for path, content in ((html, found.to_html), (out, lambda: text)):
-        if path is not None:
-            Path(path).write_text(content(), encoding="utf-8")
-            written.append(path)
-    shown = [text] if out is None and html is None else [f"Written: {', '.join(written)}"]
-    return Answer({"receipt": json.loads(text), "written": written}, shown)
+    if html is not None:
+        Path(html).write_text(found.to_html(), encoding="utf-8")
+    if out is not None:
+        Path(out).write_text(text, encoding="utf-8")
+    written = [path for path in (html, out) if path is not None]
+    shown = f"Written: {', '.join(written)}" if written else text
+    return Result({"receipt": json.loads(text), "written": written}, [shown])
 
 
 @command(
@@ -97,52 +103,39 @@ def receipt(store: str, number: int | None, html: str | None, out: str | None) -
 @click.argument("arguments", nargs=-1, type=click.Path(), metavar="[STORE] [FILES]...")
 @click.option("--receipt", "receipt_", type=click.Path(), metavar="FILE", help="Check a receipt.")
 @format_option
-def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) -> Answer:
+def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) -> Result:
     """Recompute the chain of the ledger and the files of STORE, and compare.
 
     With FILES, which must hold all rows that remain, the model too is made from scratch and
     digests are compared. With --receipt FILE nothing but that receipt and the rows are needed.
     The exit code is 1 if a check fails.
     """
+    from traceless.store import Store
+
     if receipt_ is not None:
-        return _verified(_check_receipt(receipt_, arguments, format_))
-    if not arguments:
+        found = _verify_receipt(receipt_, arguments, format_)
+    elif not arguments:
         raise click.UsageError("Name a store, or a receipt with --receipt FILE.")
-    store, *files = arguments
-    home = open_store(store)
-    if not files:
-        return _verified(home.verify())
-    table = table_for(home, files, format_)
-    return _verified(home.verify(watched(table, table.rows(), "verifying")))
+    else:
+        path, *files = arguments
+        store = Store(path)
+        table = open_table(store.about, files, format_) if files else None
+        found = store.verify(None if table is None else rows_of(table, "verifying"))
+    checks = [asdict(check) for check in found.checks]
+    grid = Grid([list(check.values()) for check in checks], ["check", "result", "said"])
+    said = "All is as it should be." if found.ok else "A check failed."
+    return Result({"checks": checks}, [grid, said], found.ok)
 
 
-def _check_receipt(path: str, files: Sequence[str], format_: str | None) -> Verification:
-    from traceless.store import verify_receipt
-    from traceless.tables import Table
+def _verify_receipt(path: str, files: Sequence[str], format_: str | None) -> Verification:
+    from traceless.store import Receipt, verify_receipt
 
     if not files:
         raise click.UsageError("Name the files with all rows that remained, in place of a store.")
-    found = _read_receipt(path)
-    table = Table(files, schema_in(found.store.get("about")), format_)
-    return verify_receipt(found, watched(table, table.rows(), "verifying"))
-
-
-def _read_receipt(path: str) -> Receipt:
-    from traceless.store import Receipt
-
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
-        return Receipt.from_json(data.decode("utf-8"))
+        receipt = Receipt.from_json(data.decode("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def _verified(found: Verification) -> Answer:
-    checks = [asdict(check) for check in found.checks]
-    rows = [[check["name"], check["ok"], check["said"]] for check in checks]
-    said = "All is as it should be." if found.ok else "A check failed."
-    return Answer({"checks": checks}, [Grid(["check", "result", "said"], rows), said], found.ok)
-
-
-def _key(keys: Sequence[str]) -> Any:
-    return ", ".join(keys) or None
+    table = open_table(receipt.store.get("about"), files, format_)
+    return verify_receipt(receipt, rows_of(table, "verifying"))

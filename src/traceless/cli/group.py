@@ -1,15 +1,16 @@
-"""The group of all commands, whose modules are imported when they are called."""
+"""The group of all commands; the module of a command is imported when it is called."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 
 import click
 
 from traceless.cli import INTERRUPTED
+from traceless.cli.command import command
+from traceless.cli.output import Result, to_json
 
 COMMANDS = {
     "new": ("new", "Make a store: declare the table and the model."),
@@ -20,18 +21,17 @@ COMMANDS = {
     "merge": ("changes", "Take in another model or store."),
     "seal": ("changes", "Make the exact model of all rows, now."),
     "destroy": ("changes", "Destroy the secret, or the model."),
-    "predict": ("answers", "Answer for the rows of files."),
-    "score": ("answers", "Compare answers with the target."),
-    "cv": ("answers", "Cross-validate, exactly, by unlearning."),
-    "status": ("proof", "What the store holds now."),
-    "history": ("proof", "What happened to it."),
-    "receipt": ("proof", "The receipt of a change, as JSON or a page."),
-    "verify": ("proof", "Recompute chain, files and model, and compare."),
+    "predict": ("prediction", "Answer for the rows of files."),
+    "score": ("prediction", "Compare answers with the target."),
+    "cv": ("prediction", "Cross-validate, exactly, by unlearning."),
+    "status": ("audit", "What the store holds now."),
+    "history": ("audit", "What happened to it."),
+    "receipt": ("audit", "The receipt of a change, as JSON or a page."),
+    "verify": ("audit", "Recompute chain, files and model, and compare."),
     "export": ("export", "Write the model to a file, or as ONNX."),
-    "reproduce": ("reproduce", "Run the experiments of a paper again."),
     "demo": ("demo", "Learn, forget and prove it on a small data set."),
     "doctor": ("doctor", "What is installed, and whether it is exact here."),
-    "completion": ("completion", "The script that completes commands in a shell."),
+    "completion": ("group", "The script that completes commands in a shell."),
 }
 
 
@@ -47,9 +47,9 @@ class Commands(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"traceless.cli.{COMMANDS[name][0]}")
-        command = getattr(module, name)
-        assert isinstance(command, click.Command)
-        return command
+        found = getattr(module, name)
+        assert isinstance(found, click.Command)
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the names and what each is for."""
@@ -71,6 +71,22 @@ def root() -> None:
     """
 
 
+@command('eval "$(traceless completion bash)"', "traceless completion fish")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> Result:
+    """Print the script that completes commands and options in a SHELL.
+
+    For bash and zsh, put  eval "$(traceless completion bash)"  into ~/.bashrc (or zsh into
+    ~/.zshrc); for fish, write it to ~/.config/fish/completions/traceless.fish.
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    script = found(root, {}, "traceless", "_TRACELESS_COMPLETE").source()
+    return Result({"script": script}, [script])
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):  # an odd terminal must not turn text into an error
@@ -80,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
         code = root.main(list(arguments), prog_name="traceless", standalone_mode=False)
     except click.ClickException as error:
         if "--json" in arguments:
-            click.echo(json.dumps({"ok": False, "error": error.format_message()}))
+            click.echo(to_json({"ok": False, "error": error.format_message()}))
         error.show()
         return error.exit_code
     except click.Abort:

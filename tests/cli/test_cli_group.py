@@ -8,7 +8,7 @@ import click
 import pytest
 
 import traceless
-from traceless.cli.frame import COMMANDS, root, run
+from traceless.cli.group import COMMANDS, root, run
 
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "rich", "sqlite3", "numba", "onnx")
@@ -62,7 +62,7 @@ def test_each_command_and_option_is_documented(name):
 
 def test_help_imports_nothing_heavy():
     program = (
-        "import sys; from traceless.cli.frame import COMMANDS, run\n"
+        "import sys; from traceless.cli.group import COMMANDS, run\n"
         "for name in ('', *COMMANDS): run([name, '--help'] if name else ['--help'])\n"
         f"print('HEAVY', sorted(set(sys.modules) & {set(HEAVY)!r}))"
     )
@@ -110,7 +110,6 @@ def test_completion_scripts_call_back(call, name):
         ("traceless le", 1, "learn"),
         ("traceless verify --re", 2, "--receipt"),
         ("traceless new s --map f", 4, "fourier"),
-        ("traceless reproduce l", 2, "lee2019"),
     ],
 )
 def test_words_are_completed(shell, words, place, found):
