@@ -88,8 +88,7 @@ def _aligned(grid: Grid) -> str:
     rows = [grid.headings, *grid.rows] if grid.headings else [(f"{n}:", v) for n, v in grid.rows]
     texts = [[_cell(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)) for row in texts)
-    return "\n".join(map(str.rstrip, lines))
+    return "\n".join(["  ".join(map(str.ljust, row, widths)).rstrip() for row in texts])
 
 
 def _cell(value: Any) -> str:

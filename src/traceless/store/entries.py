@@ -191,12 +191,11 @@ class Entry:
 
     def _check_types(self) -> None:
         """Raise `TypeError` unless each field has the type that it is declared with."""
-        found = [(str(f.type), getattr(self, f.name)) for f in fields(Entry)]
-        found += [("str", key) for key in self.keys]
-        found += [("int", n) for n in self.classes.values()]
-        for kind, value in found:
-            if type(value) not in _TYPES[kind]:
-                raise TypeError(f"{value!r} is not of type {kind}")
+        for f in fields(Entry):
+            if type(getattr(self, f.name)) not in _TYPES[str(f.type)]:
+                raise TypeError(f"{f.name} is {getattr(self, f.name)!r}")
+        if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
+            raise TypeError("keys are not text, or classes have no counts")
         if self.kind not in KINDS:
             raise ValueError(f"{self.kind!r} is not a kind of change")
 

@@ -135,12 +135,7 @@ class Ledger:
         """Rows of each class held now."""
         return dict(self.sql.execute("SELECT label, rows FROM classes ORDER BY label"))
 
-    def requests(self) -> dict[str, Request]:
-        """The requests that came with a key, by key."""
-        found = self.sql.execute("SELECT * FROM requests")
-        return {row[0]: Request(*row) for row in found}
-
-    def request(self, key: str | None) -> Request | None:
+    def request(self, key: str) -> Request | None:
         """The request that came with this key."""
         row = self.sql.execute("SELECT * FROM requests WHERE key = ?", (key,)).fetchone()
         return None if row is None else Request(*row)

@@ -84,9 +84,11 @@ class RowCounts:
 
     def _in_chunks(self, statement: str, digests: Iterable[bytes]) -> int:
         """Pass many digests as one text: several times as fast as one by one."""
-        ordered = sorted(digests)
-        texts = (b"".join(ordered[i : i + _CHUNK]) for i in range(0, len(ordered), _CHUNK))
-        return sum(self._sql.execute(statement, {"text": text}).rowcount for text in texts)
+        ordered, changed = sorted(digests), 0
+        for i in range(0, len(ordered), _CHUNK):
+            text = b"".join(ordered[i : i + _CHUNK])
+            changed += self._sql.execute(statement, {"text": text}).rowcount
+        return changed
 
     def _remove_each(self, statement: str, digests: list[bytes]) -> list[int]:
         missed = self._missed(statement, digests)

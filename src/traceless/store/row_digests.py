@@ -106,7 +106,7 @@ class RowHasher:
             targets = np.asarray(y, dtype=np.float64).reshape(n, -1)
             columns = np.column_stack([targets, weights])
             starts = [self._start(width, f"targets {targets.shape[1]}")] * len(places)
-        digests = [] if self.secret is None else list(_digests(X, columns, places, starts))
+        digests = [] if self.secret is None else _digests(X, columns, places, starts)
         return RowDigests(digests, places, counts, n, width)
 
     def request(self, *what: Any) -> str | None:
@@ -132,8 +132,9 @@ class RowHasher:
         return hashlib.blake2b(text.encode(), digest_size=SIZE, key=key, person=person)
 
 
-def _digests(X: Any, columns: Any, places: NDArray[np.intp], starts: list[Any]) -> Iterator[bytes]:
+def _digests(X: Any, columns: Any, places: NDArray[np.intp], starts: list[Any]) -> list[bytes]:
     """Finish the hash of each row with its values; `starts` has the hash of what comes before."""
+    digests = []
     for first in range(0, len(places), _CHUNK):
         at = places[first : first + _CHUNK]
         table = np.column_stack([dense_rows(X, at), columns[at]]) + 0.0  # -0.0 becomes 0.0
@@ -141,7 +142,8 @@ def _digests(X: Any, columns: Any, places: NDArray[np.intp], starts: list[Any]) 
         for i, start in enumerate(starts[first : first + _CHUNK]):
             h = start.copy()
             h.update(text[i * size : (i + 1) * size])
-            yield h.digest()
+            digests.append(h.digest())
+    return digests
 
 
 def text_of(label: Any) -> str:
@@ -152,8 +154,10 @@ def text_of(label: Any) -> str:
 def digest_sum(digests: Iterable[bytes]) -> int:
     """Σ of digests mod 2^128, all of them at once in four lanes of 32 bits."""
     lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, SIZE // 4)
-    sums: list[int] = lanes.sum(axis=0, dtype=np.uint64).tolist()
-    return sum(s << (32 * k) for k, s in enumerate(sums)) % _MODULUS
+    total = 0
+    for k, lane_sum in enumerate(lanes.sum(axis=0, dtype=np.uint64).tolist()):
+        total += lane_sum << (32 * k)
+    return total % _MODULUS
 
 
 def checksum_text(checksum: int) -> str:

@@ -136,49 +136,47 @@ class Auditor:
             _require(entry.origin == origin, f"{where} belongs to another store")
             _require(old or entry.version > 1, f"{where} is older than its store")
             _require(entry.is_intact(), f"{where} was changed after it was written")
-            _check_link(before, entry)
+            if before is None:
+                first = entry.sequence == 0 and entry.kind == "new"
+                _require(first, f"the first is {where}, a {entry.kind}")
+            else:
+                next_ = entry.sequence == before.sequence + 1
+                _require(next_, f"{where} follows entry {before.sequence}")
+                links = entry.previous, entry.digest_before, entry.root_before
+                same = links == (before.hash, before.digest_after, before.root_after)
+                _require(same, f"{where} does not continue the entry before")
             classes.update(entry.classes)
             before = entry
         if before is None:
             raise StoreError("there are no entries")
         counts = {label: n for label, n in classes.items() if n}
-        _require(
-            counts == self._ledger.class_counts(),
-            "the rows of each class are not the sum of the changes",
-        )
+        same = counts == self._ledger.class_counts()
+        _require(same, "the rows of each class are not the sum of the changes")
         return f"{before.sequence + 1} entries, each with the hash of the one before"
 
     def _check_requests(self) -> str:
         entries = {key: entry.sequence for entry in self._ledger.entries() for key in entry.keys}
         pending = {q.key: None for q in self._ledger.queue.pending() if q.key is not None}
-        found = {key: request.sequence for key, request in self._ledger.requests().items()}
-        _require(
-            found == {**pending, **entries},
-            "the keys of requests are not those of the entries and of the queue",
-        )
+        found = dict(self._ledger.sql.execute("SELECT key, sequence FROM requests"))
+        same = found == {**pending, **entries}
+        _require(same, "the keys of requests are not those of the entries and of the queue")
         return f"{len(entries)} keys of requests are those of the entries"
 
     def _check_rows(self) -> str:
         last = self._ledger.last()
         rows, checksum = self._ledger.rows.totals()
-        _require(
-            rows == last.held - last.unknown,
-            f"{rows} rows have a digest, and {last.held - last.unknown} should",
-        )
-        _require(
-            checksum_text(checksum) == (last.alive or checksum_text(0)),
-            "the checksum over the digests is not that of the latest entry",
-        )
+        known = last.held - last.unknown
+        _require(rows == known, f"{rows} rows have a digest, and {known} should")
+        same = checksum_text(checksum) == (last.alive or checksum_text(0))
+        _require(same, "the checksum over the digests is not that of the latest entry")
         return f"{rows} digests have the checksum {last.alive}"
 
     def _check_queue(self) -> str:
         waiting: Counter[bytes] = Counter()
         for batch in self._ledger.queue.batches():
             waiting.update(self._hasher()(batch).digests)
-        _require(
-            waiting == self._ledger.rows.reserved(),
-            "the rows in the queue are not those that are reserved",
-        )
+        same = waiting == self._ledger.rows.reserved()
+        _require(same, "the rows in the queue are not those that are reserved")
         return f"{waiting.total()} rows wait to be forgotten"
 
     def _check_secret(self) -> str:
@@ -210,10 +208,8 @@ class Auditor:
         state = ModelState.of(model)
         _require(state.held == last.held, f"it holds {state.held} rows, and should {last.held}")
         made = loading.from_description(self._ledger.origin()["model"])
-        _require(
-            saving.described(model) == saving.described(made),
-            "its parameters are not those that the store was made with",
-        )
+        same = saving.described(model) == saving.described(made)
+        _require(same, "its parameters are not those that the store was made with")
         digest = state.digest
         if last.version == 1 and last.held:
             digest = version_1.digest_of_model(model)
@@ -249,21 +245,6 @@ class Auditor:
 
     def _hasher(self) -> RowHasher:
         return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin())
-
-
-def _check_link(before: Entry | None, entry: Entry) -> None:
-    """Raise unless an entry continues the entry before."""
-    where = f"entry {entry.sequence}"
-    if before is None:
-        first = entry.sequence == 0 and entry.kind == "new"
-        _require(first, f"the first is {where}, a {entry.kind}")
-        return
-    _require(entry.sequence == before.sequence + 1, f"{where} follows entry {before.sequence}")
-    _require(
-        (entry.previous, entry.digest_before, entry.root_before)
-        == (before.hash, before.digest_after, before.root_after),
-        f"{where} does not continue the entry before",
-    )
 
 
 def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) -> Any:

@@ -27,7 +27,7 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.merge_source import MergeSource
 from traceless.store.queue import SAFE_ROWS, Queued, are_enough, plain_arrays
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import RowBatch, RowDigests, RowHasher, Tally, checksum_text
+from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
@@ -194,7 +194,12 @@ class Writer:
         start, reserved, missing = 0, 0, []
         for batch in batches:
             rows = self.hasher(batch)
-            self._check_width(rows)
+            ours = getattr(self.model, "n_features_in_", rows.width)
+            if rows.width != ours:
+                raise ValueError(
+                    f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
+                    "was changed."
+                )
             lost = remove(rows.digests)
             missing += [start + int(rows.places[i]) for i in lost]
             reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
@@ -204,14 +209,6 @@ class Writer:
             start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))
-
-    def _check_width(self, rows: RowDigests) -> None:
-        ours = getattr(self.model, "n_features_in_", rows.width)
-        if rows.width != ours:
-            raise ValueError(
-                f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
-                "was changed."
-            )
 
     def _not_held(self, missing: list[int], n: int, reserved: int) -> str:
         places = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
