@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.inputs import format_option, open_table, out_option, rows_of, store_argument
 from traceless.cli.output import Grid, Result, fields
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @command("traceless status shop", "traceless status shop --json")
-@store_argument
+@inputs.store_argument
 def status(store: Store) -> Result:
     """Say what the store holds now."""
     now = store.status()
@@ -46,23 +46,15 @@ def status(store: Store) -> Result:
 
 
 @command("traceless history shop", "traceless history shop --last 10")
-@store_argument
+@inputs.store_argument
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N changes.")
 def history(store: Store, last: int | None) -> Result:
-    """List the changes of the store, from its ledger."""
+    """List the changes of the store."""
     entries = store.history()[-(last or 0) :]
-    rows = [
-        [
-            e.sequence,
-            e.time,
-            e.kind,
-            e.rows,
-            e.held,
-            (e.digest_after or "-")[:16],
-            ", ".join(e.keys),
-        ]
-        for e in entries
-    ]
+    rows = []
+    for e in entries:
+        digest, keys = (e.digest_after or "-")[:16], ", ".join(e.keys) or None
+        rows.append([e.sequence, e.time, e.kind, e.rows, e.held, digest, keys])
     headings = ["change", "time (UTC)", "kind", "rows", "held", "digest", "key"]
     return Result({"entries": [e.as_dict() for e in entries]}, [Grid(rows, headings)])
 
@@ -71,15 +63,15 @@ def history(store: Store, last: int | None) -> Result:
     "traceless receipt shop > receipt.json",
     "traceless receipt shop 3 --html receipt.html --out receipt.json",
 )
-@store_argument
+@inputs.store_argument
 @click.argument("number", type=click.IntRange(min=0), required=False)
 @click.option("--html", type=click.Path(), metavar="FILE", help="Also write a page to print.")
-@out_option
+@inputs.out_option
 def receipt(store: Store, number: int | None, html: str | None, out: str | None) -> Result:
-    """Give the receipt of change NUMBER (by default the last), as JSON.
+    """Give the receipt of a change, as JSON or a page.
 
-    It names no rows. Whoever has it, and the rows that remained, can check it without the store:
-    see "traceless verify --receipt".
+    NUMBER is that of the change, by default the last one. The receipt names no rows. Whoever has
+    it, and the rows that remained, can check it without the store: see "traceless verify --receipt".
     """
     try:
         found = store.receipt(number)
@@ -102,13 +94,14 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
 )
 @click.argument("arguments", nargs=-1, type=click.Path(), metavar="[STORE] [FILES]...")
 @click.option("--receipt", "receipt_", type=click.Path(), metavar="FILE", help="Check a receipt.")
-@format_option
+@inputs.format_option
 def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) -> Result:
-    """Recompute the chain of the ledger and the files of STORE, and compare.
+    """Recompute the ledger, the files and the model, and compare.
 
-    With FILES, which must hold all rows that remain, the model too is made from scratch and
-    digests are compared. With --receipt FILE nothing but that receipt and the rows are needed.
-    The exit code is 1 if a check fails.
+    With STORE alone, the chain of its ledger and its files are checked. With FILES, which must hold
+    all rows that remain, the model too is made from scratch and digests are compared. With
+    --receipt FILE nothing but that receipt and the rows are needed. The exit code is 1 if a check
+    fails.
     """
     from traceless.store import Store
 
@@ -119,8 +112,8 @@ def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) 
     else:
         path, *files = arguments
         store = Store(path)
-        table = open_table(store.about, files, format_) if files else None
-        found = store.verify(None if table is None else rows_of(table, "verifying"))
+        table = inputs.open_table(store.about, files, format_) if files else None
+        found = store.verify(None if table is None else inputs.rows_of(table, "verifying"))
     checks = [asdict(check) for check in found.checks]
     grid = Grid([list(check.values()) for check in checks], ["check", "result", "said"])
     said = "All is as it should be." if found.ok else "A check failed."
@@ -137,5 +130,5 @@ def _verify_receipt(path: str, files: Sequence[str], format_: str | None) -> Ver
         receipt = Receipt.from_json(data.decode("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    table = open_table(receipt.store.get("about"), files, format_)
-    return verify_receipt(receipt, rows_of(table, "verifying"))
+    table = inputs.open_table(receipt.store.get("about"), files, format_)
+    return verify_receipt(receipt, inputs.rows_of(table, "verifying"))

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.inputs import (
-    format_option,
-    key_option,
-    open_table,
-    rows_of,
-    store_argument,
-    table_argument,
-    wait_option,
-)
 from traceless.cli.output import Result, fields
 from traceless.exceptions import AlreadyLearnedError
 
@@ -31,20 +23,20 @@ if TYPE_CHECKING:
     "traceless learn shop 'archive/*.parquet' --key 2026-import",
     "zcat big.csv.gz | traceless learn shop -",
 )
-@store_argument
-@table_argument
-@key_option
+@inputs.store_argument
+@inputs.table_argument
 @click.option("--again", is_flag=True, help="Learn the rows of the last change once more.")
-@wait_option
+@inputs.change_options
 def learn(store: Store, table: Table, key: str | None, again: bool) -> Result:
-    """Learn the rows of FILES: files, folders, patterns, or - for standard input.
+    """Learn the rows of files.
 
-    All files together are one change. Rows that are exactly those of the last change are
+    FILES are files, folders, patterns, or - for standard input. All of them together are one
+    change. Rows that are exactly those of the last change are
     refused, as a retry would count them twice; --again, or another --key, lets them in.
     """
     once = not again and key is None
     try:
-        return _receipt(store.learn(rows_of(table, "learning"), key=key, once=once))
+        return _receipt(store.learn(inputs.rows_of(table, "learning"), key=key, once=once))
     except AlreadyLearnedError as error:
         raise AlreadyLearnedError(f"{error} (On the command line: --again.)") from error
 
@@ -54,14 +46,13 @@ def learn(store: Store, table: Table, key: str | None, again: bool) -> Result:
     "traceless forget shop requests.csv --key ticket-4711 --batch",
     "traceless forget shop --slice branch.traceless",
 )
-@store_argument
+@inputs.store_argument
 @click.argument("files", nargs=-1, type=click.Path())
-@format_option
-@key_option
+@inputs.format_option
 @click.option("--batch", is_flag=True, help="Wait in a queue until enough rows are together.")
 @click.option("--slice", "slice_", metavar="OTHER", help="All that was merged from this, instead.")
 @click.option("--name", help="Name under which the slice was merged.")
-@wait_option
+@inputs.change_options
 def forget(
     store: Store,
     files: Sequence[str],
@@ -71,24 +62,25 @@ def forget(
     slice_: str | None,
     name: str | None,
 ) -> Result:
-    """Forget the rows of FILES, exactly; give them as they were learned.
+    """Forget rows, exactly, with a receipt.
 
-    Rows that were never learned, or are forgotten already, are refused, and nothing is changed.
-    Whoever has the model before and after few rows are forgotten can reconstruct them: --batch
-    keeps the request until it is safe (see "traceless flush").
+    FILES have the rows as they were learned. Rows that were never learned, or are forgotten
+    already, are refused, and nothing is changed. Whoever has the model before and after few rows
+    are forgotten can reconstruct them: --batch keeps the request until it is safe (see "traceless
+    flush").
     """
     if bool(files) == (slice_ is not None):
         raise click.UsageError("Say what to forget: FILES of rows, or --slice OTHER.")
     if slice_ is not None:
         return _receipt(store.forget(slice_, key=key, name=name))
-    rows = rows_of(open_table(store.about, files, format_), "forgetting")
+    rows = inputs.rows_of(inputs.open_table(store.about, files, format_), "forgetting")
     return _receipt(store.forget(rows, key=key, batch=batch))
 
 
 @command("traceless flush shop", "traceless flush shop --force")
-@store_argument
+@inputs.store_argument
 @click.option("--force", is_flag=True, help="Also if so few rows could be reconstructed.")
-@wait_option
+@inputs.wait_option
 def flush(store: Store, force: bool) -> Result:
     """Apply the forgetting that waits in the queue, if it is safe."""
     results = [_receipt(receipt) for receipt in store.flush(force=force)]
@@ -104,16 +96,18 @@ def flush(store: Store, force: bool) -> Result:
     "traceless relabel shop wrong.csv --to no",
     "traceless relabel shop wrong.csv --new-column corrected",
 )
-@store_argument
-@table_argument
+@inputs.store_argument
+@inputs.table_argument
 @click.option("--to", metavar="LABEL", help="The new label of all these rows.")
 @click.option("--new-column", metavar="NAME", help="Column of the new labels or targets.")
-@key_option
-@wait_option
+@inputs.change_options
 def relabel(
     store: Store, table: Table, to: str | None, new_column: str | None, key: str | None
 ) -> Result:
-    """Give the rows of FILES another label, in one change; the target column has the old one."""
+    """Give learned rows another label, in one change.
+
+    The target column of FILES has the old label.
+    """
     if (to is None) == (new_column is None):
         raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
     if len(table.schema.target) > 1:
@@ -126,38 +120,41 @@ def relabel(
     "traceless merge shop branch-store",
     "traceless merge shop branch.traceless --name berlin-2026",
 )
-@store_argument
+@inputs.store_argument
 @click.argument("other", type=click.Path())
 @click.option("--name", help="Name of the slice, by which a second merge of it is refused.")
 @click.option("--again", is_flag=True, help="Merge it although it was merged before.")
-@key_option
-@wait_option
+@inputs.change_options
 def merge(store: Store, other: str, name: str | None, again: bool, key: str | None) -> Result:
-    """Take in what OTHER has learned: a store, or a file of a model. OTHER is not changed."""
+    """Take in another model or store.
+
+    OTHER is a store, or the file of a model. It is not changed.
+    """
     return _receipt(store.merge(other, name=name, key=key, again=again))
 
 
 @command("traceless seal shop")
-@store_argument
-@key_option
-@wait_option
+@inputs.store_argument
+@inputs.change_options
 def seal(store: Store, key: str | None) -> Result:
-    """Make the exact model of all rows now, where --solver woodbury keeps an approximate one."""
+    """Make the exact model of all rows, now.
+
+    With --solver woodbury the store keeps a model that is exact up to rounding.
+    """
     return _receipt(store.seal(key=key))
 
 
 @command("traceless destroy shop secret --yes", "traceless destroy shop model --yes")
-@store_argument
+@inputs.store_argument
 @click.argument("what", type=click.Choice(["secret", "model"]))
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@key_option
-@wait_option
+@inputs.change_options
 def destroy(store: Store, what: str, yes: bool, key: str | None) -> Result:
-    """Destroy the secret that row digests need, or the model. The ledger stays.
+    """Destroy the secret, or the model; the ledger stays.
 
-    Without the secret nobody can test whether a row is among those learned (only a guess of all
-    of them at once, by the digest of the model), and single rows can no longer be forgotten. This
-    cannot be undone.
+    Row digests need the secret. Without it nobody can test whether a row is among those learned
+    (only a guess of all of them at once, by the digest of the model), and single rows can no longer
+    be forgotten. This cannot be undone.
     """
     if not yes:
         click.confirm(f"Destroy the {what} of {store.path} for ever?", abort=True, err=True)

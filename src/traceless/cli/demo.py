@@ -11,7 +11,7 @@ from traceless.cli.output import Grid, Result
 
 @command("traceless demo", "traceless demo --json")
 def demo() -> Result:
-    """Learn digits, forget some, and compare with a model that never saw them."""
+    """Learn digits, forget some, and compare with a refit."""
     from sklearn.base import clone
     from sklearn.datasets import load_digits
 

@@ -20,7 +20,7 @@ COEFFICIENTS = "66b588bd4092ab7652221b2910c612b83ebcd3f9194d28ff63926acbaf81d616
 
 @command("traceless doctor", "traceless doctor --json")
 def doctor() -> Result:
-    """Say what is installed, and test that results have the same bits here as everywhere.
+    """Say what is installed, and test that it is exact here.
 
     A small fixed problem is learned in several orders, chunks and numbers of threads; its digest
     and its coefficients must be the recorded ones. A store is made in a temporary folder.

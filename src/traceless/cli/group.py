@@ -1,63 +1,29 @@
-"""The group of all commands; the module of a command is imported when it is called."""
+"""The group of all commands. What a command needs is imported when it is called."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
 
 import click
 
-from traceless.cli import INTERRUPTED
+from traceless.cli import INTERRUPTED, audit, changes, models
 from traceless.cli.command import command
+from traceless.cli.demo import demo
+from traceless.cli.doctor import doctor
+from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
 
-COMMANDS = {
-    "new": ("new", "Make a store: declare the table and the model."),
-    "learn": ("changes", "Learn the rows of files."),
-    "forget": ("changes", "Forget rows, exactly, with a receipt."),
-    "flush": ("changes", "Apply the forgetting that waits in the queue."),
-    "relabel": ("changes", "Give learned rows another label."),
-    "merge": ("changes", "Take in another model or store."),
-    "seal": ("changes", "Make the exact model of all rows, now."),
-    "destroy": ("changes", "Destroy the secret, or the model."),
-    "predict": ("prediction", "Answer for the rows of files."),
-    "score": ("prediction", "Compare answers with the target."),
-    "cv": ("prediction", "Cross-validate, exactly, by unlearning."),
-    "status": ("audit", "What the store holds now."),
-    "history": ("audit", "What happened to it."),
-    "receipt": ("audit", "The receipt of a change, as JSON or a page."),
-    "verify": ("audit", "Recompute chain, files and model, and compare."),
-    "export": ("export", "Write the model to a file, or as ONNX."),
-    "demo": ("demo", "Learn, forget and prove it on a small data set."),
-    "doctor": ("doctor", "What is installed, and whether it is exact here."),
-    "completion": ("group", "The script that completes commands in a shell."),
-}
 
-
-class Commands(click.Group):
-    """All commands, known by name before they are imported."""
+class Group(click.Group):
+    """Commands in the order in which one meets them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in the order in which one meets them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of that name, imported now."""
-        if name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"traceless.cli.{COMMANDS[name][0]}")
-        found = getattr(module, name)
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the names and what each is for."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+        """Names, in the order in which they were added."""
+        return list(self.commands)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="traceless", prog_name="traceless")
 def root() -> None:
     """Machine learning that can be taken back.
@@ -74,7 +40,7 @@ def root() -> None:
 @command('eval "$(traceless completion bash)"', "traceless completion fish")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> Result:
-    """Print the script that completes commands and options in a SHELL.
+    """Print the script that completes commands in a shell.
 
     For bash and zsh, put  eval "$(traceless completion bash)"  into ~/.bashrc (or zsh into
     ~/.zshrc); for fish, write it to ~/.config/fish/completions/traceless.fish.
@@ -85,6 +51,15 @@ def completion(shell: str) -> Result:
     assert found is not None
     script = found(root, {}, "traceless", "_TRACELESS_COMPLETE").source()
     return Result({"script": script}, [script])
+
+
+for _command in (
+    *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
+    *(changes.seal, changes.destroy, models.predict, models.score, models.cv),
+    *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
+    *(demo, doctor, completion),
+):
+    root.add_command(_command)
 
 
 def run(arguments: Sequence[str]) -> int:

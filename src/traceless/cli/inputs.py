@@ -38,6 +38,11 @@ wait_option = click.option(
 out_option = click.option("--out", type=click.Path(), metavar="FILE", help="Write to this file.")
 
 
+def change_options(function: Function) -> Function:
+    """Add --key and --wait, which every change has."""
+    return key_option(wait_option(function))
+
+
 def store_argument(function: Function) -> Function:
     """Add the argument STORE; the function gets the store, opened, and not the option --wait."""
 

@@ -1,4 +1,4 @@
-"""Commands that predict: predict, score, cv. The store is not changed, and not locked."""
+"""Commands that use the model: predict, score, cv, export. The store is not changed, or locked."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.inputs import (
-    out_option,
-    rows_of,
-    split_names,
-    store_argument,
-    table_argument,
-    with_progress,
-)
 from traceless.cli.output import Grid, Result, fields
 
 if TYPE_CHECKING:
@@ -32,14 +25,17 @@ if TYPE_CHECKING:
     "traceless predict shop today.parquet --keep id --scores",
     "traceless predict shop - < today.csv",
 )
-@store_argument
-@table_argument
+@inputs.store_argument
+@inputs.table_argument
 @click.option("--keep", default="", help="Columns to copy into the answers, as a,b,c.")
 @click.option("--scores", is_flag=True, help="Also the score of each class.")
-@out_option
+@inputs.out_option
 def predict(store: Store, table: Table, keep: str, scores: bool, out: str | None) -> Result:
-    """Answer for the rows of FILES, as CSV; the target column is not needed."""
-    model, kept = store.model(), split_names(keep)
+    """Predict for the rows of files, as CSV.
+
+    The target column is not needed.
+    """
+    model, kept = store.model(), inputs.split_names(keep)
     header = [*kept, *_headings(model, table, scores)]
     batches = _predictions(model, table, kept, scores)
     if out is None and click.get_current_context().meta["as_json"]:
@@ -61,14 +57,19 @@ def predict(store: Store, table: Table, keep: str, scores: bool, out: str | None
 
 
 @command("traceless score shop test.csv", "traceless score shop test.csv --json")
-@store_argument
-@table_argument
+@inputs.store_argument
+@inputs.table_argument
 def score(store: Store, table: Table) -> Result:
-    """Compare the model's answers with the target of FILES, which it need not have learned."""
+    """Compare predictions with the target.
+
+    The model need not have learned the rows of FILES.
+    """
     import numpy as np
 
     model = store.model()
-    answered = ((rows[1], model.predict(rows[0]), *rows[2:]) for rows in rows_of(table, "scoring"))
+    answered = (
+        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
+    )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification
     measures = measure(y, answers, sample_weight=weight[0] if weight else None)
@@ -85,17 +86,17 @@ def score(store: Store, table: Table) -> Result:
     "traceless cv shop january.csv february.csv",
     "traceless cv shop all.parquet --folds 10 --shuffle 0 --scoring balanced_accuracy",
 )
-@store_argument
-@table_argument
+@inputs.store_argument
+@inputs.table_argument
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="How many folds [5].")
 @click.option("--shuffle", type=int, metavar="SEED", help="Shuffle the rows before folding.")
 @click.option("--scoring", help="One of scikit-learn's scores, such as balanced_accuracy.")
 def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str | None) -> Result:
-    """Cross-validate the store's kind of model on the rows of FILES.
+    """Cross-validate, exactly, by unlearning.
 
-    All rows are learned once and each fold is taken out again, which gives the same scores as
-    learning each time anew. The rows that the store holds play no part. The rows of FILES must fit
-    into memory.
+    A model like that of the store learns all rows of FILES once, and each fold is taken out again,
+    which gives the same scores as learning each time anew. The rows that the store holds play no
+    part. The rows of FILES must fit into memory.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -125,12 +126,36 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
     )
 
 
+@command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
+@inputs.store_argument
+@click.argument("out", type=click.Path())
+def export(store: Store, out: str) -> Result:
+    """Write the model to a file, or as ONNX.
+
+    OUT ends in .traceless, to go on learning elsewhere, or in .onnx, to serve predictions.
+
+    The store cannot reach that file: rows that it forgets later are still in there.
+    """
+    suffix = Path(out).suffix
+    if suffix not in (".traceless", ".onnx"):
+        raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
+    model = store.model()
+    if suffix == ".traceless":
+        model.save(out)
+    else:
+        from traceless.estimators.onnx import to_onnx
+
+        to_onnx(model, out)
+    data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
+    return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+
+
 def _predictions(model: Any, table: Table, kept: list[str], scores: bool) -> Iterator[list[Any]]:
     """Rows of the output, a batch at a time."""
     import numpy as np
 
     batches = ((batch.X, batch) for batch in table.batches([*table.schema.features, *kept]))
-    for X, batch in with_progress(table, batches, "predicting"):
+    for X, batch in inputs.with_progress(table, batches, "predicting"):
         columns = [batch.cells[name].array.to_pylist() for name in kept]
         for answers in (model.predict(X), *([model.decision_function(X)] if scores else [])):
             columns += np.atleast_2d(answers.T).tolist()

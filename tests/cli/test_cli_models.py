@@ -127,3 +127,20 @@ def test_an_empty_store_has_no_answers(call, tmp_path):
     call("new", "s", "--target", "y", "--columns", "a")
     table(tmp_path / "t.csv", ["1,u"], "a,y")
     assert call("predict", "s", "t.csv", code=2).err.startswith("error: ")
+
+
+def test_export_to_files(call, shop):
+    import onnxruntime
+
+    import traceless
+
+    digest = call("status", "shop", "--json").json["digest"]
+    assert call("export", "shop", "m.traceless", "--json").json["digest"] == digest
+    assert traceless.load("m.traceless").digest() == digest
+    assert digest in call("export", "shop", "m.onnx").out
+    X, _, _ = rows_of("people.csv")
+    session = onnxruntime.InferenceSession("m.onnx")
+    labels = session.run(["label"], {"X": X})[0]
+    assert labels.tolist() == Store("shop").model().predict(X).tolist()
+    assert "must end in .traceless or .onnx" in call("export", "shop", "m.pkl", code=2).err
+    assert call("export", "shop", "no/m.traceless", code=2).err.startswith("error: no/")
