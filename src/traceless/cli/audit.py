@@ -70,8 +70,9 @@ def history(store: Store, last: int | None) -> Result:
 def receipt(store: Store, number: int | None, html: str | None, out: str | None) -> Result:
     """Give the receipt of a change, as JSON or a page.
 
-    NUMBER is that of the change, by default the last one. The receipt names no rows. Whoever has
-    it, and the rows that remained, can check it without the store: see "traceless verify --receipt".
+    NUMBER is that of the change, by default the last one. The receipt names no rows. Whoever
+    has it, and the rows that remained, can check it without the store: see "traceless verify
+    --receipt".
     """
     try:
         found = store.receipt(number)
