@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -15,7 +16,7 @@ from traceless.store.entries import Entry
 from traceless.store.folder import Folder
 from traceless.store.ledger import open_ledger
 from traceless.store.lock import write_lock
-from traceless.store.merge_source import MergeSource, is_merge_source, open_merge_source
+from traceless.store.merge_source import is_merge_source
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import row_batches
@@ -233,8 +234,8 @@ class Store:
         """
         if isinstance(other, Knowledge) and other.n_samples < 0:
             return self._take_out(-other, name, key)
-        with self._merging(other, key) as (writer, source):
-            return cast(Receipt, writer.merge(source, name, again))
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.merge(other, name, again))
 
     def seal(self, *, key: str | None = None) -> Receipt:
         """Make the coefficients of the model those of a fit from scratch, to the last bit.
@@ -308,7 +309,7 @@ class Store:
         if self._about is None:  # the ledger was damaged when it was opened: say how
             with open_ledger(self._folder.ledger) as ledger:
                 self._about = ledger.origin()["about"]
-        return dict(self._about)
+        return deepcopy(self._about)
 
     def model(self) -> Any:
         """A copy of the model as it is now; the store ignores what you do with it."""
@@ -393,24 +394,17 @@ class Store:
             yield writer
             self._cache = writer.cache()
 
-    @contextmanager
-    def _merging(self, other: Any, key: str | None) -> Iterator[tuple[Writer, MergeSource]]:
-        with self._writing(key) as writer, open_merge_source(other, writer.hasher) as source:
-            yield writer, source
-
     def _take_out(self, other: Any, name: str | None, key: str | None) -> Receipt:
-        with self._merging(other, key) as (writer, source):
-            return cast(Receipt, writer.take_out(source, name))
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.take_out(other, name))
 
     def _look(self) -> None:
         """Read what the store is about, and remove the files that a killed process left."""
         folder, left_over = self._folder, []
-        with (
-            open_ledger(folder.ledger) as ledger,  # raises if this is not a ledger
-            suppress(OSError, StoreError, sqlite3.Error),  # a damaged one can still be verified
-        ):
-            self._about = ledger.origin()["about"]
+        damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
+        with open_ledger(folder.ledger) as ledger, suppress(*damages):
             left_over = folder.left_over(ledger.last())
+            self._about = ledger.origin()["about"]
         if left_over:
             with (
                 suppress(OSError, StoreError),  # another process is writing

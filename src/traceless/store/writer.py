@@ -24,7 +24,7 @@ from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger, Request
-from traceless.store.merge_source import MergeSource
+from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import SAFE_ROWS, Queued, are_enough, plain_arrays
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text
@@ -60,8 +60,8 @@ class Writer:
         self._folder, self._ledger, self._key, self._cached = folder, ledger, key, cached
         self._before, self._origin = ledger.last(), ledger.origin()
         self._secret = folder.secret(self._before)
-        self.hasher = RowHasher.of(self._secret, self._origin)
-        self.hasher.check_secret(self._origin["secret"])
+        self._hasher = RowHasher.of(self._secret, self._origin)
+        self._hasher.check_secret(self._origin["secret"])
         self._known = None if key is None else ledger.request(key)
         self._unknown = self._before.unknown
         self._removed, self._added = Tally(), Tally()
@@ -105,13 +105,13 @@ class Writer:
     def _tally(self, batches: Iterable[RowBatch]) -> Tally:
         tally = Tally()
         for batch in batches:
-            tally.add(self.hasher(batch))
+            tally.add(self._hasher(batch))
         return tally
 
     def _slice_requests(self, source: MergeSource) -> list[str | None]:
         """The hashes by which a request with a slice can be recognised."""
         digests = [source.knowledge.digest(), *self._old_digest(source)]
-        return [self.hasher.request(digest) for digest in digests]
+        return [self._hasher.request(digest) for digest in digests]
 
     def _old_digest(self, source: MergeSource) -> list[str]:
         """The digest that version 1 gave to a slice, in a store of that version."""
@@ -126,9 +126,9 @@ class Writer:
         """Learn rows."""
         if self._known:
             tally = self._tally(batches)
-            return self._first_answer("learn", tally.rows, self.hasher.request(Tally(), tally))
+            return self._first_answer("learn", tally.rows, self._hasher.request(Tally(), tally))
         for batch in batches:
-            rows = self.hasher(batch)
+            rows = self._hasher(batch)
             if len(rows.places):
                 X, y, weight = self._weighted(batch)
                 self.model.partial_fit(X, y, sample_weight=weight)
@@ -147,7 +147,7 @@ class Writer:
         """Forget rows; with `batch`, once there are enough of them in the queue."""
         if self._known:
             tally = self._tally(batches)
-            return self._first_answer("forget", tally.rows, self.hasher.request(tally, Tally()))
+            return self._first_answer("forget", tally.rows, self._hasher.request(tally, Tally()))
         if batch:
             return self._enqueue(batches)
         self._remove(batches, self._ledger.rows.remove, self._forget)
@@ -157,9 +157,9 @@ class Writer:
         """Give rows other labels or targets."""
         if self._known:
             old, new = self._tally([before]), self._tally([after])
-            return self._first_answer("relabel", old.rows, self.hasher.request(old, new))
+            return self._first_answer("relabel", old.rows, self._hasher.request(old, new))
         self._remove([before], self._ledger.rows.remove)
-        rows = self.hasher(after)
+        rows = self._hasher(after)
         if rows.digests:
             self._ledger.rows.add(rows.digests)
             self._added.add(rows)
@@ -176,7 +176,7 @@ class Writer:
         """The hash of a request for these rows; raises if there are none."""
         if not (self._removed.rows or self._added.rows):
             raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
-        return self.hasher.request(self._removed, self._added)
+        return self._hasher.request(self._removed, self._added)
 
     def _remove(
         self,
@@ -193,7 +193,7 @@ class Writer:
             )
         start, reserved, missing = 0, 0, []
         for batch in batches:
-            rows = self.hasher(batch)
+            rows = self._hasher(batch)
             ours = getattr(self.model, "n_features_in_", rows.width)
             if rows.width != ours:
                 raise ValueError(
@@ -263,33 +263,35 @@ class Writer:
 
     # --- slices ---------------------------------------------------------------------------
 
-    def merge(self, source: MergeSource, name: str | None, again: bool) -> Any:
+    def merge(self, other: Any, name: str | None, again: bool) -> Any:
         """Take in what another model has learned."""
-        requests = self._slice_requests(source)
-        if self._known:
-            return self._first_answer("merge", source.rows, *requests)
-        what = source.knowledge if source.estimator is None else source.estimator
-        self._merge(what, source, name, again)
-        self._ledger.rows.add_counted(source.count_into(self._added))
-        self._unknown += source.unknown
-        return self._commit("merge", requests[0], subject=name)
+        with open_merge_source(other, self._hasher) as source:
+            requests = self._slice_requests(source)
+            if self._known:
+                return self._first_answer("merge", source.rows, *requests)
+            what = source.knowledge if source.estimator is None else source.estimator
+            self._merge(what, source, name, again)
+            self._ledger.rows.add_counted(source.count_into(self._added))
+            self._unknown += source.unknown
+            return self._commit("merge", requests[0], subject=name)
 
-    def take_out(self, source: MergeSource, name: str | None) -> Any:
+    def take_out(self, other: Any, name: str | None) -> Any:
         """Take out a slice that was merged."""
-        requests = self._slice_requests(source)
-        if self._known:
-            return self._first_answer("forget", source.rows, *requests)
-        self._check_merged(source, requests)
-        self._merge(-source.knowledge, source, name, again=False)
-        counted = source.count_into(self._removed)
-        lost = self._ledger.rows.remove([digest for digest, n in counted for _ in range(n)])
-        if lost:
-            raise NotLearnedError(
-                f"{len(lost)} of the {source.rows} rows of the slice are not held here, or wait "
-                "in the queue. Nothing was changed."
-            )
-        self._unknown -= source.unknown
-        return self._commit("forget", requests[0], subject=name)
+        with open_merge_source(other, self._hasher) as source:
+            requests = self._slice_requests(source)
+            if self._known:
+                return self._first_answer("forget", source.rows, *requests)
+            self._check_merged(source, requests)
+            self._merge(-source.knowledge, source, name, again=False)
+            counted = source.count_into(self._removed)
+            lost = self._ledger.rows.remove([digest for digest, n in counted for _ in range(n)])
+            if lost:
+                raise NotLearnedError(
+                    f"{len(lost)} of the {source.rows} rows of the slice are not held here, or "
+                    "wait in the queue. Nothing was changed."
+                )
+            self._unknown -= source.unknown
+            return self._commit("forget", requests[0], subject=name)
 
     def _merge(self, other: Any, source: MergeSource, name: str | None, again: bool) -> None:
         """Merge under a name, or under the digest by which a model of version 1 knows the slice."""
