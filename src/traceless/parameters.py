@@ -103,7 +103,9 @@ def check_parameters(thing: Any, *names: str) -> None:
         if value is None or isinstance(value, str | bool):
             good = value in constraint.constants
         else:
-            good = any(test(value) for test in constraint.tests)
+            good = False
+            for test in constraint.tests:
+                good = good or test(value)
         if not good:
             raise constraint.error(f"{name} must be {constraint.said}, got {value!r}.")
 

@@ -11,7 +11,6 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -24,7 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.estimators.inputs import checked, checked_arrays, sides, take_names
+from traceless.estimators.inputs import checked, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
@@ -48,7 +47,7 @@ from traceless.parameters import (
 )
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, class_weights
-from traceless.solvers.woodbury import STATE_FORMAT, Woodbury
+from traceless.solvers.woodbury import Woodbury
 from traceless.sources import Source
 from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.transaction import Changeable, changing, snapshot
@@ -185,7 +184,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             theirs = Provenance()
             other = snapshot(other) if isinstance(other, LeastSquares) else other
             if draft.guard:
-                draft._guard = draft._guard_of(draft._current()).joined(_guard_to_merge(other))
+                held_now = draft._current()
+                n = 0 if held_now is None else held_now.n_samples
+                draft._guard = Guard.of(draft, n).joined(other)
             if isinstance(other, LeastSquares):
                 other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
@@ -224,77 +225,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         with changing(self) as draft:
             draft._state = draft._held().sealed()
         return self
-
-    # --- the (w, C) state of Lee et al. 2019 ------------------------------------------------
-
-    def forget_estimate(
-        self, X: Any, y: Any, sample_weight: Any = None, *, error: float = 0.1
-    ) -> float:
-        """Forget rows of which only an estimate is at hand (Lee et al. 2019, section 4).
-
-        Something of the rows stays behind, so the model gives up its knowledge: it can no
-        longer be sealed, merged or given a digest. Needs ``solver="woodbury"``.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The estimates.
-        error : float, default=0.1
-            How far off the features of the estimates are, relatively.
-
-        Returns
-        -------
-        float
-            The relative error of the coefficients to be expected from that.
-        """
-        with changing(self) as draft:
-            live = draft._live("forget_estimate")
-            draft._check_unguarded("forget_estimate forgets what was never learned")
-            rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
-            rho = positive("rho", draft.rho)
-            size = positive("error", error, zero=True)
-            draft._state, expected = live.forget_estimate(rows, rho, draft._code, size)
-        return expected
-
-    def export_state(self) -> dict[str, Any]:
-        """The paper's state: what an end user needs to update the model, and no more.
-
-        Returns
-        -------
-        dict
-            Arrays and strings, ready for ``numpy.savez(path, **state)``: the upper triangle
-            of P, the coefficients per response, labels, counts, rho and the feature map's
-            specification. Needs ``solver="woodbury"``.
-        """
-        live = self._live("export_state")
-        self._weights()
-        return live.export(positive("rho", self.rho))
-
-    def import_state(self, state: Mapping[str, Any]) -> Self:
-        """Take over a state made by `export_state`, without the knowledge of its rows.
-
-        The feature map and rho must be those of the state. The model then learns, forgets
-        and predicts; it cannot be sealed, merged or given a digest.
-
-        Parameters
-        ----------
-        state : mapping
-            What `export_state` returned, or ``numpy.load`` of the file it was saved to.
-
-        Returns
-        -------
-        self
-        """
-        with changing(self) as draft:
-            draft._start_anew()
-            draft._import(state)
-        return self
-
-    @property
-    def auxiliary_(self) -> Floats:
-        """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
-        P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
-        return np.asarray(np.eye(len(P)) - self.rho * P)
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -369,20 +299,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 "guard=True keeps a digest of each row, and needs rows in memory: a source has its "
                 "rows elsewhere. Use guard=False, or a store (traceless.Store)."
             )
-        self._guard = self._guard_of(state).changed(self._recipe(), new, old)
-        return True
-
-    def _guard_of(self, state: Cholesky | None) -> Guard:
-        """The guard of the rows held now."""
-        guard: Guard = self.__dict__.get("_guard") or Guard.new()
         held = 0 if state is None else state.n_samples
-        if len(guard) != held:
-            raise ValueError(
-                f"guard=True needs the digests of all {held} rows held, and there are "
-                f"{len(guard)}: set it before the first row is learned, or fit the model anew. "
-                "Nothing was changed."
-            )
-        return guard
+        self._guard = Guard.of(self, held).changed(self._recipe(), new, old)
+        return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
         """What is checked once: there are rows, and their grid is not too coarse."""
@@ -407,25 +326,26 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _recipe(self, known: Knowledge | None = None) -> Recipe:
         """How rows become knowledge: as the parameters are set now, or as some of it was made."""
+        weighted = self.class_weight is not None
+        keeps_classes = weighted if self.classwise is None else bool(self.classwise)
         return Recipe(
             self._bind(),
             self._task,
             self._target_resolution(),
-            self._keeps_classes() if known is None else known.classwise,
+            keeps_classes if known is None else known.classwise,
             bool(self.fingerprint) if known is None else known.fingerprint is not None,
             bool(self.verbose),
         )
-
-    def _keeps_classes(self) -> bool:
-        """Whether the sums of each class are kept apart."""
-        return False
 
     def _target_resolution(self) -> float:
         return 1.0  # of class indicators
 
     def _map(self) -> FeatureMap:
-        check_parameters(self, "feature_map")
-        return _LINEAR if self.feature_map is None else self.feature_map
+        feature_map: Any = _LINEAR if self.feature_map is None else self.feature_map
+        if not isinstance(feature_map, FeatureMap):
+            check_parameters(self, "feature_map")
+        chosen: FeatureMap = feature_map
+        return chosen
 
     def _bind(self) -> BoundMap:
         """The feature map for our columns, made anew only if it has changed."""
@@ -455,30 +375,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _new_state(self, knowledge: Knowledge) -> Cholesky:
         check_parameters(self, "solver")
         return _SOLVERS[self.solver](self._recipe(knowledge), knowledge)
-
-    def _check_unguarded(self, why: str) -> None:
-        if self.guard:
-            raise ValueError(f"{why}, which guard=True cannot allow: set guard=False.")
-
-    def _live(self, what: str) -> Woodbury:
-        state = self._held()
-        if not isinstance(state, Woodbury):
-            raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
-        return state
-
-    def _import(self, state: Mapping[str, Any]) -> None:
-        if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
-            raise ValueError(
-                "import_state needs solver='woodbury' and what export_state returned, got "
-                f"solver={self.solver!r} and format {str(state.get('format'))!r}."
-            )
-        self._check_unguarded("A state made by export_state has no digests of its rows")
-        specification = json.loads(str(state["specification"]))
-        self.n_features_in_ = int(specification["n_features"])
-        self._check_ours(specification, str(state["task"]))
-        if float(state["rho"]) != self.rho:
-            raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
-        self._state = Woodbury.imported(self._recipe(), state)
 
     def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
         """Both together; what is not to be kept of theirs, by class or by row, is left out."""
@@ -529,7 +425,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 self.class_weight, self.weighting, known.responses, known.class_totals
             )
         phi = self._phi(state)
-        rho = self.rho if type(self.rho) is float else positive("rho", self.rho)
+        rho = self.rho
+        if type(rho) is not float or not 0.0 < rho < np.inf:
+            rho = positive("rho", rho)
         return state.coefficients(rho, phi, self._code, weights), phi
 
     def _coefficients(self) -> tuple[Floats, Floats]:
@@ -564,14 +462,3 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _guard_to_merge(other: Any) -> Guard:
-    guard: Guard | None = getattr(other, "_guard", None)
-    if guard is None:
-        raise MismatchError(
-            "A model with guard=True knows the digests of its rows, and what is merged has none: "
-            "merge a model that was learned with guard=True too, or set guard=False. Nothing was "
-            "changed."
-        )
-    return guard

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
+from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.features import FeatureMap
@@ -28,7 +29,7 @@ from traceless.transaction import changing, snapshot
 __all__ = ["LSSVC", "LSSVR"]
 
 
-class LSSVC(ClassifierMixin, LeastSquares):
+class LSSVC(ClassifierMixin, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -226,11 +227,8 @@ class LSSVC(ClassifierMixin, LeastSquares):
             return V[:, 1:] - V[:, :1]
         return 2 * V - V.sum(axis=1, keepdims=True)
 
-    def _keeps_classes(self) -> bool:
-        return self.class_weight is not None if self.classwise is None else bool(self.classwise)
 
-
-class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
+class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.exceptions import NotLearnedError
+from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features.grid import dense_rows
 from traceless.files import facts
 from traceless.knowledge.fingerprint import encoded_rows
@@ -74,9 +74,16 @@ class Guard:
     books: tuple[Book, ...]
 
     @classmethod
-    def new(cls) -> Guard:
-        """Of a model that holds nothing yet."""
-        return cls((Book.new(),))
+    def of(cls, model: Any, held: int) -> Guard:
+        """The guard that a model has, or a new one if it holds no rows yet."""
+        guard: Guard = model.__dict__.get("_guard") or cls((Book.new(),))
+        if len(guard) != held:
+            raise ValueError(
+                f"guard=True needs the digests of all {held} rows held, and there are "
+                f"{len(guard)}: set it before the first row is learned, or fit the model anew. "
+                "Nothing was changed."
+            )
+        return guard
 
     def pieces(self) -> tuple[list[str], dict[str, NDArray[np.uint8]]]:
         """The keys, and the digests under each, for a file."""
@@ -125,10 +132,17 @@ class Guard:
             )
         return Guard(tuple(books))
 
-    def joined(self, other: Guard) -> Guard:
+    def joined(self, other: Any) -> Guard:
         """The guard of both models' rows."""
+        guard: Guard | None = getattr(other, "_guard", None)
+        if guard is None:
+            raise MismatchError(
+                "A model with guard=True knows the digests of its rows, and what is merged has "
+                "none: merge a model that was learned with guard=True too, or set guard=False. "
+                "Nothing was changed."
+            )
         books = list(self.books)
-        for theirs in other.books:
+        for theirs in guard.books:
             same = [k for k, ours in enumerate(books) if ours.key == theirs.key]
             if same:
                 books[same[0]] = books[same[0]].plus(theirs.digests)

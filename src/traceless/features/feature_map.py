@@ -21,7 +21,7 @@ from sklearn.utils import check_array
 from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.features.grid import encode_linear, grid_steps, refuse
 from traceless.features.probe import PROBE, probe
-from traceless.parameters import Constraint, check_parameters
+from traceless.parameters import Constraint
 
 Encoder = Callable[[Floats, Floats], None]
 _SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
@@ -230,7 +230,6 @@ class FeatureMap(BaseEstimator):
         return bound.codes(rows) * bound.steps
 
     def _bound(self, n_features: int, steps: Floats, encode: Encoder) -> BoundMap:
-        check_parameters(self)
         if self.bias:
             steps, encode = np.append(steps, 1.0), partial(_encode_bias, encode)
         steps.setflags(write=False)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import encode_linear, grid_steps, per_unit
-from traceless.parameters import FLAG, STEPS
+from traceless.parameters import FLAG, STEPS, check_parameters
 
 
 class Linear(FeatureMap):
@@ -38,6 +38,7 @@ class Linear(FeatureMap):
         return n_features + bool(self.bias)
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
+        check_parameters(self)
         steps = grid_steps(self.resolution, n_features)
         return self._bound(
             n_features, steps, partial(encode_linear, per_unit(self.resolution, steps))

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.features import BoundMap
-from traceless.features.grid import dense_rows, refuse
+from traceless.features.grid import refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
@@ -50,17 +51,6 @@ class Gathering:
     weights: Floats | None
     fingerprint: Fingerprint | None = None
     verbose: bool = False
-
-    def __post_init__(self) -> None:
-        rows, columns = self.X.shape
-        if len(self.responses) != rows:
-            raise ValueError(
-                f"X has {rows} rows, but y has {len(self.responses)}: one is needed per row."
-            )
-        if self.phi.n_features != columns:
-            raise ValueError(
-                f"X has {columns} columns, the feature map takes {self.phi.n_features}."
-            )
 
     def pooled(self) -> tuple[Integers, int]:
         """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
@@ -95,7 +85,8 @@ class Gathering:
         """
         width = len(self.phi.steps) + extra
         parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in bands]
-        chunks = progress([rows for part in parts for rows in part], "learning", self.verbose)
+        every = [rows for part in parts for rows in part]
+        chunks = progress(every, "learning", True) if self.verbose else iter(every)
         for (_, unit), part in zip(bands, parts, strict=True):
             total = integers.GramSum(width)
             for rows in islice(chunks, len(part)):
@@ -107,7 +98,8 @@ class Gathering:
         self, total: integers.GramSum, rows: Any, unit: int, responses: Responses | None
     ) -> None:
         """Code some rows, write their responses beside them, and add their products."""
-        values = dense_rows(self.X, rows)
+        values = self.X[rows].toarray() if issparse(self.X) else self.X[rows]
+        values = np.ascontiguousarray(values, dtype=np.float64)
         weights = None if self.weights is None else self.weights[rows]
         J = len(self.phi.steps)
         block = total.block(len(values))

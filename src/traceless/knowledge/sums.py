@@ -83,6 +83,14 @@ class Recipe:
         X, y, sample_weight = rows
         weights = rounded_weights(sample_weight, X.shape[0])
         responses = responses_of(y, weights, self.task, self.target_resolution)
+        if len(responses) != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows, but y has {len(responses)}: one is needed per row."
+            )
+        if self.phi.n_features != X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, the feature map takes {self.phi.n_features}."
+            )
         prints = None
         if self.fingerprint:
             known = specification_digest(self.specification).encode(), self.task.encode()
@@ -334,6 +342,13 @@ class Knowledge(saving.Savable):
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
         J = self.n_outputs
         return self.sums[:, J, :J].T if self.classwise else self.sums[:J, J:]
+
+    def normal_equations(self) -> tuple[Integers, Integers]:
+        """Σ ω φφᵀ and Σ ω φ rᵀ: both sides of the equations before ρ and the label coding."""
+        if self.sums.ndim == 3:
+            return self.feature_gram, self.response_sums
+        J = len(self.sums) - len(self.responses)
+        return self.sums[:J, :J], self.sums[:J, J:]
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""

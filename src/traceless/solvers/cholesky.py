@@ -15,7 +15,6 @@ from traceless.arithmetic.products import Coefficients
 from traceless.features import BoundMap
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
-from traceless.parameters import positive
 from traceless.solvers.class_weights import Coding, Weights, solve_weighted
 from traceless.solvers.rounded import correctly_rounded_solve, ridge_in_steps
 
@@ -89,12 +88,12 @@ class Cholesky:
         question, solved = (rho, class_weights), self._solved
         if solved is None or solved[0] != question:
             known = self.knowledge()
-            ridge = ridge_in_steps(positive("rho", rho), phi.steps, known.weight_bits)
+            ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
             if class_weights is not None:
                 Z = solve_weighted(known, class_weights, ridge, code)
             else:
-                Q = code(known.response_sums.astype(object))
-                Z = correctly_rounded_solve(known.feature_gram, ridge, Q)
+                S, V = known.normal_equations()
+                Z = correctly_rounded_solve(S, ridge, code(V.astype(object)))
             Z.setflags(write=False)
             solved = self._solved = question, Coefficients(Z)
         return solved[1]

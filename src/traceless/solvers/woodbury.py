@@ -40,7 +40,6 @@ from traceless.knowledge.responses import Label, label_array, responses_of, unio
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_targets
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
-from traceless.parameters import positive
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, worth_updating
@@ -192,7 +191,7 @@ class Woodbury(Cholesky):
         """U for this rho, and P unless a later state has taken it over."""
         inverse = self._inverse
         if inverse is None or inverse.rho != rho:
-            inverse = self._inverse = self._built(positive("rho", rho))
+            inverse = self._inverse = self._built(rho)
         return inverse
 
     def whole_inverse(self, rho: float) -> Inverse:

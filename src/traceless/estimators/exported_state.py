@@ -1,0 +1,119 @@
+"""The (w, C) state of Lee et al. 2019: what an end user needs to update a model.
+
+Estimators with ``solver="woodbury"`` keep P = (ρI + S)⁻¹, from which the paper's auxiliary
+matrix is C = I - ρP. It can be handed out without the knowledge of the rows, and rows can
+be forgotten of which only an estimate is at hand (section 4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from traceless.arithmetic.integers import Floats
+from traceless.estimators.inputs import checked_arrays
+from traceless.estimators.least_squares import LeastSquares
+from traceless.exceptions import MismatchError
+from traceless.parameters import positive
+from traceless.solvers.woodbury import STATE_FORMAT, Woodbury
+from traceless.transaction import changing
+
+
+class ExportedState(LeastSquares):
+    """Estimators whose state can be handed out as (w, C)."""
+
+    def forget_estimate(
+        self, X: Any, y: Any, sample_weight: Any = None, *, error: float = 0.1
+    ) -> float:
+        """Forget rows of which only an estimate is at hand (Lee et al. 2019, section 4).
+
+        Something of the rows stays behind, so the model gives up its knowledge: it can no
+        longer be sealed, merged or given a digest. Needs ``solver="woodbury"``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The estimates.
+        error : float, default=0.1
+            How far off the features of the estimates are, relatively.
+
+        Returns
+        -------
+        float
+            The relative error of the coefficients to be expected from that.
+        """
+        with changing(self) as draft:
+            live = draft._live("forget_estimate")
+            draft._check_unguarded("forget_estimate forgets what was never learned")
+            rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
+            rho = positive("rho", draft.rho)
+            size = positive("error", error, zero=True)
+            draft._state, expected = live.forget_estimate(rows, rho, draft._code, size)
+        return expected
+
+    def export_state(self) -> dict[str, Any]:
+        """The paper's state: what an end user needs to update the model, and no more.
+
+        Returns
+        -------
+        dict
+            Arrays and strings, ready for ``numpy.savez(path, **state)``: the upper triangle
+            of P, the coefficients per response, labels, counts, rho and the feature map's
+            specification. Needs ``solver="woodbury"``.
+        """
+        live = self._live("export_state")
+        self._weights()
+        return live.export(positive("rho", self.rho))
+
+    def import_state(self, state: Mapping[str, Any]) -> Self:
+        """Take over a state made by `export_state`, without the knowledge of its rows.
+
+        The feature map and rho must be those of the state. The model then learns, forgets
+        and predicts; it cannot be sealed, merged or given a digest.
+
+        Parameters
+        ----------
+        state : mapping
+            What `export_state` returned, or ``numpy.load`` of the file it was saved to.
+
+        Returns
+        -------
+        self
+        """
+        with changing(self) as draft:
+            draft._start_anew()
+            draft._import(state)
+        return self
+
+    @property
+    def auxiliary_(self) -> Floats:
+        """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
+        P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
+        return np.asarray(np.eye(len(P)) - self.rho * P)
+
+    def _check_unguarded(self, why: str) -> None:
+        if self.guard:
+            raise ValueError(f"{why}, which guard=True cannot allow: set guard=False.")
+
+    def _live(self, what: str) -> Woodbury:
+        state = self._held()
+        if not isinstance(state, Woodbury):
+            raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
+        return state
+
+    def _import(self, state: Mapping[str, Any]) -> None:
+        if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
+            raise ValueError(
+                "import_state needs solver='woodbury' and what export_state returned, got "
+                f"solver={self.solver!r} and format {str(state.get('format'))!r}."
+            )
+        self._check_unguarded("A state made by export_state has no digests of its rows")
+        specification = json.loads(str(state["specification"]))
+        self.n_features_in_ = int(specification["n_features"])
+        self._check_ours(specification, str(state["task"]))
+        if float(state["rho"]) != self.rho:
+            raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
+        self._state = Woodbury.imported(self._recipe(), state)
