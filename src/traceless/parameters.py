@@ -92,7 +92,7 @@ FLAG = replace(instance("True or False", np.bool_, Integral), constants=(True, F
 NOTHING = Constraint("None", constants=(None,))
 JOBS = NOTHING | whole("a number of processes", -(2**20), 2**20)
 ARRAY = instance("an array of numbers", list, tuple, np.ndarray)
-STEPS = FINITE | ARRAY
+STEPS = instance("a power of two, or one for each column", Real, list, tuple, np.ndarray)
 BY_LABEL = instance("a dict of labels", Mapping)
 
 
