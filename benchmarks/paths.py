@@ -31,9 +31,10 @@ from findings import FLOOR, Findings, Record, main, records_of
 from floor import Rates
 from traceless import PathSVC
 from traceless.arithmetic.integers import Floats, Integers
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.solver import MANY
 from traceless.model_selection import cross_val_predict
-from traceless.path import HingeProblem, Kernel
-from traceless.path.walk import MANY
 from warm_start import WarmStart
 
 Points = tuple[Floats, Floats]

@@ -90,7 +90,7 @@ class PathDisplay:
         if not isinstance(estimator, PathSVC):
             raise TypeError(f"A PathSVC follows paths, got {type(estimator).__name__}.")
         other = copy.deepcopy(estimator).refresh()
-        problems = dict(other._model.committee.problems)
+        problems = dict(other._model.problems)
         asked = list(problems) if classes is None else [tuple(classes)]
         if not problems or asked[0] not in problems:
             raise ValueError(
@@ -100,7 +100,7 @@ class PathDisplay:
         before = {duel: problems[duel].ids for duel in asked}
         told = {duel: _Seen() for duel in asked}
         for duel in asked:
-            problems[duel].state.watch = told[duel]
+            problems[duel].watch = told[duel]
         other.update(add=add, forget=forget if ids is None else np.asarray(ids))
         touched = [duel for duel in asked if told[duel].theta]
         if not touched:
@@ -110,7 +110,7 @@ class PathDisplay:
             )
         duel = touched[0]
         seen, held = told[duel], before[duel]
-        stays = np.isin(held, other._model.committee.problems[duel].ids)
+        stays = np.isin(held, other._model.problems[duel].ids)
         role = np.where(stays, "stays", "goes").tolist()
         role += ["comes"] * (len(seen.alpha[-1]) - len(held))
         theta, alpha = seen.path()

@@ -1,20 +1,18 @@
 """The hinge-loss support vector machine that learns and forgets many rows at once: the estimator.
 
 Karasuyama & Takeuchi 2009: rows that come, rows that go and bounds that change are one path of
-the solution (`traceless.path`), and what is solved is in `traceless.hinge`. Both are compiled
-by numba, and imported when something is learned, not before.
+the solution. `traceless.hinge` has the solver; it is compiled by numba, and imported when something
+is learned, not before.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
-import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -22,17 +20,16 @@ from traceless.arithmetic.integers import Floats, Integers
 from traceless.estimators.inputs import check_classes, sides
 from traceless.features.parameters import positive
 from traceless.files.saving import Pieces, Savable, names, parameters
-from traceless.hinge.answers import HingeAnswers, is_plain
-from traceless.hinge.held_rows import Batch, is_whole, plain_labels
+from traceless.hinge.file_format import pieces
+from traceless.hinge.predictions import HingePredictions, is_plain
+from traceless.hinge.rows import Batch, plain_labels
+from traceless.hinge.settings import Settings
 from traceless.transaction import changing
-
-if TYPE_CHECKING:
-    from traceless.hinge.model import Hinge
 
 __all__ = ["PathSVC"]
 
 
-class PathSVC(Savable, HingeAnswers):
+class PathSVC(Savable, HingePredictions):
     """Support vector classifier (hinge loss) whose rows can be added and taken back.
 
     It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
@@ -200,7 +197,7 @@ class PathSVC(Savable, HingeAnswers):
         self
         """
         with changing(self) as draft:
-            draft._learn_first((X, y, sample_weight))
+            draft._learn((X, y, sample_weight), reset=True)
         return self
 
     def partial_fit(
@@ -267,14 +264,12 @@ class PathSVC(Savable, HingeAnswers):
             check_is_fitted(self)
             return self
         with changing(self) as draft:
-            if "_model" in draft.__dict__:
-                draft._learn_on(add, forget)
-            elif forget is None:
-                draft._learn_first(add)
-            else:
+            fitted = "_model" in draft.__dict__
+            if not fitted and forget is not None:
                 raise NotFittedError(
                     f"This {type(self).__name__} has not learned anything to forget."
                 )
+            draft._learn(add, forget, reset=not fitted)
         return self
 
     def refresh(self) -> Self:
@@ -290,7 +285,7 @@ class PathSVC(Savable, HingeAnswers):
         check_is_fitted(self)
         with changing(self) as draft:
             if draft._model.settings != draft._settings():  # else another thread was here before
-                draft._learn_on(None, None)
+                draft._learn(None)
         return self
 
     def without(self, ids: Any) -> Self:
@@ -322,53 +317,45 @@ class PathSVC(Savable, HingeAnswers):
         tensors: dict[str, Any] = {}
         if "_model" in now.__dict__:
             facts["columns"] = {"n": now.n_features_in_, "names": names(now)}
-            facts["state"], tensors = now._model.pieces()
+            facts["state"], tensors = pieces(now._model)
             tensors["last_ids"] = now.last_ids_
         return facts, tensors
 
-    def _learn_first(self, rows: Any) -> None:
-        from traceless.hinge.model import Hinge
+    def _learn(self, add: Any, forget: Any = None, reset: bool = False) -> None:
+        """Make the model with these rows ours, and remember the ids of new ones."""
+        from traceless.hinge.model import HingeModel
 
-        new = _checked(self, rows, reset=True)
-        self._take(Hinge.learned(new, self._settings(), self._memory(), bool(self.verbose)), new[2])
-
-    def _learn_on(self, add: Any, forget: Any) -> None:
-        model = self._model
-        new = None if add is None else _checked(self, add, reset=False)
-        if isinstance(forget, tuple):
-            gone = model.find(_checked(self, forget, reset=False))
+        new = None if add is None else _checked(self, add, reset)
+        if new is not None and reset:
+            model = HingeModel.learned(new, self._settings(), self._memory(), bool(self.verbose))
         else:
-            gone = model.rows.check_ids([] if forget is None else forget)
-        model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
-        self._take(model, None if new is None else new[2])
-
-    def _take(self, model: Hinge, weight: Floats | None) -> None:
-        """Make the model ours, and remember the ids of new rows of these weights, if any.
-
-        What may still raise comes first: the warning, where warnings are errors.
-        """
-        self._report_residual(model, asked=False)
-        rows = model.rows
+            model = self._model
+            if isinstance(forget, tuple):
+                gone = model.find(_checked(self, forget, reset))
+            else:
+                gone = model.rows.check_ids([] if forget is None else forget)
+            model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
+        self._report_residual(model, asked=False)  # first: it may raise, where warnings are errors
+        ids = model.rows.ids
         if model.settings.precomputed:
-            self.n_features_in_ = len(rows)
-        if weight is not None:
-            kept = weight > 0.0
-            self.last_ids_ = np.full(len(weight), -1)
-            self.last_ids_[kept] = rows.ids[len(rows) - int(kept.sum()) :]
+            self.n_features_in_ = len(ids)
+        if new is not None:
+            kept = new[2] > 0.0
+            self.last_ids_ = np.full(len(kept), -1)
+            self.last_ids_[kept] = ids[len(ids) - int(kept.sum()) :]
         self._model = model
         model.take_over()
 
-    def _report_residual(self, model: Hinge, asked: bool) -> None:
-        excess = model.excess(self.tol, asked)
-        if excess:
-            warnings.warn(
-                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "
-                "predictions may be wrong. Columns that are not scaled, or a very large C, make "
-                "problems this hard: scale the columns, for example with "
-                "sklearn.preprocessing.StandardScaler.",
-                ConvergenceWarning,
-                stacklevel=_calls_of_ours(),
-            )
+    def _settings(self) -> Settings:
+        return Settings(
+            self.C,
+            copy.deepcopy(self.class_weight),
+            self.kernel,
+            self.gamma,
+            self.degree,
+            self.coef0,
+            self.strategy,
+        )
 
     def _memory(self) -> int:
         """Bytes for kernel matrices; what else may be wrong with the parameters is found here."""
@@ -387,14 +374,6 @@ class PathSVC(Savable, HingeAnswers):
         return tags
 
 
-def _calls_of_ours() -> int:
-    """How many calls lie between a warning and the code of the user."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Rows, labels and weights as arrays."""
     if not isinstance(rows, tuple) or len(rows) not in (2, 3):
@@ -406,18 +385,13 @@ def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     if not reset and estimator._model.settings.precomputed:
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
         y = column_or_1d(y)
-    elif reset or not (is_plain(estimator, X) and _is_plain_too(y, len(X))):
+    elif reset or not is_plain(estimator, X, y):
         X, y = validate_data(estimator, X, y, reset=reset, **options)
     n = len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
     weight = np.ones(n) if len(rows) == 2 or rows[2] is None else _checked_weight(rows[2], n)
     return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
-
-
-def _is_plain_too(y: Any, n: int) -> bool:
-    plain = type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "ibf"
-    return plain and (y.dtype.kind != "f" or is_whole(y))
 
 
 def _checked_weight(weight: Any, n: int) -> Floats:

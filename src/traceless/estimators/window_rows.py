@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.files import saving
-from traceless.hinge.held_rows import plain_labels
+from traceless.hinge.rows import plain_labels
 
 Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights
 

@@ -15,7 +15,7 @@ from traceless.estimators.lssvm import LSSVC, LSSVR
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.sliding_window import SlidingWindow
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.loading import facts
+from traceless.files import facts
 
 Check = Callable[[Any], Any]
 LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have

@@ -14,10 +14,10 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.row_guard import KEY, SIZE, Book, Guard
 from traceless.estimators.sliding_window import SlidingWindow
 from traceless.estimators.window_rows import plain_values
+from traceless.files import facts
+from traceless.hinge.file_format import labels_of, restore_hinge
 from traceless.knowledge.provenance import Provenance, Slice
-from traceless.loading import facts
 from traceless.loading.descriptions import from_description
-from traceless.loading.hinge import labels_of, restore_hinge
 from traceless.loading.knowledge import knowledge, responses, sums_of, width_of
 from traceless.solvers.cholesky import Recipe, Settled
 from traceless.solvers.inverse import Inverse

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
+from traceless.files import facts
 from traceless.knowledge.fingerprint import LANES, Lanes, from_bytes
 from traceless.knowledge.gathering import Label, Task
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
-from traceless.loading import facts
 
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer

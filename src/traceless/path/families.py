@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from traceless.arithmetic.integers import Floats
-from traceless.path.kernels import Kernel
+from traceless.hinge.kernels import Kernel
 
 Draw = Callable[[Generator, int], tuple[Floats, Floats]]
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.random import Generator
 
 from traceless.arithmetic.integers import Floats
-from traceless.path import walk
-from traceless.path.canonical import Canonical
+from traceless.hinge import solver
+from traceless.hinge.canonical import Canonical
+from traceless.hinge.problem import HingeProblem
 from traceless.path.families import FAMILIES, Family, draw_points
-from traceless.path.problem import HingeProblem
 
 
 def promise(problem: HingeProblem) -> float:
@@ -154,7 +154,7 @@ if __name__ == "__main__":
     parser.add_argument("--windows", action="store_true", help="use windows on few points too")
     arguments = parser.parse_args()
     if arguments.windows:
-        walk.MANY = 32
+        solver.MANY = 32
     totals = run(arguments.minutes, seed=arguments.seed)
     wrong = ("bad", "published bad", "different", "errors")
     sys.exit(any(tally[kind] for tally in totals.values() for kind in wrong))

@@ -100,7 +100,7 @@ def _report(
         "Data": f"(a), (b), (d): {plans.N} points in the plane, crosses around {_centres(1.0)}, "
         f"circles around {_centres(-1.0)}, standard deviation 1; (c): "
         f"{'left out' if data is None else _described(data)}",
-        "Model": "hinge SVM with an RBF kernel, the engine of traceless.path; nothing is added to "
+        "Model": "hinge SVM with an RBF kernel, the engine of traceless.hinge; nothing is added to "
         "the diagonal of the kernel matrix",
         "Times": f"CPU times of one thread, medians; {how_much.trials} data sets in the plane, "
         f"{how_much.repeats} repetitions in (c)",

@@ -29,7 +29,7 @@ from traceless.experiments.karasuyama2009.changes import (
 )
 from traceless.experiments.karasuyama2009.plan import GAMMA, C, N, Plan
 from traceless.experiments.verdict import Rows
-from traceless.path import HingeProblem
+from traceless.hinge.problem import HingeProblem
 
 SCENARIOS = ("adding", "removing", "both")
 CROSSES = "adding crosses"  # points of one class only

@@ -22,7 +22,8 @@ from sklearn.svm import SVC
 
 from traceless.experiments.images import Floats
 from traceless.experiments.verdict import Row
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 CACHE = 1000  # MB for LIBSVM: it holds the whole kernel matrix, as in the paper

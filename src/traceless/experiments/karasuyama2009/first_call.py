@@ -13,14 +13,16 @@ import tempfile
 import numpy as np
 
 from traceless.experiments.karasuyama2009.artificial import plane
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 
 _SCRIPT = """
 import time
 import numpy as np
 from sklearn.svm import SVC
 start = time.perf_counter()
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(100, 2)), np.where(np.arange(100) % 2, 1.0, -1.0)
 problem = HingeProblem(Kernel("rbf"), 2).fit(X[:90], y[:90], 1.0)

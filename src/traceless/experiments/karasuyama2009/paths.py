@@ -19,7 +19,7 @@ from traceless.experiments.karasuyama2009.artificial import SCENARIOS, scenario_
 from traceless.experiments.karasuyama2009.changes import Change
 from traceless.experiments.karasuyama2009.plan import Plan
 from traceless.experiments.verdict import Rows
-from traceless.path import HingeProblem
+from traceless.hinge.problem import HingeProblem
 
 DRAWN = 40  # values of θ that are kept beside the breakpoints
 

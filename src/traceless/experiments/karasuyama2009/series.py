@@ -29,7 +29,7 @@ from traceless.experiments.images import Floats
 from traceless.experiments.karasuyama2009.changes import Change, Places, exactness, measured
 from traceless.experiments.karasuyama2009.plan import MONTH, Plan
 from traceless.experiments.verdict import Rows
-from traceless.path import HingeProblem
+from traceless.hinge.problem import HingeProblem
 
 DAYS = 7
 INITIAL = 1423  # rows at first, as in the paper

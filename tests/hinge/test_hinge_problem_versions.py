@@ -1,4 +1,4 @@
-"""A state stays what it is, whatever is made of it; the kernel matrix belongs to the newest."""
+"""A problem stays what it is, whatever is made of it; the kernel matrix belongs to the newest."""
 
 import copy
 import gc
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from oracles import promise, residual
 
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 from traceless.path.stress import equal_bits, published_residual
 
 KERNEL = Kernel("rbf", gamma=0.5)
@@ -35,8 +36,8 @@ def is_right(problem):
     return True
 
 
-def store_of(problem):
-    return problem.state.held.store
+def cache_of(problem):
+    return problem._held.cache
 
 
 @pytest.mark.parametrize("asked", ["before", "after"])
@@ -54,18 +55,18 @@ def test_an_old_state_answers_and_changes_after_newer_ones(problem, rng, asked):
     problem.update((*sample(rng, 5), 10.0), [1, 2])
     assert is_right(old)
     assert is_right(problem)
-    assert store_of(old) is not store_of(problem)
+    assert cache_of(old) is not cache_of(problem)
 
 
 def test_a_change_that_is_not_taken_leaves_everything_as_it_was(problem, rng):
-    before, store = problem.canonical(), store_of(problem)
+    before, store = problem.canonical(), cache_of(problem)
     ahead = [problem.changed((*sample(rng, 7), 10.0), np.arange(k)) for k in range(3)]
     ahead += [problem.changed(remove=np.arange(9))]
     assert problem.canonical() is before
     assert all(is_right(other) for other in ahead)  # also those whose slots were used again
-    assert store_of(problem) is store
+    assert cache_of(problem) is store
     problem.update(remove=[0])
-    assert store_of(problem) is store
+    assert cache_of(problem) is store
     assert is_right(problem)
     assert all(is_right(other) for other in ahead)
 
@@ -75,7 +76,7 @@ def test_of_two_changes_of_one_state_both_can_be_taken(problem, rng):
     two = problem.changed((*sample(rng, 9), 10.0), [3])
     three = problem.changed(remove=[5, 6])
     for other in (one, two, three):
-        other.state.take_over()
+        other.take_over()
     for other in (one, two, three, problem):
         assert is_right(other)
         other.update((*sample(rng, 4), 10.0), [0])
@@ -83,17 +84,17 @@ def test_of_two_changes_of_one_state_both_can_be_taken(problem, rng):
 
 
 def test_no_kernel_matrix_is_copied_for_an_update(problem, rng):
-    gram = store_of(problem).gram
+    gram = cache_of(problem).gram
     for _ in range(10):
         problem.update((*sample(rng, 3), 10.0), [0, 1, 2])
-    assert store_of(problem).gram is gram
+    assert cache_of(problem).gram is gram
 
 
 def test_a_deep_copy_leaves_the_kernel_matrix_where_it_is(problem, rng):
-    other, store = copy.deepcopy(problem), store_of(problem)
+    other, store = copy.deepcopy(problem), cache_of(problem)
     other.update((*sample(rng, 5), 10.0), [0])
-    assert store_of(problem) is store
-    assert store.owner is problem.state.held.token
+    assert cache_of(problem) is store
+    assert store.owner is problem._held.token
     assert is_right(other)
     assert is_right(problem)
     late = copy.deepcopy(problem)
@@ -105,7 +106,7 @@ def test_a_deep_copy_leaves_the_kernel_matrix_where_it_is(problem, rng):
 def test_an_old_state_keeps_no_kernel_matrix_alive(rng):
     problem = HingeProblem(KERNEL, 3).fit(*sample(rng, 60), 10.0)
     old = copy.copy(problem)
-    gram = weakref.ref(store_of(problem).gram)
+    gram = weakref.ref(cache_of(problem).gram)
     problem.update((*sample(rng, 400), 10.0))  # a larger one is made
     gc.collect()
     assert gram() is None
@@ -114,24 +115,24 @@ def test_an_old_state_keeps_no_kernel_matrix_alive(rng):
 
 def test_another_budget_takes_effect_at_the_next_change(rng):
     problem = HingeProblem(KERNEL, 3, memory=60_000).fit(*sample(rng, 120), 10.0)
-    assert not store_of(problem).whole
-    problem.state.memory = 1 << 20
+    assert not cache_of(problem).whole
+    problem.memory = 1 << 20
     problem.update((*sample(rng, 5), 10.0))
-    assert store_of(problem).whole
+    assert cache_of(problem).whole
     assert is_right(problem)
-    problem.state.memory = 60_000
+    problem.memory = 60_000
     problem.update((*sample(rng, 5), 10.0))
-    assert not store_of(problem).whole
-    assert store_of(problem).gram.nbytes <= 60_000
+    assert not cache_of(problem).whole
+    assert cache_of(problem).gram.nbytes <= 60_000
     assert is_right(problem)
 
 
 def test_nothing_of_a_change_that_failed_is_kept_by_the_next_one(problem, rng):
     X, y = sample(rng, 10)
     problem.changed((X, y, 10.0))  # and dropped
-    store = store_of(problem)
+    store = cache_of(problem)
     problem.update(remove=[0])
-    used = np.isin(np.arange(store.capacity), problem.state.held.slots)
+    used = np.isin(np.arange(store.capacity), problem._held.slots)
     for values in (store.rows.T, store.y, store.diagonal, store.root, store.gram, store.gram.T):
         assert not values[~used].any()
 
@@ -139,7 +140,7 @@ def test_nothing_of_a_change_that_failed_is_kept_by_the_next_one(problem, rng):
 def test_what_does_not_fit_is_not_computed_to_publish_it(rng, monkeypatch):
     X, y = sample(rng, 600)
     problem = HingeProblem(KERNEL, 3, memory=1_000_000).fit(X, y, 1.0)
-    assert not store_of(problem).whole
+    assert not cache_of(problem).whole
     problem.update((*sample(rng, 2), 1.0), [0, 1])
     values, count = Kernel.values, []
 

@@ -8,12 +8,14 @@ from oracles import dense_kernel, exact_solution, promise, residual
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from traceless.path import HingeProblem, Kernel
-from traceless.path import state as module
+from traceless.hinge import solver as module
+from traceless.hinge.follow import INSIDE, MARGIN
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.rows import Target
+from traceless.hinge.solver import REPAIRS, PathSolver
 from traceless.path.families import FAMILIES, draw_points
-from traceless.path.road import INSIDE, MARGIN, K
 from traceless.path.stress import change, equal_bits, published_residual
-from traceless.path.walk import REPAIRS, Walk
 
 
 def sample(rng, n, width=3, noise=0.5):
@@ -85,7 +87,7 @@ def test_margins_that_no_factor_resolves(name, seed):
 
 @pytest.mark.parametrize("name", [name for name, f in FAMILIES.items() if f.bound < 1e6])
 def test_without_any_path_pairs_get_there(name, monkeypatch):
-    monkeypatch.setattr(Walk, "travel", Walk.arrive)
+    monkeypatch.setattr(PathSolver, "follow_path", PathSolver.end_path)
     repairs = 0
     for seed in range(3):
         for problem in chain(name, seed, length=6):
@@ -97,18 +99,20 @@ def test_without_any_path_pairs_get_there(name, monkeypatch):
 @pytest.mark.parametrize("how", sorted(set(REPAIRS), key=str))
 def test_each_repair_mends_what_is_wrong(rng, monkeypatch, how):
     problem = fitted(*sample(rng, 150))
-    store, _, road, slots, _ = problem.state.held
-    walk = Walk(store, road)
-    walk.road.alpha[:], walk.road.side[slots], walk.road.count[K] = 0.0, INSIDE, 0
+    cache, _, slots, _ = problem._held
+    solver = PathSolver(cache)
+    solver.resume(slots, problem._end)
+    active = solver.active
+    active.alpha[:], active.side[slots], active.now["k"] = 0.0, INSIDE, 0
     with monkeypatch.context() as patch:
-        patch.setattr("traceless.path.walk.REPAIRS", ())
-        walk.settle()
-        assert walk.residual > 1e-3
-        patch.setattr("traceless.path.walk.REPAIRS", (how,))
-        walk.settle()
-    assert walk.residual <= promise(problem)
-    assert np.abs(walk.road.alpha[slots] - problem.alpha).max() < 1e-6
-    assert walk.factored == (how is not None)
+        patch.setattr("traceless.hinge.solver.REPAIRS", ())
+        solver.solve()
+        assert solver.violation.residual > 1e-3
+        patch.setattr("traceless.hinge.solver.REPAIRS", (how,))
+        solver.solve()
+    assert solver.violation.residual <= promise(problem)
+    assert np.abs(solver.active.alpha[slots] - problem.alpha).max() < 1e-6
+    assert solver.factored == (how is not None)
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 150_000])
@@ -116,7 +120,7 @@ def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
     X, y = sample(rng, 150)
     problem = fitted(X, y, memory=memory)
     with monkeypatch.context() as patch:
-        patch.setattr(Walk, "travel", Walk.arrive)
+        patch.setattr(PathSolver, "follow_path", PathSolver.end_path)
         problem.update((*sample(rng, 10), 10.0), np.arange(10))
     repairs = problem.n_repairs
     assert repairs
@@ -131,8 +135,9 @@ def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
 def test_the_path_from_a_restored_state_is_the_same(rng):
     X, y = sample(rng, 120)
     problem, again = fitted(X, y), HingeProblem(Kernel("rbf", gamma=0.5), 3)
-    points = X, y, problem.bounds
-    again.restore(points, problem.alpha, problem.slopes, problem.intercept)
+    points = problem.rows, Target(problem.ids, y, problem.bounds)
+    numbers = problem.alpha, problem.slopes, problem.intercept, problem.residual
+    again = again.restored(*points, *numbers)
     new, paths = (*sample(rng, 10), 10.0), ([], [])
     for one, path in zip((problem, again), paths, strict=True):
         one.watch = lambda theta, alpha, path=path: path.append([theta, *alpha])
@@ -155,7 +160,7 @@ def test_a_guess_that_libsvm_would_never_end():
 
 @pytest.mark.parametrize("name", ["generic", "linear", "duplicates", "tiny gamma", "separable"])
 def test_windows_change_nothing(name, monkeypatch):
-    monkeypatch.setattr("traceless.path.walk.MANY", 32)
+    monkeypatch.setattr("traceless.hinge.solver.MANY", 32)
     family = FAMILIES[name]
     rng = np.random.default_rng(5)
     X, y, u = draw_points(family, rng, 120)
@@ -240,11 +245,11 @@ def test_one_class_is_a_state_and_grows_back(rng):
 def test_memory_is_given_back_when_most_points_have_gone(rng, memory):
     X, y = sample(rng, 900)
     problem = fitted(X, y, memory=memory)
-    big = problem.state.held.store.capacity
+    big = problem._held.cache.capacity
     while len(problem) > 100:
         problem.update(remove=rng.choice(len(problem), len(problem) // 10, replace=False))
         assert residual(problem) <= promise(problem)
-    assert problem.state.held.store.capacity < big // 2
+    assert problem._held.cache.capacity < big // 2
     problem.update((X[:50], y[:50], 10.0), np.arange(20))
     assert residual(problem) <= promise(problem)
     assert equal_bits(problem.canonical(), fitted(problem.X, problem.y).canonical())
@@ -253,13 +258,13 @@ def test_memory_is_given_back_when_most_points_have_gone(rng, memory):
 def test_nothing_of_what_is_forgotten_is_kept(rng):
     X, y = sample(rng, 100)
     problem = fitted(X, y).update(remove=np.arange(30))
-    store, _, road, slots, _ = problem.state.held
-    used = np.isin(np.arange(store.capacity), slots)
-    for values in (store.rows.T, store.gram, store.gram.T, store.diagonal, road.x.T, road.gram):
+    cache, _, slots, _ = problem._held
+    used = np.isin(np.arange(cache.capacity), slots)
+    for values in (cache.rows.T, cache.gram, cache.gram.T, cache.diagonal):
         assert not values[~used[: len(values)]].any()
-    k = road.count[K]
-    assert not road.R[k:].any()
-    assert not road.R[:, k:].any()
+    *numbers, _, factor = problem._end
+    assert all(len(values) == 70 for values in (problem.X, problem.y, *numbers))
+    assert factor.R.shape == 2 * (np.sum(problem.sides == MARGIN),)
 
 
 def test_nothing_at_all_is_a_state_too(rng):
@@ -304,8 +309,8 @@ def test_where_most_rows_change_it_is_fitted_anew(rng, monkeypatch):
     X, y = sample(rng, 600)
     problem = fitted(X[:300], y[:300])
     fits = []
-    seed = module.seed
-    monkeypatch.setattr(module, "seed", lambda *a: (fits.append(1), seed(*a))[1])
+    start = module.warm_start
+    monkeypatch.setattr(module, "warm_start", lambda *a: (fits.append(1), start(*a))[1])
     problem.update((X[300:305], y[300:305], 10.0), np.arange(5))
     assert not fits
     problem.update((X[305:], y[305:], 10.0), np.arange(290))

@@ -1,18 +1,18 @@
-"""Rows that a model keeps, found again by what they hold or by their ids.
+"""Training rows that a model keeps, found again by their content or by their ids.
 
 A row is its values, its label and its weight. Ids are whole numbers, handed out in the order
-in which rows came and never used twice. What is here is never changed in place: `changed`
-gives new rows, and the old ones stay what they were.
+in which rows came and never used twice. Nothing is changed in place: `changed` returns new rows,
+and the old ones stay what they were.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of som
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRows:
+class TrainingRows:
     """Rows, labels, weights and ids, in the order of the ids.
 
     Parameters
@@ -48,17 +48,12 @@ class HeldRows:
     places: dict[bytes, tuple[int, ...]]
 
     @classmethod
-    def none(cls, width: int) -> HeldRows:
-        """No rows, of some width."""
-        no_ids = np.zeros(0, dtype=np.int64)
-        return cls(np.zeros((0, width)), no_ids, np.zeros(0), no_ids, 0, {})
-
-    @classmethod
-    def restored(
-        cls, X: Floats, y: NDArray[Any], weight: Floats, ids: Integers, next_id: int
-    ) -> HeldRows:
-        """Rows that had these ids before."""
-        return cls(X, y, weight, ids, next_id, _with_places({}, (X, y, weight), ids))
+    def of(cls, rows: Batch, ids: Integers | None = None, next_id: int = 0) -> TrainingRows:
+        """Rows with ids that they had before, or new ones."""
+        X, y, weight = rows
+        if ids is None:
+            ids, next_id = np.arange(len(y), dtype=np.int64), len(y)
+        return cls(X, y, weight, ids, next_id, _with_places({}, rows, ids))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -108,27 +103,35 @@ class HeldRows:
             )
         return given
 
-    def changed(self, without: Integers, new: Batch | None) -> HeldRows:
+    def changed(self, without: Integers, new: Batch | None) -> TrainingRows:
         """These rows less some (by id), and new ones last."""
-        X, y, weight = new if new is not None else self._no_batch()
-        kept = np.ones(len(self), dtype=bool)
-        kept[np.searchsorted(self.ids, without)] = False
-        old = self.y[kept]
+        rows = self.less(without) if len(without) else self
+        places = dict(self.places)
+        gone = np.searchsorted(self.ids, without)
+        for key, i in zip(_keys(self.batch(gone)), without.tolist(), strict=True):
+            places[key] = tuple(j for j in places[key] if j != i)
+            if not places[key]:
+                del places[key]
+        if new is None:
+            return replace(rows, places=places)
+        X, y, weight = new
         ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
-        places = self._places_without(np.flatnonzero(~kept)) if len(without) else dict(self.places)
-        return HeldRows(
-            np.concatenate([self.X[kept], X]),
-            _joined(old, y),
-            np.concatenate([self.weight[kept], weight]),
-            np.concatenate([self.ids[kept], ids]),
+        if len(rows.y) and len(y) and rows.y.dtype.kind != y.dtype.kind:  # raises if types differ
+            union(tuple(np.unique(rows.y).tolist()), tuple(np.unique(y).tolist()))
+        labels = [some for some in (rows.y, y) if len(some)] or [rows.y]  # none have no type
+        return TrainingRows(
+            np.concatenate([rows.X, X]),
+            np.concatenate(labels),
+            np.concatenate([rows.weight, weight]),
+            np.concatenate([rows.ids, ids]),
             self.next_id + len(y),
-            _with_places(places, (X, y, weight), ids),
+            _with_places(places, new, ids),
         )
 
-    def less(self, without: Integers) -> HeldRows:
+    def less(self, without: Integers) -> TrainingRows:
         """These rows less some (by id), to be read and not to be searched."""
-        kept = np.delete(np.arange(len(self)), np.searchsorted(self.ids, without))
-        return HeldRows(*self.batch(kept), self.ids[kept], self.next_id, {})
+        kept = np.delete(np.arange(len(self.ids)), np.searchsorted(self.ids, without))
+        return TrainingRows(*self.batch(kept), self.ids[kept], self.next_id, {})
 
     def batch(self, at: Any) -> Batch:
         """Some rows."""
@@ -144,18 +147,13 @@ class HeldRows:
         yield repr(content.shape).encode()
         yield content[order].tobytes()
 
-    def _no_batch(self) -> Batch:
-        return np.zeros((0, self.X.shape[1])), self.y[:0], np.zeros(0)
 
-    def _places_without(self, at: NDArray[np.intp]) -> dict[bytes, tuple[int, ...]]:
-        places = dict(self.places)
-        for key, i in zip(_keys(self.batch(at)), self.ids[at].tolist(), strict=True):
-            left = tuple(j for j in places[key] if j != i)
-            if left:
-                places[key] = left
-            else:
-                del places[key]
-        return places
+class Target(NamedTuple):
+    """The points that a binary problem should hold: ids in ascending order, labels and bounds."""
+
+    ids: Integers
+    y: Floats
+    bounds: Floats
 
 
 def found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
@@ -174,30 +172,21 @@ def plain_labels(y: Any) -> NDArray[Any]:
     if y.dtype.kind in "ib":
         return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
     names = Classes(y, None).names
-    return numbered(names, np.unique(y, return_inverse=True)[1]) if len(y) else y
+    return label_array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
 
 
-def numbered(names: tuple[Label, ...], codes: Integers) -> NDArray[Any]:
-    """Labels from their numbers.
+def label_array(names: tuple[Label, ...]) -> NDArray[Any]:
+    """Labels as an array.
 
     NumPy makes text as wide as the longest one, for every row; long labels are shared instead.
     """
     long = any(isinstance(name, str | bytes) and len(name) > _LONG for name in names)
-    return np.array(names, dtype=object if long else None)[codes]
+    return np.array(names, dtype=object if long else None)
 
 
 def is_whole(y: Floats) -> bool:
     """Whether labels are whole numbers, and small enough to be told apart."""
     return bool(((np.abs(y) < 2.0**53) & (y == np.rint(y))).all())
-
-
-def _joined(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
-    """Labels of both; raises if they are not of one type."""
-    if not len(old) or not len(new):
-        return new if len(new) else old
-    if old.dtype.kind != new.dtype.kind:
-        union(tuple(np.unique(old).tolist()), tuple(np.unique(new).tolist()))
-    return np.concatenate([old, new])
 
 
 def _with_places(

@@ -1,6 +1,6 @@
 """Groups of equal points as one problem, and solutions of it for given sides.
 
-Which groups are on the margin (E) and which at their bound (O) is for `traceless.path.canonical`
+Which groups are on the margin (E) and which at their bound (O) is for `traceless.hinge.canonical`
 to say; here c and b with g = 0 on E are computed from that, in one order of evaluation.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
-from traceless.path.kernels import products
-from traceless.path.margin import Margin, Places, independent, sum_in_order
-from traceless.path.store import Slots, Store, gather, sum_of_rows
+from traceless.hinge.cholesky import MarginSystem, Places, independent, sum_in_order
+from traceless.hinge.kernel_cache import KernelCache, Slots, gather, sum_of_rows
+from traceless.hinge.kernels import products
 
 _EPS = float(np.finfo(np.float64).eps)
 PROMISE = 1e-9  # the largest violation of a condition, unless rounding explains more
@@ -42,34 +42,34 @@ class Solution:
     certain: bool = False
 
 
-class Grouped:
+class Groups:
     """Groups of equal points, their kernel values, and what the path says of them."""
 
     def __init__(
-        self, store: Store, slots: Slots, U: Floats, held: Floats, b: float, g: Floats
+        self, cache: KernelCache, slots: Slots, U: Floats, held: Floats, b: float, g: Floats
     ) -> None:
-        self.store, self.slots, self.kernel = store, slots, store.kernel
+        self.cache, self.slots, self.kernel = cache, slots, cache.kernel
         self.U, self.held, self.b, self.g = U, held, b, g
-        self.y, self.root = store.y[slots], store.root[slots]
+        self.y, self.root = cache.y[slots], cache.root[slots]
         self.all = np.arange(len(U))
-        self.kept = store.whole and store.kernel.exact  # kernel values with bits of their own
-        rows = store.rows[:, slots].T
+        self.kept = cache.whole and cache.kernel.exact  # kernel values with bits of their own
+        rows = cache.rows[:, slots].T
         self.X = self.kernel.centred(rows) if self.kernel.name == "linear" else None
 
     def between(self, a: Places, b: Places, exact: bool = True) -> Floats:
         """Kernel values: from the store where they are the same bits, else anew."""
-        if self.kept or (self.store.whole and not exact):
+        if self.kept or (self.cache.whole and not exact):
             out = np.empty((len(a), len(b)))
-            return gather(self.store.gram, self.slots[a], self.slots[b], out)
-        rows = self.store.rows
+            return gather(self.cache.gram, self.slots[a], self.slots[b], out)
+        rows = self.cache.rows
         make = self.kernel.exact_values if exact else self.kernel.values
         A = np.ascontiguousarray(rows[:, self.slots[a]].T)
         return np.ascontiguousarray(make(A, np.ascontiguousarray(rows[:, self.slots[b]])))
 
     def combined(self, of: Places, c: Floats, at: Places, exact: bool = True) -> Floats:
         """Σ_s c_s k(s, ·) at some groups, over others in order."""
-        if self.kept or (self.store.whole and not exact):
-            f = sum_of_rows(self.store.gram, self.slots[of], c, np.zeros(self.store.n))
+        if self.kept or (self.cache.whole and not exact):
+            f = sum_of_rows(self.cache.gram, self.slots[of], c, np.zeros(self.cache.n))
             return np.asarray(f[self.slots[at]])
         out = np.zeros(len(at))
         step = 4 * max(1, BLOCK // max(4, 4 * len(at)))  # four at a time, as in `sum_of_rows`
@@ -93,13 +93,13 @@ class Grouped:
 
         Then it is the path's, which knows its own, and what has changed since.
         """
-        if self.X is None and s.f is None and not self.store.whole:
+        if self.X is None and s.f is None and not self.cache.whole:
             change = s.c - self.y * self.held
             moved = np.flatnonzero(change)
-            lines = self.store.line[self.slots[moved]]
+            lines = self.cache.line[self.slots[moved]]
             kept, others = moved[lines >= 0], moved[lines < 0]
-            f = np.zeros(self.store.n)
-            sum_of_rows(self.store.gram, lines[lines >= 0], change[kept], f)
+            f = np.zeros(self.cache.n)
+            sum_of_rows(self.cache.gram, lines[lines >= 0], change[kept], f)
             f = f[self.slots] + self.combined(others, change[others], self.all, exact=False)
             return np.asarray(self.g + self.y * (f + (s.b - self.b)))
         return self.y * (self.values(s) + s.b) - 1.0
@@ -153,16 +153,18 @@ class Grouped:
             s.f = f + self.combined(B, x, self.all)
         return s
 
-    def _basis(self, E: Places) -> tuple[Places, Margin | None]:
+    def _basis(self, E: Places) -> tuple[Places, MarginSystem | None]:
         """Places of independent groups among some: all of them if they are."""
         G = self.between(E, E)
-        margin, some = Margin(G), np.arange(len(E))
+        margin, some = MarginSystem(G), np.arange(len(E))
         if not margin.sound:
             some = independent(G)
-            margin = Margin(np.ascontiguousarray(G[np.ix_(some, some)])) if len(some) else margin
+            margin = (
+                MarginSystem(np.ascontiguousarray(G[np.ix_(some, some)])) if len(some) else margin
+            )
         return some, margin if margin.sound else None
 
-    def _refine(self, s: Solution, B: Places, margin: Margin) -> None:
+    def _refine(self, s: Solution, B: Places, margin: MarginSystem) -> None:
         """Give f a w such that g = 0 on the margin as exactly as w can say it."""
         assert self.X is not None
         s.w, rows = self.weights(s.c), np.ascontiguousarray(self.X[B])

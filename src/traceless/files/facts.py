@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.knowledge.gathering import Label, check_one_type
+from traceless.exceptions import MismatchError
 
 LARGEST = 2**62
+Label = int | str | bool | bytes
 
 
 def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
@@ -82,7 +83,9 @@ def label(value: Any) -> Label:
 def classes(values: Any) -> tuple[Label, ...]:
     """Labels of one type, in order, each once."""
     found = tuple(label(value) for value in several(values))
-    check_one_type(found)
+    kinds = sorted({type(one).__name__ for one in found})
+    if len(kinds) > 1:
+        raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
     if any(not a < b for a, b in pairwise(found)):  # type: ignore[operator]
         raise ValueError(f"the labels are not in order: {short(found)}.")
     return found

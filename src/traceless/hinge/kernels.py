@@ -22,10 +22,10 @@ import numpy as np
 
 from traceless.arithmetic.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
 from traceless.arithmetic.integers import Floats
-from traceless.path.compiled import compiled
+from traceless.hinge.compiled import compiled
 
 _NAMES = ("linear", "poly", "rbf")
-# points side by side: what is read of them stays in the cache. Unsigned, as in `factor`
+# points side by side: what is read of them stays in the cache. Unsigned, as in `cholesky`
 _FIRST, _WIDTH = np.uint64(0), np.uint64(128)
 _SERIES, _TERMS = np.array(_EXP[::-1]), len(_EXP)  # known to the compiler, which unrolls the sum
 _LOWEST = -700.0  # below, e^x counts as 0

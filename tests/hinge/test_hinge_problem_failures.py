@@ -1,4 +1,4 @@
-"""All or nothing: whatever goes wrong in an update, the state is what it was."""
+"""All or nothing: whatever goes wrong in an update, the problem is what it was."""
 
 import subprocess
 import sys
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from oracles import dense_kernel, promise, residual
 
-from traceless.path import HingeProblem, Kernel
-from traceless.path.walk import Walk
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.solver import PathSolver
 
 
 def sample(rng, n):
@@ -21,19 +22,19 @@ def picture(problem):
     return [a.tobytes() for a in parts] + [problem.intercept, problem.n_breakpoints, len(problem)]
 
 
-@pytest.mark.parametrize("where", ["start", "settle", "certify", "travel"])
+@pytest.mark.parametrize("where", ["start", "solve", "measure", "follow_path"])
 def test_an_error_on_the_way(rng, monkeypatch, where):
     X, y = sample(rng, 80)
     problem = HingeProblem(Kernel("rbf"), 3).fit(X, y, 1.0)
     before, add = picture(problem), (*sample(rng, 10), 1.0)
-    go = getattr(Walk, where)
+    go = getattr(PathSolver, where)
 
     def fail(self):
         go(self)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Walk, where, fail)
+        patch.setattr(PathSolver, where, fail)
         for _ in range(3):
             with pytest.raises(KeyboardInterrupt):
                 problem.update(add, np.arange(10))
@@ -76,14 +77,14 @@ def test_a_margin_too_large_for_the_memory_says_so(rng):
     X, y = sample(rng, 200)
     problem = HingeProblem(Kernel("rbf", gamma=5.0), 3, memory=300_000).fit(X[:100], y[:100], 10.0)
     before = picture(problem)
-    problem.state.memory = 20_000
+    problem.memory = 20_000
     with pytest.raises(MemoryError, match="raise `memory`"):
         problem.update((X[100:], y[100:], 10.0))
     assert picture(problem) == before
 
 
 def test_without_numba_it_says_what_to_install():
-    code = "import sys; sys.modules['numba'] = None; import traceless; import traceless.path"
+    code = "import sys; sys.modules['numba'] = None; import traceless.hinge.problem"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "traceless[path]" in done.stderr

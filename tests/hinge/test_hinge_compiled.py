@@ -10,14 +10,14 @@ import pytest
 
 import traceless
 
-INNER = "from traceless.path.compiled import inner\n\n\n@inner\ndef part(x):\n    return x + {}\n"
+INNER = "from traceless.hinge.compiled import inner\n\n\n@inner\ndef part(x):\n    return x + {}\n"
 OUTER = (
-    "from traceless.path.compiled import compiled\n"
-    "from traceless.path.probe_inner import part\n\n\n"
+    "from traceless.hinge.compiled import compiled\n"
+    "from traceless.hinge.probe_inner import part\n\n\n"
     "@compiled\ndef whole(x):\n    return 10.0 * part(x)\n"
 )
 ASK = (
-    "from traceless.path.probe_outer import whole\n"
+    "from traceless.hinge.probe_outer import whole\n"
     "print(whole(1.0), sum(whole.stats.cache_hits.values()))"
 )
 
@@ -27,8 +27,8 @@ def package(tmp_path):
     """A copy of the package with one compiled function that calls another."""
     source = Path(traceless.__file__).parent
     shutil.copytree(source, tmp_path / "traceless", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "traceless/path/probe_inner.py").write_text(INNER.format("1.0"))
-    (tmp_path / "traceless/path/probe_outer.py").write_text(OUTER)
+    (tmp_path / "traceless/hinge/probe_inner.py").write_text(INNER.format("1.0"))
+    (tmp_path / "traceless/hinge/probe_outer.py").write_text(OUTER)
     return tmp_path
 
 
@@ -44,20 +44,20 @@ def ask(package, **environment):
 def test_what_is_kept_is_used_until_any_file_is_edited(package):
     assert ask(package) == [20.0, 0]
     assert ask(package) == [20.0, 1]
-    (package / "traceless/path/probe_inner.py").write_text(INNER.format("2.0"))
+    (package / "traceless/hinge/probe_inner.py").write_text(INNER.format("2.0"))
     assert ask(package) == [30.0, 0]
     assert ask(package) == [30.0, 1]
 
 
 def test_constants_from_elsewhere_count_too(package):
     assert ask(package) == [20.0, 0]
-    with (package / "traceless/elementary.py").open("a") as file:
+    with (package / "traceless/arithmetic/elementary.py").open("a") as file:
         file.write("# edited\n")
     assert ask(package) == [20.0, 0]
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_each_time(package):
-    (package / "traceless/path/__pycache__").write_text("not a folder")
+    (package / "traceless/hinge/__pycache__").write_text("not a folder")
     nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), "/dev/null/nowhere")
     for _ in range(2):
         assert ask(package, **nowhere) == [20.0, 0]

@@ -1,49 +1,45 @@
-"""What a hinge-loss classifier says once it is solved: its attributes, values and classes."""
+"""What a solved hinge-loss classifier offers: its attributes, decision values and classes."""
 
 from __future__ import annotations
 
-import copy
+import inspect
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.hinge import voting
+from traceless.hinge import multiclass
+from traceless.hinge.rows import is_whole
 from traceless.hinge.settings import Settings
 from traceless.transaction import Changeable, snapshot
 
 if TYPE_CHECKING:  # compiled code is imported when something is learned, not before
-    from traceless.hinge.model import Hinge
+    from traceless.hinge.model import HingeModel
 
 
-class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
+class HingePredictions(Changeable, ClassifierMixin, BaseEstimator):
     """The part of `traceless.PathSVC` that reads its model.
 
-    Every answer comes from one `Hinge`, read once: it stays what it is while others change the
-    estimator.
+    Every answer comes from one `HingeModel`, read once: it stays what it is while others change
+    the estimator.
     """
 
-    C: float
     kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    class_weight: Any
     decision_function_shape: str
     break_ties: bool
-    strategy: str
-    _model: Hinge
+    tol: float
+    _model: HingeModel
+
+    def _settings(self) -> Settings:
+        raise NotImplementedError
 
     def refresh(self) -> Self:
         """Go to the parameters as they are set now."""
-        raise NotImplementedError
-
-    def _report_residual(self, model: Hinge, asked: bool) -> None:
-        """Warn of a residual that is too large, once."""
         raise NotImplementedError
 
     def digest(self) -> str:
@@ -74,13 +70,13 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
     @property
     def gamma_(self) -> float:
         """The gamma in use."""
-        return self._now()._held().gamma
+        return self._now()._held().kernel.gamma
 
     @property
     def intercept_(self) -> Floats:
         """The constants of the decision functions."""
         model = self._current()
-        found = np.array([problem.solution.intercept for problem in model.committee])
+        found = np.array([problem.canonical().intercept for problem in model.problems.values()])
         return model.oriented(found) if len(found) else np.ones(1)
 
     @property
@@ -89,7 +85,7 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
         model = self._current()
         if not model.settings.linear:
             raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
-        found = [problem.solution.weights for problem in model.committee]
+        found = [problem.canonical().weights for problem in model.problems.values()]
         none = np.zeros((1, model.rows.X.shape[1]))
         return model.oriented(np.array(found)) if found else none
 
@@ -126,12 +122,13 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
     @property
     def n_breakpoints_(self) -> int:
         """Events on the paths of the last change, of all problems together."""
-        return self._now()._held().committee.n_breakpoints
+        return self._now()._held().n_breakpoints
 
     @property
     def ambiguous_(self) -> bool:
         """Whether another history might end in other last bits."""
-        return not all(problem.solution.certain for problem in self._current().committee)
+        problems = self._current().problems.values()
+        return not all(problem.canonical().certain for problem in problems)
 
     def decisive_ids(self) -> Integers:
         """Ids of the rows without any one of which the model would be another."""
@@ -157,7 +154,7 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
             return values[:, 0]
         if model.settings.strategy == "ovr" or self.decision_function_shape == "ovo":
             return values
-        return voting.class_values(values, n)
+        return multiclass.class_values(values, n)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row.
@@ -178,36 +175,38 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
         elif model.settings.strategy == "ovr":
             best = values.argmax(axis=1)
         elif self.break_ties:
-            best = voting.class_values(values, n).argmax(axis=1)
+            best = multiclass.class_values(values, n).argmax(axis=1)
         else:
-            best = voting.votes(values, n).argmax(axis=1)
+            best = multiclass.votes(values, n).argmax(axis=1)
         return np.asarray(model.rows.classes[best])
 
     # --- inside ----------------------------------------------------------------------------
 
-    def _settings(self) -> Settings:
-        return Settings(
-            self.C,
-            copy.deepcopy(self.class_weight),
-            self.kernel,
-            self.gamma,
-            self.degree,
-            self.coef0,
-            self.strategy,
-        )
-
-    def _held(self) -> Hinge:
+    def _held(self) -> HingeModel:
         """The model, or AttributeError: what is not learned has no attributes."""
-        model: Hinge | None = self.__dict__.get("_model")
+        model: HingeModel | None = self.__dict__.get("_model")
         if model is None:
             raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
         return model
 
-    def _current(self) -> Hinge:
+    def _current(self) -> HingeModel:
         """The model for the parameters as they are set now, to use what it publishes."""
         now = self._now()
         now._report_residual(now._model, asked=True)
         return now._model
+
+    def _report_residual(self, model: HingeModel, asked: bool) -> None:
+        """Warn of a KKT residual that is too large, once."""
+        excess = model.excess(self.tol, asked)
+        if excess:
+            warnings.warn(
+                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "
+                "predictions may be wrong. Columns that are not scaled, or a very large C, make "
+                "problems this hard: scale the columns, for example with "
+                "sklearn.preprocessing.StandardScaler.",
+                ConvergenceWarning,
+                stacklevel=_calls_of_ours(),
+            )
 
     def _now(self) -> Self:
         """The estimator as it is now, with the model for its parameters."""
@@ -217,12 +216,17 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
             now = snapshot(self)
         return now
 
-    def _values(self, X: Any) -> tuple[Hinge, Floats]:
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
         """The model as it is now, and the values of its binary problems."""
         check_is_fitted(self)
         now = self._now()
         model = now._current()
-        _check_shape(now.decision_function_shape, now.break_ties, model.settings.strategy)
+        shape, strategy = now.decision_function_shape, model.settings.strategy
+        if shape not in ("ovr", "ovo"):
+            raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
+        if shape == "ovo" and (now.break_ties or strategy == "ovr"):
+            what = "break_ties must be False" if now.break_ties else "strategy must be 'ovo'"
+            raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
         if not len(model.rows):
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
@@ -235,9 +239,9 @@ class HingeAnswers(Changeable, ClassifierMixin, BaseEstimator):
         return "_model" in self.__dict__
 
 
-def is_plain(estimator: Any, X: Any) -> bool:
+def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
     """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
-    return bool(
+    plain = (
         type(X) is np.ndarray
         and X.dtype == np.float64
         and X.ndim == 2
@@ -247,11 +251,17 @@ def is_plain(estimator: Any, X: Any) -> bool:
         and "feature_names_in_" not in vars(estimator)
         and np.isfinite(X).all()
     )
+    return bool(plain) and all(
+        type(y) is np.ndarray
+        and y.shape == (len(X),)
+        and (y.dtype.kind in "ib" or (y.dtype.kind == "f" and is_whole(y)))
+        for y in labels
+    )
 
 
-def _check_shape(shape: str, break_ties: bool, strategy: str) -> None:
-    if shape not in ("ovr", "ovo"):
-        raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
-    if shape == "ovo" and (break_ties or strategy == "ovr"):
-        what = "break_ties must be False" if break_ties else "strategy must be 'ovo'"
-        raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
+def _calls_of_ours() -> int:
+    """How many calls lie between a warning and the code of the user."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
+        frame, level = frame.f_back, level + 1
+    return level

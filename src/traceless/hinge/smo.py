@@ -1,4 +1,4 @@
-"""Descent by pairs (Platt 1998): the last means where paths end too far from the conditions.
+"""Sequential minimal optimisation (Platt 1998): the last resort where paths end too far off.
 
 With c = yα and e = y - Kc, a solution has a b with
 
@@ -16,12 +16,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.path.certificate import present, violation
-from traceless.path.road import INSIDE, INTERCEPT, MARGIN, OUTSIDE, K, Road
-from traceless.path.store import Store
+from traceless.hinge.active_set import ActiveSet
+from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
+from traceless.hinge.kernel_cache import KernelCache, Slots
 
 _MOST = 20_000  # pairs
 _LOOK = 500  # pairs after which e is computed from scratch
@@ -29,51 +28,50 @@ _EPS = float(np.finfo(np.float64).eps)
 _FLAT, _TINY = 1e-16, 1e-300  # a curvature below this part of its terms is rounding
 
 
-def descend(store: Store, road: Road, gap: float) -> float:
-    """Move pairs until no two e are further apart than this; returns the violation left.
+def descend(active: ActiveSet, gap: float) -> None:
+    """Move pairs until no two e are further apart than this.
 
-    α, b, g and the sides are set; the margin is left without a factor.
+    α, b, g and the sides are set; the margin set is left without a factor.
     """
-    points = present(road)
-    y, bound, d = road.y[points], road.bound[points], road.diagonal[points]
+    points, cache = active.present(), active.cache
+    y, bound, d = active.y[points], active.bound[points], active.diagonal[points]
     low, high = np.minimum(y * bound, 0.0), np.maximum(y * bound, 0.0)
-    c = _balanced(y * road.alpha[points], low, high)
+    c = _balanced(y * active.alpha[points], low, high)
     for step in range(_MOST):
         if step % _LOOK == 0:
-            e = _errors(store, points, c)
+            e = _errors(cache, points, c)
         i = int(np.argmax(np.where(c < high, e, -np.inf)))
         apart = np.where(c > low, np.maximum(e[i] - e, 0.0), 0.0)
         if apart.max() <= gap:
             break
-        row = _line(store, points, i)
+        row = _line(cache, points, i)
         curve = np.maximum(d[i] + d - 2.0 * row, _FLAT * (abs(d[i]) + np.abs(d)) + _TINY)
         j = int(np.argmax(apart**2 / curve))
         t = min(apart[j] / curve[j], high[i] - c[i], c[j] - low[j])
         before = c[i], c[j]
         c[i] = high[i] if t == high[i] - c[i] else c[i] + t
         c[j] = low[j] if t == c[j] - low[j] else c[j] - t
-        e -= (c[i] - before[0]) * row + (c[j] - before[1]) * _line(store, points, j)
-    e = _errors(store, points, c)
+        e -= (c[i] - before[0]) * row + (c[j] - before[1]) * _line(cache, points, j)
+    e = _errors(cache, points, c)
     b = 0.5 * (e[c < high].max(initial=-np.inf) + e[c > low].min(initial=np.inf))
-    road.alpha[points], road.value[INTERCEPT], road.g[points] = np.abs(c), b, y * (b - e)
-    road.side[points] = np.where(np.abs(c) < bound, MARGIN, OUTSIDE)
-    road.side[points[c == 0.0]] = INSIDE
-    road.count[K] = 0
-    return violation(road)
+    active.alpha[points], active.now["intercept"], active.g[points] = np.abs(c), b, y * (b - e)
+    active.side[points] = np.where(np.abs(c) < bound, MARGIN, OUTSIDE)
+    active.side[points[c == 0.0]] = INSIDE
+    active.now["k"] = 0
+    active.refresh()
 
 
-def _errors(store: Store, points: NDArray[np.intp], c: Floats) -> Floats:
+def _errors(cache: KernelCache, points: Slots, c: Floats) -> Floats:
     """The e of all points, from scratch."""
     support = np.flatnonzero(c)
-    f = store.times(points, points[support], c[support])
-    return np.asarray(store.y[points] - f)
+    return np.asarray(cache.y[points] - cache.times(points, points[support], c[support]))
 
 
-def _line(store: Store, points: NDArray[np.intp], i: int) -> Floats:
+def _line(cache: KernelCache, points: Slots, i: int) -> Floats:
     """Kernel values of one of the points with all of them."""
     slot = int(points[i])
-    store.need(slot, points[:0])
-    return np.asarray(store.gram[store.line[slot], points])
+    cache.need(slot, points[:0])
+    return np.asarray(cache.gram[cache.line[slot], points])
 
 
 def _balanced(c: Floats, low: Floats, high: Floats) -> Floats:

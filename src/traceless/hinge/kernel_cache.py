@@ -1,26 +1,27 @@
-"""Where the rows of a problem live, and as much of their kernel matrix as memory allows.
+"""The kernel cache: rows of a problem, and as much of their kernel matrix as memory allows.
 
 Rows have slots. A slot that is freed is used again by the next row, so that a window over a
 stream moves nothing. The kernel matrix is kept whole while it fits the budget, else only the
-lines of points that are or were lately in the margin, computed when they are asked for.
+lines of points that are or were lately in the margin set, computed when they are asked for.
 
-A store is shared by the states of one problem (`traceless.path.state`), one after the other, and
-serves the newest: its *owner*. What is written into slots that the owner does not use does it no
-harm; the state that is being made there is the *guest*, until it becomes the owner and the rows
-that it has dropped are erased. A state that is neither has to do without: another may have used
-its slots. Whoever reads or writes holds the lock.
+A cache is shared by the successive versions of one problem (`traceless.hinge.problem`) and serves
+the newest: its *owner*. A version that is being made writes into slots that the owner does not
+use; it is the *guest*, until it becomes the owner and the rows that it has dropped are
+erased. A version that is neither has to do without: another may have used its slots. Whoever reads
+or writes holds the lock.
 """
 
 from __future__ import annotations
 
 from threading import RLock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.path.compiled import compiled, compiled_loosely
-from traceless.path.kernels import Kernel
+from traceless.hinge.compiled import compiled, compiled_loosely
+from traceless.hinge.kernels import Kernel
 
 _SPARE = 64  # slots beyond those needed
 _LINES = 128  # lines at first, where the whole matrix does not fit
@@ -76,7 +77,7 @@ def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
     return out
 
 
-class Store:
+class KernelCache:
     """Rows, labels and kernel values by slot.
 
     Parameters
@@ -98,27 +99,15 @@ class Store:
         self.line = np.zeros(0, dtype=np.int64)
         self.gram = np.zeros((0, 0))
         self.n = 0  # slots that have been used
+        self.capacity = 0  # slots there is room for
+        self.whole = True  # whether the kernel matrix is kept whole
+        self.packed = np.zeros((0, 0))  # scratch of `traceless.hinge.working_set`
         self._filled = np.zeros(0, dtype=bool)  # slots that hold a row, whoever's
-        self.packed = np.zeros((0, 0))  # scratch of `traceless.path.window`
         self._clock = 0
         self._used = np.zeros(0, dtype=np.int64)  # when each slot's line was asked for
 
-    @property
-    def capacity(self) -> int:
-        """Slots there is room for."""
-        return self.rows.shape[1]
-
-    @property
-    def whole(self) -> bool:
-        """Whether the kernel matrix is kept whole."""
-        return 8 * self.capacity * self.capacity <= self.memory
-
-    def suits(self, memory: int) -> bool:
-        """Whether it could go on with another budget as it is."""
-        return (8 * self.capacity * self.capacity <= memory) == self.whole
-
     def serves(self, token: object) -> bool:
-        """Whether what a state has put here is here."""
+        """Whether the rows of the version with this token are here."""
         return token is self.owner or token is self.guest
 
     def place(self, X: Floats, y: Floats, taken: Slots, guest: object) -> Slots:
@@ -148,8 +137,8 @@ class Store:
         return slots
 
     def hand_over(self, token: object, slots: Slots) -> None:
-        """A state with rows in these slots is now the owner; all other rows are erased."""
-        self.owner, self.guest = token, None  # first: from here on the state before is on its own
+        """The version with rows in these slots is now the owner; all other rows are erased."""
+        self.owner, self.guest = token, None  # first: from here on the owner before is on its own
         dropped = self._filled.copy()
         dropped[slots] = False
         gone = np.flatnonzero(dropped)
@@ -162,9 +151,9 @@ class Store:
             self.line[gone] = -1
         self._filled[gone] = False
 
-    def moved(self, slots: Slots, memory: int) -> Store:
-        """A store of these slots alone, in this order, and with another budget."""
-        new = Store(self.kernel, len(self.rows), memory)
+    def moved(self, slots: Slots, memory: int) -> KernelCache:
+        """A cache of these slots alone, in this order, and with another budget."""
+        new = KernelCache(self.kernel, len(self.rows), memory)
         new._enlarge(len(slots))
         n = new.n = len(slots)
         new._filled[:n] = True
@@ -211,13 +200,14 @@ class Store:
         if 8 * n * n <= self.memory < 8 * capacity * capacity:
             capacity = n
         more = capacity - old
-        new = {
+        new: dict[str, Any] = {
             name: np.pad(getattr(self, name), (0, more))
             for name in ("y", "diagonal", "root", "_used", "_filled")
         }
         new["rows"] = np.pad(self.rows, ((0, 0), (0, more)))
         new["line"] = np.pad(self.line, (0, more), constant_values=-1)
-        if 8 * capacity * capacity <= self.memory:
+        new["capacity"], new["whole"] = capacity, 8 * capacity * capacity <= self.memory
+        if new["whole"]:
             new["gram"], new["line"] = np.zeros((capacity, capacity)), np.arange(capacity)
             new["gram"][:old, :old] = self.gram
         elif self.whole:
@@ -247,9 +237,6 @@ class Store:
             values = self.kernel.values(self.rows[:, kept].T, self.rows[:, slots])
             self.gram[np.ix_(self.line[kept], slots)] = values
 
-    def _most_lines(self) -> int:
-        return max(2, self.memory // (8 * max(1, self.capacity)))
-
     def _line_to_use(self, keep: Slots) -> int:
         """A line that is free, new, or longest not asked for."""
         used = np.zeros(len(self.gram), dtype=bool)
@@ -257,14 +244,15 @@ class Store:
         used[self.line[held]] = True
         if not used.all():
             return int(np.argmin(used))
-        if len(self.gram) < self._most_lines():
-            more = min(len(self.gram), self._most_lines() - len(self.gram))
+        most = max(2, self.memory // (8 * self.capacity))
+        if len(self.gram) < most:
+            more = min(len(self.gram), most - len(self.gram))
             self.gram = np.pad(self.gram, ((0, more), (0, 0)))
             return len(used)
         idle = np.setdiff1d(held, keep)
         if not idle.size:
             raise MemoryError(
-                f"The margin has {len(keep)} points and their kernel values no longer fit "
+                f"The margin set has {len(keep)} points and their kernel values no longer fit "
                 f"memory={self.memory} bytes, {8 * self.capacity} for each: raise `memory`."
             )
         oldest = int(idle[np.argmin(self._used[idle])])

@@ -5,7 +5,7 @@ content. Given which groups are on the margin (E) and which beyond it, at their 
 
     [K_EE 1; 1ᵀ 0] [c; b] = [y_E - K_EO c_O; -1ᵀc_O],      f = Σ c k + b
 
-is solved with one order of evaluation (kernel values of `traceless.path.kernels`, unblocked
+is solved with one order of evaluation (kernel values of `traceless.hinge.kernels`, unblocked
 Cholesky, one refinement, no BLAS). So f depends on the data alone, as long as the two sets do.
 
 The sets are taken from g = y f - 1, not from α: f is unique (it minimises a strictly convex
@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.path.grouped import BLOCK, CEILING, PROMISE, Grouped, Solution, allowed
-from traceless.path.kernels import Kernel, products
-from traceless.path.store import Slots, Store, sum_of_rows
+from traceless.hinge.groups import BLOCK, CEILING, PROMISE, Groups, Solution, allowed
+from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
+from traceless.hinge.kernels import Kernel, products
+from traceless.hinge.solver import PathEnd
 
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
 
@@ -120,32 +121,33 @@ class Canonical:
         return _violation(y * self.decision_function(X) - 1.0, alpha, bounds, y)
 
 
-def canonical(
-    store: Store, slots: Slots, alpha: Floats, bounds: Floats, b: float, slopes: Floats
-) -> Canonical:
-    """What is published of a path's solution, of points in these slots; `slopes` are their g."""
-    X, y = store.rows[:, slots].T, store.y[slots]
-    order, group, first = _groups(X, y, bounds)
-    n = len(first)
-    U = _group_sums(group[order], bounds[order], n)
-    held = np.minimum(_group_sums(group[order], alpha[order], n), U)
-    points = Grouped(store, slots[first], U, held, b, slopes[first])
+def canonical(cache: KernelCache, slots: Slots, path: PathEnd) -> Canonical:
+    """The canonical solution of points in these slots, from the end of a path."""
+    X, y = cache.rows[:, slots].T, cache.y[slots]
+    order, group, first = _groups(X, y, path.bounds)
+    # sums by group, one value after the other
+    U, held = (
+        np.asarray(np.bincount(group[order], values[order], len(first)), dtype=np.float64)
+        for values in (path.bounds, path.alpha)
+    )
+    alpha, b, g = np.minimum(held, U), path.intercept, path.slopes[first]
+    groups = Groups(cache, slots[first], U, alpha, b, g)
     with np.errstate(all="ignore"):  # what is not finite is found in the end
-        best = _best(points)
+        best = _best(groups)
     used = np.flatnonzero(best.c)
     return Canonical(
-        kernel=store.kernel,
+        kernel=cache.kernel,
         order=order,
         group=group,
         first=first,
         alpha=best.alpha,
         bounds=U,
-        shares=points.y * best.c,
+        shares=groups.y * best.c,
         constant=best.b,
         ambiguity=best.ambiguity,
         certain=best.certain,
         residual=best.residual,
-        noise=points.noise(best),
+        noise=groups.noise(best),
         support=np.ascontiguousarray(X[first[used]]),
         coefficients=best.c[used],
         weights=best.w,
@@ -153,9 +155,13 @@ def canonical(
 
 
 def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
-    """Points sorted by content, the group of each, and one place for each group."""
+    """Points sorted by the bytes of their content, the group of each, one place of each group."""
     content = np.ascontiguousarray(np.column_stack([X, y, u]))
-    order = _by_bytes(content)
+    first = np.ascontiguousarray(content[:, 0]).view(np.uint64).byteswap()
+    order = np.argsort(first, kind="stable")
+    if (first[order[1:]] == first[order[:-1]]).any():  # the first column does not tell all apart
+        width = content.shape[1] * content.itemsize
+        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
     same = (content[order[1:], :-1] == content[order[:-1], :-1]).all(axis=1)
     numbers = np.concatenate([[0], np.cumsum(~same)]) if len(order) else np.zeros(0, dtype=np.intp)
     group = np.empty(len(order), dtype=np.intp)
@@ -163,22 +169,7 @@ def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
     return order, group, order[np.flatnonzero(np.concatenate([[True], ~same]))[: len(order)]]
 
 
-def _by_bytes(content: Floats) -> NDArray[np.intp]:
-    """The order of rows by their bytes: by those of the first column, if that tells them apart."""
-    first = np.ascontiguousarray(content[:, 0]).view(np.uint64).byteswap()
-    order = np.argsort(first, kind="stable")
-    if (first[order[1:]] == first[order[:-1]]).any():
-        width = content.shape[1] * content.itemsize
-        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
-    return order
-
-
-def _group_sums(group: NDArray[np.intp], values: Floats, n: int) -> Floats:
-    """Sums by group, one value after the other."""
-    return np.asarray(np.bincount(group, weights=values, minlength=n), dtype=np.float64)
-
-
-def _best(points: Grouped) -> Solution:
+def _best(points: Groups) -> Solution:
     """The canonical solution where it holds, else the path's, each with what it violates."""
     y, U = points.y, points.U
     if not len(U) or y.min() == y.max():  # one class, or none: f is its label
@@ -202,7 +193,7 @@ def _best(points: Grouped) -> Solution:
     return found
 
 
-def _canonical(points: Grouped) -> Solution | None:
+def _canonical(points: Groups) -> Solution | None:
     """The solution whose sides are those of g, from one whose sides are those of the path's α."""
     small = 1e-9 * np.minimum(points.U, points.held.max())
     at_bound = points.held >= points.U - small
@@ -233,7 +224,7 @@ def _sides(g: Floats, threshold: float) -> Floats:
     return np.where(np.abs(g) <= threshold, 0.0, np.sign(g))
 
 
-def _as_dual(points: Grouped, s: Solution) -> bool:
+def _as_dual(points: Groups, s: Solution) -> bool:
     """Take c for α, up to rounding within its bounds, if it can be that."""
     alpha = points.y * s.c
     slack = 1e-9 * np.minimum(points.U, np.abs(alpha).max())
@@ -245,7 +236,7 @@ def _as_dual(points: Grouped, s: Solution) -> bool:
     return True
 
 
-def _measure(points: Grouped, s: Solution) -> None:
+def _measure(points: Groups, s: Solution) -> None:
     """Fill in what a solution violates, by f and by its α."""
     g = points.slopes(s)
     s.residual = _violation(g, s.alpha, points.U, points.y)

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 from traceless.path.families import FAMILIES, draw_points
 from traceless.path.stress import change
 from traceless.path.stress import equal_bits as same
@@ -90,6 +91,6 @@ def test_memory_does_not_change_bits(rng):
     add = draw_points(family, rng, 20)
     whole = HingeProblem(family.kernel, 3).fit(X, y, u).update(add, np.arange(20))
     lines = HingeProblem(family.kernel, 3, memory=100_000).fit(X, y, u).update(add, np.arange(20))
-    assert whole.state.held.store.whole
-    assert not lines.state.held.store.whole
+    assert whole._held.cache.whole
+    assert not lines._held.cache.whole
     assert same(whole.canonical(), lines.canonical())

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import dense_kernel
 
-from traceless.path import Kernel
-from traceless.path.store import Store
+from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.kernels import Kernel
 
 KERNELS = [
     Kernel("rbf", gamma=0.3),
@@ -38,47 +38,52 @@ NONE = np.zeros(0, dtype=np.intp)
 
 
 def test_slots_are_used_again_and_what_is_forgotten_is_not_kept(rng):
-    store, first, second = Store(Kernel("linear"), 2, 1 << 20), object(), object()
-    slots = store.place(rng.normal(size=(10, 2)), np.ones(10), NONE, first)
-    store.hand_over(first, slots)
+    cache, first, second = KernelCache(Kernel("linear"), 2, 1 << 20), object(), object()
+    slots = cache.place(rng.normal(size=(10, 2)), np.ones(10), NONE, first)
+    cache.hand_over(first, slots)
     held = np.delete(slots, [2, 3, 4])
-    store.hand_over(second, held)
-    for values in (store.rows.T, store.y, store.diagonal, store.root, store.gram, store.gram.T):
+    cache.hand_over(second, held)
+    for values in (cache.rows.T, cache.y, cache.diagonal, cache.root, cache.gram, cache.gram.T):
         assert not values[2:5].any()
         assert values[held].any()
-    again = store.place(rng.normal(size=(3, 2)), np.ones(3), held, first)
+    again = cache.place(rng.normal(size=(3, 2)), np.ones(3), held, first)
     assert sorted(again) == [2, 3, 4]
-    assert store.n == 10
+    assert cache.n == 10
 
 
-def test_a_store_serves_its_owner_and_the_last_guest(rng):
-    store, owner, guest, other = Store(Kernel("rbf"), 2, 1 << 20), object(), object(), object()
-    slots = store.place(rng.normal(size=(5, 2)), np.ones(5), NONE, owner)
-    store.hand_over(owner, slots)
-    store.place(rng.normal(size=(2, 2)), np.ones(2), slots, guest)
-    assert store.serves(owner)
-    assert store.serves(guest)
-    store.place(rng.normal(size=(2, 2)), np.ones(2), slots, other)
-    assert not store.serves(guest)
-    store.hand_over(other, slots)
-    assert not store.serves(owner)
-    assert store.serves(other)
+def test_a_cache_serves_its_owner_and_the_last_guest(rng):
+    cache, owner, guest, other = (
+        KernelCache(Kernel("rbf"), 2, 1 << 20),
+        object(),
+        object(),
+        object(),
+    )
+    slots = cache.place(rng.normal(size=(5, 2)), np.ones(5), NONE, owner)
+    cache.hand_over(owner, slots)
+    cache.place(rng.normal(size=(2, 2)), np.ones(2), slots, guest)
+    assert cache.serves(owner)
+    assert cache.serves(guest)
+    cache.place(rng.normal(size=(2, 2)), np.ones(2), slots, other)
+    assert not cache.serves(guest)
+    cache.hand_over(other, slots)
+    assert not cache.serves(owner)
+    assert cache.serves(other)
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 4000])
 def test_kept_kernel_values_are_those_of_the_rows(rng, memory):
-    store, token = Store(Kernel("rbf"), 2, memory), object()
-    slots = store.place(rng.normal(size=(30, 2)), np.ones(30), NONE, token)
-    store.hand_over(token, slots)
+    cache, token = KernelCache(Kernel("rbf"), 2, memory), object()
+    slots = cache.place(rng.normal(size=(30, 2)), np.ones(30), NONE, token)
+    cache.hand_over(token, slots)
     for j in range(4):
-        store.need(j, np.arange(0))
+        cache.need(j, np.arange(0))
     slots = np.delete(slots, np.arange(10, 15))
-    store.hand_over(token, slots)
-    new = store.place(rng.normal(size=(6, 2)), np.ones(6), slots, token)
+    cache.hand_over(token, slots)
+    new = cache.place(rng.normal(size=(6, 2)), np.ones(6), slots, token)
     alive = np.sort(np.concatenate([slots, new]))
-    store.hand_over(token, alive)
-    for one in (store, store.moved(alive, memory), store.moved(alive, 1 << 20)):
-        alive = alive if one is store else np.arange(len(alive))
+    cache.hand_over(token, alive)
+    for one in (cache, cache.moved(alive, memory), cache.moved(alive, 1 << 20)):
+        alive = alive if one is cache else np.arange(len(alive))
         G = one.kernel.values(one.rows[:, alive].T, one.rows[:, alive])
         for j in np.flatnonzero(one.line[: one.n] >= 0):
             if j in alive:
@@ -97,7 +102,7 @@ def test_a_linear_kernel_can_be_centred(rng):
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly")], ids=["linear", "poly"])
 def test_kernel_values_beyond_float64_say_so(kernel):
     with pytest.raises(OverflowError, match="scale the columns"):
-        Store(kernel, 1, 1 << 20).place(np.array([[1e200]]), np.ones(1), NONE, None)
+        KernelCache(kernel, 1, 1 << 20).place(np.array([[1e200]]), np.ones(1), NONE, None)
 
 
 def test_gamma_of_zero_is_one_at_any_distance():
