@@ -21,8 +21,8 @@ from traceless.estimators.inputs import check_classes, sides
 from traceless.features.parameters import positive
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.file_format import pieces
-from traceless.hinge.predictions import HingePredictions, is_plain
-from traceless.hinge.rows import Batch, plain_labels
+from traceless.hinge.predictions import HingePredictions
+from traceless.hinge.rows import Batch, is_plain, plain_labels
 from traceless.hinge.settings import Settings
 from traceless.transaction import changing
 
@@ -218,7 +218,8 @@ class PathSVC(Savable, HingePredictions):
         -------
         self
         """
-        check_classes(y, classes)
+        if classes is not None:
+            check_classes(y, classes)
         return self.update(add=(X, y, sample_weight))
 
     def forget(
@@ -329,15 +330,16 @@ class PathSVC(Savable, HingePredictions):
         if new is not None and reset:
             model = HingeModel.learned(new, self._settings(), self._memory(), bool(self.verbose))
         else:
-            model = self._model
+            model, gone = self._model, np.zeros(0, dtype=np.int64)
             if isinstance(forget, tuple):
                 gone = model.find(_checked(self, forget, reset))
-            else:
-                gone = model.rows.check_ids([] if forget is None else forget)
+            elif forget is not None:
+                gone = model.rows.check_ids(forget)
             model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
-        self._report_residual(model, asked=False)  # first: it may raise, where warnings are errors
+        if residual := model.excess(self.tol, asked=False):
+            self._warn_of(residual)  # first: it raises, where warnings are errors
         ids = model.rows.ids
-        if model.settings.precomputed:
+        if model.kernel.name == "precomputed":
             self.n_features_in_ = len(ids)
         if new is not None:
             kept = new[2] > 0.0
@@ -382,7 +384,7 @@ def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
         )
     X, y = rows[:2]
     options = {"dtype": np.float64, "order": "C"}
-    if not reset and estimator._model.settings.precomputed:
+    if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
         y = column_or_1d(y)
     elif reset or not is_plain(estimator, X, y):

@@ -34,6 +34,8 @@ class ActiveSet:
     cache : KernelCache
     few : int
         Size of working sets; 0 for none.
+    margin : int
+        Members of the margin set to have room for.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class ActiveSet:
 
     now: Any
 
-    def __init__(self, cache: KernelCache, few: int = 0) -> None:
+    def __init__(self, cache: KernelCache, few: int, margin: int) -> None:
         self.cache, none = cache, np.zeros((0, 0))
         x, at = (
             np.zeros((follow.FLOATS, cache.capacity)),
@@ -56,6 +58,7 @@ class ActiveSet:
         self.diagonal[:], self.root[:], self.y[:] = cache.diagonal, cache.root, cache.y
         self.line[:], self.side[:] = cache.line, ABSENT
         self.now["n"], self.now["few"], self.now["watched"], self.now["next"] = cache.n, few, -1, -1
+        self.make_room(margin)
 
     def _name(self, arrays: follow.Arrays) -> None:
         """Give names to the rows of arrays, in the order of `traceless.hinge.follow`."""
@@ -71,8 +74,9 @@ class ActiveSet:
         other._name(a._replace(x=a.x.copy(), at=a.at.copy(), R=a.R.copy(), now=a.now.copy()))
         return other
 
-    def make_room(self, room: int) -> None:
-        """Have room for a margin set of this size."""
+    def make_room(self, margin: int) -> None:
+        """Have room for a margin set of this size, and some more."""
+        room = max(32, margin + margin // 4 + 8)
         k, few, packed = self.now["k"], self.now["few"], self.arrays.packed
         R, (lines, columns) = np.empty((room, room)), packed.shape
         R[:k, :k] = self.arrays.R[:k, :k]

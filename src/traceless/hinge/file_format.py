@@ -34,7 +34,7 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
     from traceless.hinge.model import HingeModel
 
     settings = estimator._settings()
-    given = {"gram"} if settings.precomputed else set()
+    given = {"gram"} if settings.name == "precomputed" else set()
     facts.only(tensors, *_TENSORS, *given)
     said = facts.named(said, {"gamma", "classes", "next_id", "n_breakpoints"})
     said["gamma"] = facts.number(said["gamma"], 0.0)

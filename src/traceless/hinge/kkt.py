@@ -72,10 +72,11 @@ def thorough(active: ActiveSet) -> Violation:
 
 def sampled(active: ActiveSet) -> Violation | None:
     """The violation by g as it stands, if a sample of g is what it should be; else None."""
-    if active.now["k"] == 0:
+    k = active.now["k"]
+    if k == 0:
         return None
     others = np.flatnonzero((active.side == INSIDE) | (active.side > MARGIN))
-    sample = [_some(active, active.members), others]
+    sample = [_some(active, active.order[:k]), others]
     if len(others) > 2 * _SAMPLE:  # some, and the points nearest to the margin
         nearest = np.argpartition(np.abs(active.g[others]), _SAMPLE)[:_SAMPLE]
         sample[1:] = [others[nearest], _some(active, others)]

@@ -69,7 +69,7 @@ class HingeModel:
         """The model of some rows."""
         X, y, weight = new
         gram = None
-        if settings.precomputed:
+        if settings.name == "precomputed":
             gram, numbers = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), X)
             X = numbers[:, None].astype(np.float64)
         rows = TrainingRows.of(_with_weight((X, y, weight)))
@@ -98,8 +98,8 @@ class HingeModel:
                 "A model made by without() shares the kernel matrix of another and can only be "
                 "asked: change a copy (copy.copy) of the other one."
             )
-        given = settings.precomputed
-        if given != self.settings.precomputed:
+        given = settings.name == "precomputed"
+        if given != (self.kernel.name == "precomputed"):
             raise MismatchError(
                 f"The model holds {'rows' if given else 'kernel values'}, and "
                 f"kernel={settings.kernel!r} needs the other kind: fit it anew."
@@ -113,7 +113,8 @@ class HingeModel:
             kernel = replace(kernel, gram=gram)
             after = precomputed.less(gram, dropped) if len(dropped) else gram
         rows = self.rows.changed(gone, None if new is None else _with_weight(new))
-        if self._has_other_kernel(rows, settings):
+        same = settings.structure == self.settings.structure
+        if not (same and settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)):
             return HingeModel.solved(rows, settings, after, memory, verbose)
         model = self._followed(rows, settings, kernel, memory, verbose)
         if after is None:
@@ -125,7 +126,9 @@ class HingeModel:
     def without(self, gone: Integers) -> HingeModel:
         """The model less some rows, only to be read; this one stays as it is."""
         rows = self.rows.less(gone)
-        if self._has_other_gamma(rows, self.settings):
+        kernel, settings = self.kernel, self.settings
+        fits = settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)
+        if kernel.name != "linear" and not fits:
             other = HingeModel.solved(rows, self.settings, None, self.memory, False)
             return replace(other, only_to_read=True)
         wanted, ahead = targets(rows, self.settings), {}
@@ -148,7 +151,8 @@ class HingeModel:
         wanted, done, steps = targets(rows, settings), {}, 0
         share = memory // max(1, len(wanted))
         try:
-            for pair in progress(list(wanted), "following paths", verbose):
+            pairs = progress(list(wanted), "following paths", verbose) if verbose else wanted
+            for pair in pairs:
                 before = self._problem(pair, share)
                 after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share)
                 steps += after.n_breakpoints - before.n_breakpoints
@@ -172,16 +176,6 @@ class HingeModel:
         """Ours, or one without rows."""
         found = self.problems.get(pair)
         return HingeProblem(self.kernel, self.rows.X.shape[1], memory) if found is None else found
-
-    def _has_other_kernel(self, rows: TrainingRows, settings: Settings) -> bool:
-        """Whether no path leads to these rows and settings, because the kernel is another."""
-        if settings.structure != self.settings.structure or self._has_other_gamma(rows, settings):
-            return True
-        return settings.linear and not np.array_equal(centre_of(rows.X), self.kernel.centre)  # type: ignore[arg-type]
-
-    def _has_other_gamma(self, rows: TrainingRows, settings: Settings) -> bool:
-        gamma = self.kernel.gamma
-        return settings.uses_gamma and settings.gamma_of(rows.X, rows.weight) != gamma
 
     # --- files and copies --------------------------------------------------------------------
 
@@ -212,7 +206,9 @@ class HingeModel:
             "intercepts": np.array([p.intercept for p in problems]),
             "residuals": np.array([p.residual for p in problems]),
         }
-        return facts, arrays | ({"gram": packed(self.gram)} if self.settings.precomputed else {})
+        if self.kernel.name == "precomputed":
+            arrays["gram"] = packed(self.gram)
+        return facts, arrays
 
     @classmethod
     def restored(
@@ -225,7 +221,7 @@ class HingeModel:
             (X, facts["classes"][arrays["labels"]], weight), ids, facts["next_id"]
         )
         gram = None
-        if settings.precomputed:
+        if settings.name == "precomputed":
             gram = unpacked(arrays["gram"], math.isqrt(2 * len(arrays["gram"])))
         kernel = _kernel(settings, facts["gamma"], X, gram)
         wanted, end, problems = targets(rows, settings), 0, {}
@@ -261,7 +257,7 @@ class HingeModel:
 
     def find(self, old: Batch) -> Integers:
         """The ids of rows with this content."""
-        if self.settings.precomputed:
+        if self.kernel.name == "precomputed":
             raise ValueError(
                 "With kernel='precomputed' points have no content to be found by: forget them by "
                 "their ids (ids_, last_ids_)."
@@ -275,7 +271,7 @@ class HingeModel:
         """
         if not self.problems:  # one class only
             return np.ones((len(X), 1))
-        if not self.settings.precomputed:
+        if self.kernel.name != "precomputed":
             columns = [problem.decision_function(X) for problem in self.problems.values()]
         else:
             columns = []
@@ -328,7 +324,7 @@ class HingeModel:
     def digest(self) -> str:
         """SHA-256 of the kernel, the rows, their bounds and the solution."""
         settings, kernel = self.settings, self.kernel
-        if settings.precomputed:
+        if settings.name == "precomputed":
             raise ValueError(
                 "There is no digest with kernel='precomputed': points that are known by their "
                 "kernel values only have no content to be sorted by."
@@ -380,8 +376,8 @@ def _with_weight(new: Batch) -> Batch:
 def _kernel(settings: Settings, gamma: float, X: Floats, gram: Floats | None) -> Kernel:
     if callable(settings.kernel):
         return Kernel("callable", gamma, function=settings.kernel)
-    if settings.precomputed:
+    if settings.name == "precomputed":
         return Kernel("precomputed", gamma, gram=gram)
     degree = settings.degree if settings.kernel == "poly" else 0
-    centre = centre_of(X) if settings.linear else None
+    centre = centre_of(X) if settings.name == "linear" else None
     return Kernel(settings.kernel, gamma, float(settings.coef0), degree, centre=centre)

@@ -29,7 +29,8 @@ Coefficients = tuple[NDArray[np.intp], Floats]  # places of support vectors, and
 def targets(rows: TrainingRows, settings: Settings) -> dict[Pair, Target]:
     """The points of each binary problem, in scikit-learn's order; those with bound 0 are out."""
     classes, labels = rows.classes, rows.classes.tolist()
-    weights = _class_weights(settings.class_weight, rows)
+    none = settings.class_weight is None
+    weights = np.ones(len(labels)) if none else _class_weights(settings.class_weight, rows)
     bounds = settings.C * weights[np.searchsorted(classes, rows.y)] * rows.weight
     if not np.isfinite(bounds).all():
         raise ValueError("C times the weights is beyond the largest float64: make one smaller.")
@@ -46,8 +47,6 @@ def targets(rows: TrainingRows, settings: Settings) -> dict[Pair, Target]:
 def _class_weights(rule: Any, rows: TrainingRows) -> Floats:
     """One for each class."""
     classes = rows.classes
-    if rule is None:
-        return np.ones(len(classes))
     if isinstance(rule, str) and rule == "balanced":  # a row of weight 2 counts as two
         totals = [math.fsum(rows.weight[rows.y == name]) for name in classes]
         return np.array([math.fsum(totals) / (len(totals) * total) for total in totals])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import multiclass
-from traceless.hinge.rows import is_whole
+from traceless.hinge.rows import is_plain
 from traceless.hinge.settings import Settings
 from traceless.transaction import Changeable, snapshot
 
@@ -83,7 +83,7 @@ class HingePredictions(Changeable, ClassifierMixin, BaseEstimator):
     def coef_(self) -> Floats:
         """Weights of the columns, one row for each problem; with kernel="linear" only."""
         model = self._current()
-        if not model.settings.linear:
+        if model.kernel.name != "linear":
             raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
         found = [problem.canonical().weights for problem in model.problems.values()]
         none = np.zeros((1, model.rows.X.shape[1]))
@@ -98,7 +98,7 @@ class HingePredictions(Changeable, ClassifierMixin, BaseEstimator):
     def support_vectors_(self) -> Floats:
         """The rows that are support vectors; none with a precomputed kernel."""
         model = self._current()
-        if model.settings.precomputed:
+        if model.kernel.name == "precomputed":
             return np.zeros((0, 0))
         return model.rows.X[model.support()[0]]
 
@@ -192,21 +192,20 @@ class HingePredictions(Changeable, ClassifierMixin, BaseEstimator):
     def _current(self) -> HingeModel:
         """The model for the parameters as they are set now, to use what it publishes."""
         now = self._now()
-        now._report_residual(now._model, asked=True)
+        if residual := now._model.excess(now.tol, asked=True):
+            now._warn_of(residual)
         return now._model
 
-    def _report_residual(self, model: HingeModel, asked: bool) -> None:
-        """Warn of a KKT residual that is too large, once."""
-        excess = model.excess(self.tol, asked)
-        if excess:
-            warnings.warn(
-                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "
-                "predictions may be wrong. Columns that are not scaled, or a very large C, make "
-                "problems this hard: scale the columns, for example with "
-                "sklearn.preprocessing.StandardScaler.",
-                ConvergenceWarning,
-                stacklevel=_calls_of_ours(),
-            )
+    def _warn_of(self, residual: float) -> None:
+        """Warn of a KKT residual that is too large."""
+        warnings.warn(
+            f"The solution has a KKT residual of {residual:.2g}, above tol={self.tol:g}: its "
+            "predictions may be wrong. Columns that are not scaled, or a very large C, make "
+            "problems this hard: scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler.",
+            ConvergenceWarning,
+            stacklevel=_calls_of_ours(),
+        )
 
     def _now(self) -> Self:
         """The estimator as it is now, with the model for its parameters."""
@@ -237,26 +236,6 @@ class HingePredictions(Changeable, ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__
-
-
-def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
-    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
-    plain = (
-        type(X) is np.ndarray
-        and X.dtype == np.float64
-        and X.ndim == 2
-        and X.size
-        and X.shape[1] == estimator.n_features_in_
-        and X.flags.c_contiguous
-        and "feature_names_in_" not in vars(estimator)
-        and np.isfinite(X).all()
-    )
-    return bool(plain) and all(
-        type(y) is np.ndarray
-        and y.shape == (len(X),)
-        and (y.dtype.kind in "ib" or (y.dtype.kind == "f" and is_whole(y)))
-        for y in labels
-    )
 
 
 def _calls_of_ours() -> int:

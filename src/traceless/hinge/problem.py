@@ -33,7 +33,7 @@ from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.groups import CEILING, PROMISE, allowed
 from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.rows import Target, TrainingRows, found_among
+from traceless.hinge.rows import Target, TrainingRows
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
 
 _ENOUGH = 200  # points from which on a new fit can be faster than an update
@@ -277,7 +277,7 @@ class HingeProblem:
         A kernel other than ours must have the same values for the points there are. The problem
         returned does not own the kernel matrix before it is told to `take_over`.
         """
-        kept, at = found_among(self.ids, target.ids)
+        kept, at = _found_among(self.ids, target.ids)
         new = np.ones(len(target.ids), dtype=bool)
         new[at] = False
         bounds = self.bounds.copy()
@@ -295,7 +295,7 @@ class HingeProblem:
 
     def is_spared(self, target: Target) -> bool:
         """Whether the target only lacks points without which the solution is the same."""
-        kept, at = found_among(self.ids, target.ids)
+        kept, at = _found_among(self.ids, target.ids)
         if len(at) < len(target.ids):
             return False
         solution = self.canonical()
@@ -339,9 +339,10 @@ class HingeProblem:
                 token, lent = object(), False
                 new = cache.place(X, y, old, token)
             slots = np.concatenate([np.delete(old, gone), new])
-            solver = PathSolver(cache, self.seed, self._looks < _LOOK, self.n_breakpoints)
+            margin, trusting = int((self.sides == MARGIN).sum()), self._looks < _LOOK
+            solver = PathSolver(cache, self.seed, trusting, self.n_breakpoints, margin)
             with np.errstate(all="ignore"):  # what is not finite is found in the end
-                if self._better_refitted(cache.whole, labels, len(new) + len(gone)):
+                if self._better_refitted(labels, len(new) + len(gone), margin):
                     solver.fit(slots, np.concatenate([final, u]))
                 else:
                     solver.resume(old, self._end)
@@ -373,14 +374,14 @@ class HingeProblem:
             **end._asdict(),
         )
 
-    def _better_refitted(self, whole: bool, labels: Floats, n_changed: int) -> bool:
+    def _better_refitted(self, labels: Floats, n_changed: int, margin: int) -> bool:
         """Whether there is no path to follow, or it would take longer than a new fit."""
         n = len(self.y)
-        if not all(len(y) and y.min() < y.max() for y in (self.y, labels)):  # two classes
+        if not (n and len(labels) and np.ptp(self.y) and np.ptp(labels)):  # one class
             return True
-        margin = max(1, int((self.sides == MARGIN).sum()))
-        even = _BREAK_EVEN if whole else _BREAK_EVEN_LINES
-        return self.watch is None and n >= _ENOUGH and n_changed > n * min(1.0, even / margin)
+        even = _BREAK_EVEN if self._held.cache.whole else _BREAK_EVEN_LINES
+        part = min(1.0, even / max(1, margin))
+        return self.watch is None and n >= _ENOUGH and n_changed > n * part
 
     # --- the kernel matrix -------------------------------------------------------------------
 
@@ -418,6 +419,14 @@ class HingeProblem:
             self._held = _Held(cache, object(), slots)
             cache.kernel = self.kernel
             cache.hand_over(self._held.token, slots)
+
+
+def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Which of some ids are among others, that are in order, and where those are."""
+    at = np.searchsorted(others, ids)
+    found = at < len(others)
+    found[found] = others[at[found]] == ids[found]
+    return found, at[found]
 
 
 def _tell(watch: Watch, points: Slots, active: ActiveSet) -> None:

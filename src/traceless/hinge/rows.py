@@ -94,7 +94,7 @@ class TrainingRows:
             )
         given = given.astype(np.int64)
         ordered = np.sort(given)
-        absent = ordered[~found_among(ordered, self.ids)[0]]
+        absent = ordered[~np.isin(ordered, self.ids)]
         if absent.size or (np.diff(ordered) == 0).any():
             what = f"the id {absent[0]} is not held" if absent.size else "an id is given twice"
             raise NotLearnedError(
@@ -105,13 +105,14 @@ class TrainingRows:
 
     def changed(self, without: Integers, new: Batch | None) -> TrainingRows:
         """These rows less some (by id), and new ones last."""
-        rows = self.less(without) if len(without) else self
-        places = dict(self.places)
-        gone = np.searchsorted(self.ids, without)
-        for key, i in zip(_keys(self.batch(gone)), without.tolist(), strict=True):
-            places[key] = tuple(j for j in places[key] if j != i)
-            if not places[key]:
-                del places[key]
+        rows, places = self, dict(self.places)
+        if len(without):
+            rows = self.less(without)
+            gone = self.batch(np.searchsorted(self.ids, without))
+            for key, i in zip(_keys(gone), without.tolist(), strict=True):
+                places[key] = tuple(j for j in places[key] if j != i)
+                if not places[key]:
+                    del places[key]
         if new is None:
             return replace(rows, places=places)
         X, y, weight = new
@@ -156,12 +157,24 @@ class Target(NamedTuple):
     bounds: Floats
 
 
-def found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Which of some ids are among others, that are in order, and where those are."""
-    at = np.searchsorted(others, ids)
-    found = at < len(others)
-    found[found] = others[at[found]] == ids[found]
-    return found, at[found]
+def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
+    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
+    plain = (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.size
+        and X.shape[1] == estimator.n_features_in_
+        and X.flags.c_contiguous
+        and "feature_names_in_" not in vars(estimator)
+        and np.isfinite(X).all()
+    )
+    return bool(plain) and all(
+        type(y) is np.ndarray
+        and y.shape == (len(X),)
+        and (y.dtype.kind in "ib" or (y.dtype.kind == "f" and is_whole(y)))
+        for y in labels
+    )
 
 
 def plain_labels(y: Any) -> NDArray[Any]:

@@ -39,7 +39,6 @@ HERE, NOTHING, WARM = range(3)
 REPAIRS = 2 * ((HERE, 0.0), (HERE, 1e-2), (NOTHING, 1e-2), (WARM, 0.0), None)
 MANY = 1000  # points from which on working sets pay
 _PART = 16  # of the points are a working set
-_ROOM = 32  # members of the margin set there is room for at first
 
 
 class Factor(NamedTuple):
@@ -73,6 +72,8 @@ class PathSolver:
         Whether a sample of g will do to measure the KKT residual.
     steps : int
         Breakpoints of earlier paths.
+    margin : int
+        Members of the margin set to have room for.
 
     Attributes
     ----------
@@ -88,9 +89,14 @@ class PathSolver:
     violation: Violation
 
     def __init__(
-        self, cache: KernelCache, seed: int = 0, trusting: bool = False, steps: int = 0
+        self,
+        cache: KernelCache,
+        seed: int = 0,
+        trusting: bool = False,
+        steps: int = 0,
+        margin: int = 0,
     ) -> None:
-        self.active = ActiveSet(cache, cache.n // _PART if cache.n >= MANY else 0)
+        self.active = ActiveSet(cache, cache.n // _PART if cache.n >= MANY else 0, margin)
         self.active.now["steps"] = steps
         self.seed = seed
         self.watch: Callable[[ActiveSet], None] | None = None  # told of every breakpoint
@@ -115,7 +121,6 @@ class PathSolver:
             self.solve()
             return
         k = len(factor.members)
-        active.make_room(max(_ROOM, k + k // 4 + 8))
         active.arrays.R[:k, :k], active.order[:k] = factor.R, slots[factor.members]
         active.now["k"], active.now["rho"] = k, factor.rho
 
@@ -127,7 +132,7 @@ class PathSolver:
         factor = None
         if self.factored:
             R = active.arrays.R[:k, :k].copy()
-            factor = Factor(R, place[active.members], float(active.now["rho"]))
+            factor = Factor(R, place[active.order[:k]], float(active.now["rho"]))
         alpha, bounds, g, b = active.alpha, active.bound, active.g, active.now["intercept"]
         return PathEnd(alpha[slots], bounds[slots], g[slots], active.side[slots], float(b), factor)
 
@@ -231,7 +236,7 @@ class PathSolver:
             if code == events.NEED_ROW:
                 active.fetch(wanted)
             elif code == events.NEED_ROOM:
-                active.make_room(2 * len(active.arrays.R))
+                active.make_room(2 * int(now["k"]))
             elif code == events.OPEN:
                 open_working_set(active)
             elif code in (events.CLOSE, events.TURN):
@@ -345,7 +350,7 @@ class PathSolver:
         active = self.active
         members = np.flatnonzero(active.side[: active.cache.n] == MARGIN)
         k, diagonal, active.now["k"] = len(members), active.diagonal[points], 0
-        active.make_room(max(_ROOM, k + k // 4 + 8))
+        active.make_room(k)
         mean = float(diagonal.mean()) if diagonal.size else 0.0
         rho = active.now["rho"] = mean if mean > 0.0 else 1.0
         for m in members:
