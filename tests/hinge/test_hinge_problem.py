@@ -100,7 +100,7 @@ def test_without_any_path_pairs_get_there(name, monkeypatch):
 def test_each_repair_mends_what_is_wrong(rng, monkeypatch, how):
     problem = fitted(*sample(rng, 150))
     cache, _, slots, _ = problem._held
-    solver = PathSolver(cache)
+    solver = PathSolver(cache, margin=150)
     solver.resume(slots, problem._end)
     active = solver.active
     active.alpha[:], active.side[slots], active.now["k"] = 0.0, INSIDE, 0

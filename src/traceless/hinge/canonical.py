@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.groups import BLOCK, CEILING, PROMISE, Groups, Solution, allowed
+from traceless.hinge.groups import BLOCK, CEILING, MEASURED_AGAIN, PROMISE, Groups, Solution
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 from traceless.hinge.kernels import Kernel, products
 from traceless.hinge.solver import PathEnd
@@ -177,7 +177,9 @@ def _best(points: Groups) -> Solution:
         none = np.zeros(len(U))
         return Solution(none, points.b, w, none, free=True, certain=True)
     found = _canonical(points)
-    if found is None or not found.residual <= allowed(points.dual_noise(found.alpha)):
+    noise = math.inf if found is None else points.dual_noise(found.alpha)
+    limit = MEASURED_AGAIN * max(PROMISE, min(noise, CEILING))
+    if found is None or not found.residual <= limit:
         own = points.own()
         _measure(points, own)
         if found is None or not found.residual <= own.residual:

@@ -49,32 +49,20 @@ LINE, SIDE, MEMBERS, MOVING, WATCH, ROW, INTEGERS = range(7)
 # Rows of `room`, scratch as long as the margin set may grow
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 
+# The scalars of a path. RHO is of the factor; PULL is the rate of Σyα that the margin set does not
+# cause; SPREAD and HEAP bound the terms of drift and pull before they cancel. Of a working set:
+# θ where it was chosen, θ up to which it will do, what b has added up to since, and θ up to which
+# GONE counts the drift
+_FLOATS = "theta intercept rho pull spread heap opened horizon climb mark"
+# Members of the margin set, slots, breakpoints so far and the most of them, steps of length zero in
+# a row, the point or place that the caller should look at, points whose bounds move. Of a working
+# set: its size (-1: all points), the size that one should have (0: none is used), breakpoints
+# since it was chosen, lines of `packed` in use. A point that is about to join the margin set (-1:
+# none), and whether a step has just looked at all points
+_INTEGERS = "k n steps limit stalls wanted movers watched few events rows next fresh"
 NOW = np.dtype(
-    [
-        ("theta", np.float64),
-        ("intercept", np.float64),
-        ("rho", np.float64),  # of the factor
-        ("pull", np.float64),  # the rate of Σyα that the margin set does not cause
-        ("spread", np.float64),  # bounds the terms of drift before they cancel,
-        ("heap", np.float64),  # and those of pull
-        ("opened", np.float64),  # θ where the working set was chosen
-        ("horizon", np.float64),  # θ up to which it will do
-        ("climb", np.float64),  # what b has added up to since
-        ("mark", np.float64),  # θ up to which GONE counts the drift
-        ("k", np.int64),  # members of the margin set
-        ("n", np.int64),  # slots
-        ("steps", np.int64),  # breakpoints so far
-        ("limit", np.int64),  # the most of them
-        ("stalls", np.int64),  # steps of length zero in a row
-        ("wanted", np.int64),  # the point or place that the caller should look at
-        ("movers", np.int64),  # points whose bounds move
-        ("watched", np.int64),  # size of the working set, -1: all points
-        ("few", np.int64),  # size that a working set should have, 0: none is used
-        ("events", np.int64),  # breakpoints since it was chosen
-        ("rows", np.int64),  # lines of `packed` in use
-        ("next", np.int64),  # a point that is about to join the margin set, -1: none
-        ("fresh", np.int64),  # whether a step has just looked at all points
-    ]
+    [(name, np.float64) for name in _FLOATS.split()]
+    + [(name, np.int64) for name in _INTEGERS.split()]
 )
 
 NOISE = 1e-14  # a rate below this part of its terms is rounding

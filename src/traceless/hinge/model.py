@@ -127,14 +127,14 @@ class HingeModel:
         """The model less some rows, only to be read; this one stays as it is."""
         rows = self.rows.less(gone)
         kernel, settings = self.kernel, self.settings
-        fits = settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)
-        if kernel.name != "linear" and not fits:
-            other = HingeModel.solved(rows, self.settings, None, self.memory, False)
+        if kernel.name != "linear" and not settings.fits(kernel.gamma, None, rows.X, rows.weight):
+            other = HingeModel.solved(rows, settings, None, self.memory, False)
             return replace(other, only_to_read=True)
-        wanted, ahead = targets(rows, self.settings), {}
+        wanted, ahead = targets(rows, settings), {}
+        fresh = HingeProblem(kernel, rows.X.shape[1], self.memory // max(1, len(wanted)))
         for pair, target in wanted.items():
-            problem = self._problem(pair, self.memory // len(wanted))
-            if pair not in self.problems or not problem.is_spared(target):
+            problem = self.problems.get(pair, fresh)
+            if not problem.is_spared(target):
                 problem = problem.changed_to(target, rows, problem.kernel, problem.memory)
                 problem.is_ahead = True
             ahead[pair] = problem
@@ -153,7 +153,9 @@ class HingeModel:
         try:
             pairs = progress(list(wanted), "following paths", verbose) if verbose else wanted
             for pair in pairs:
-                before = self._problem(pair, share)
+                before = self.problems.get(pair)
+                if before is None:
+                    before = HingeProblem(kernel, rows.X.shape[1], share)
                 after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share)
                 steps += after.n_breakpoints - before.n_breakpoints
         except MemoryError as error:
@@ -171,11 +173,6 @@ class HingeModel:
         """
         for problem in self.problems.values():
             problem.take_over()
-
-    def _problem(self, pair: Pair, memory: int) -> HingeProblem:
-        """Ours, or one without rows."""
-        found = self.problems.get(pair)
-        return HingeProblem(self.kernel, self.rows.X.shape[1], memory) if found is None else found
 
     # --- files and copies --------------------------------------------------------------------
 

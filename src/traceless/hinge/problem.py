@@ -30,7 +30,7 @@ from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import ActiveSet
 from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
-from traceless.hinge.groups import CEILING, PROMISE, allowed
+from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
 from traceless.hinge.kernel_cache import KernelCache, Slots
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.rows import Target, TrainingRows
@@ -205,10 +205,11 @@ class HingeProblem:
     def certified(self, tol: float) -> bool:
         """Whether the end of the path is so good that what is published need not be reported.
 
-        That is no worse than what `allowed` says, or is the end of the path itself.
+        What is published is no worse than this limit, or is the end of the path itself.
         """
         noise = 10 * float(np.finfo(np.float64).eps) * float(self.alpha.sum()) * self._largest
-        return tol >= PROMISE and self.residual <= allowed(noise) and 0.1 * noise <= CEILING
+        limit = MEASURED_AGAIN * max(PROMISE, min(noise, CEILING))
+        return tol >= PROMISE and self.residual <= limit and 0.1 * noise <= CEILING
 
     def excess(self, tol: float, asked: bool) -> float:
         """The KKT residual, if it is to be reported and has not been yet, or 0.
