@@ -6,7 +6,6 @@ The solution is piecewise linear in the bounds u (Karasuyama & Takeuchi 2009). P
 points that go and bounds that change are bounds that move, all at once, along one path. From
 top to bottom:
 
-predictions   attributes, decision values and classes of an estimator
 file_format   what is written to a file, and how it is read back
 model         training rows and the binary problems they make, solved; multiclass, precomputed
 problem       one binary problem: points join and leave, and a change makes another problem

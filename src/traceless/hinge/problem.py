@@ -340,12 +340,13 @@ class HingeProblem:
                 token, lent = object(), False
                 new = cache.place(X, y, old, token)
             slots = np.concatenate([np.delete(old, gone), new])
-            margin, trusting = int((self.sides == MARGIN).sum()), self._looks < _LOOK
-            solver = PathSolver(cache, self.seed, trusting, self.n_breakpoints, margin)
+            margin = int((self.sides == MARGIN).sum())
+            solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
             with np.errstate(all="ignore"):  # what is not finite is found in the end
                 if self._better_refitted(labels, len(new) + len(gone), margin):
                     solver.fit(slots, np.concatenate([final, u]))
                 else:
+                    solver.trusting = self._looks < _LOOK
                     solver.resume(old, self._end)
                     if self.watch is not None:
                         solver.watch = partial(_tell, self.watch, np.concatenate([old, new]))

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import NotLearnedError
@@ -155,6 +158,37 @@ class Target(NamedTuple):
     ids: Integers
     y: Floats
     bounds: Floats
+
+
+def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
+    """Rows, labels and weights as arrays."""
+    if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+        raise ValueError(
+            f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
+        )
+    X, y = rows[:2]
+    options = {"dtype": np.float64, "order": "C"}
+    if not reset and estimator._model.kernel.name == "precomputed":
+        X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
+        y = column_or_1d(y)
+    elif reset or not is_plain(estimator, X, y):
+        X, y = validate_data(estimator, X, y, reset=reset, **options)
+    n = len(X)
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
+    weight = np.ones(n) if len(rows) == 2 or rows[2] is None else _checked_weight(rows[2], n)
+    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
+
+
+def _checked_weight(weight: Any, n: int) -> Floats:
+    if isinstance(weight, Real):
+        weight = np.full(n, float(weight))
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
+    if not (weight >= 0.0).all():
+        raise ValueError("sample_weight must not be negative.")
+    return np.asarray(weight)
 
 
 def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:

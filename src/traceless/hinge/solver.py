@@ -68,8 +68,6 @@ class PathSolver:
     cache : KernelCache
     seed : int
         Of the random shifts.
-    trusting : bool
-        Whether a sample of g will do to measure the KKT residual.
     steps : int
         Breakpoints of earlier paths.
     margin : int
@@ -80,27 +78,22 @@ class PathSolver:
     active : ActiveSet
     violation : Violation
         Of the KKT conditions, at the end of the path.
+    trusting : bool
+        Whether a sample of g will do to measure it.
     thorough : bool
-        Whether that was measured on all points.
+        Whether it was measured on all points.
     factored : bool
         Whether the margin set has a factor that the next path can start from.
     """
 
     violation: Violation
 
-    def __init__(
-        self,
-        cache: KernelCache,
-        seed: int = 0,
-        trusting: bool = False,
-        steps: int = 0,
-        margin: int = 0,
-    ) -> None:
+    def __init__(self, cache: KernelCache, seed: int = 0, steps: int = 0, margin: int = 0) -> None:
         self.active = ActiveSet(cache, cache.n // _PART if cache.n >= MANY else 0, margin)
         self.active.now["steps"] = steps
         self.seed = seed
         self.watch: Callable[[ActiveSet], None] | None = None  # told of every breakpoint
-        self.trusting, self.thorough = trusting, False
+        self.trusting = self.thorough = False
         self.factored = True
         self.restarts = self.repairs = 0
 
@@ -170,7 +163,7 @@ class PathSolver:
 
     def fit(self, slots: Slots, bounds: Floats) -> None:
         """Solve for these points from scratch."""
-        active, labels, self.trusting = self.active, self.active.y[slots], False
+        active, labels = self.active, self.active.y[slots]
         active.bound[slots] = active.final[slots] = bounds
         active.side[slots] = INSIDE
         if not len(labels) or labels.min() == labels.max():  # α = 0, and f is the class there is
