@@ -467,7 +467,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         return facts, tensors
 
     def _learn(self, add: Any, forget: Any = None, reset: bool = False) -> None:
-        """Make the model with these rows ours, and remember the ids of new ones."""
+        """Learn some rows, forget others, and remember the ids of the new ones."""
         from traceless.hinge.model import HingeModel
 
         new = None if add is None else checked(self, add, reset)
@@ -504,19 +504,19 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         )
 
     def _memory(self) -> int:
-        """Bytes for kernel matrices; what else may be wrong with the parameters is found here."""
+        """Bytes for kernel matrices; tol is checked here, too."""
         positive("tol", self.tol, zero=True)
         return int(positive("cache_size", self.cache_size) * 2**20)
 
     def _held(self) -> HingeModel:
-        """The model, or AttributeError: what is not learned has no attributes."""
+        """The model; AttributeError before anything is learned."""
         model: HingeModel | None = self.__dict__.get("_model")
         if model is None:
             raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
         return model
 
     def _current(self) -> HingeModel:
-        """The model for the parameters as they are set now, to use what it publishes."""
+        """The model for the parameters as they are set now; warns if its residual is too large."""
         now = self._now()
         if residual := now._model.excess(now.tol, asked=True):
             now._warn_of(residual)

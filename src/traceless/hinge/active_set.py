@@ -69,13 +69,13 @@ class ActiveSet:
         self.line, self.side, self.order, self.moving, self.watch, self.row = arrays.at
 
     def copy(self) -> Self:
-        """The same, to go back to."""
+        """A copy, to go back to if what is tried next does not help."""
         a, other = self.arrays, copy.copy(self)
         other._name(a._replace(x=a.x.copy(), at=a.at.copy(), R=a.R.copy(), now=a.now.copy()))
         return other
 
     def make_room(self, margin: int) -> None:
-        """Have room for a margin set of this size, and some more."""
+        """Allocate room for a margin set of this size, and some more."""
         room = max(32, margin + margin // 4 + 8)
         k, few, packed = self.now["k"], self.now["few"], self.arrays.packed
         R, (lines, columns) = np.empty((room, room)), packed.shape
@@ -88,13 +88,13 @@ class ActiveSet:
         self.arrays = self.arrays._replace(R=R, room=scratch, packed=packed)
 
     def fetch(self, point: int) -> None:
-        """Have the kernel values of this point in the cache."""
+        """Bring the kernel values of this point into the cache."""
         moved = self.course[: self.now["n"]] * (self.now["watched"] >= 0)
         self.cache.need(point, np.union1d(self.members, np.flatnonzero(moved)))
         self.refresh()
 
     def refresh(self) -> None:
-        """Take over what the cache holds now."""
+        """Use the lines that the cache holds now."""
         self.arrays = self.arrays._replace(gram=self.cache.gram)
         self.line[:] = self.cache.line
 
@@ -106,7 +106,7 @@ class ActiveSet:
         return np.asarray(self.order[: self.now["k"]])
 
     def present(self) -> Slots:
-        """Points that are there, those that are being removed included."""
+        """Slots that hold a point, those of points that are being removed included."""
         return np.flatnonzero(self.side[: self.now["n"]] != ABSENT)
 
     def slopes(self, points: Slots) -> Floats:
@@ -118,19 +118,19 @@ class ActiveSet:
     # --- events ------------------------------------------------------------------------------
 
     def count_drift(self) -> None:
-        """Add up the drift of g since the working set was chosen: it changes next, or is needed."""
+        """Bring GONE, the drift of g since the working set was chosen, up to the present θ."""
         self.gone += (self.now["theta"] - self.now["mark"]) * self.drift
         self.now["mark"] = self.now["theta"]
 
     def carry(self, j: int, sign: float) -> None:
-        """Count the moving bound of j (OUTSIDE) among what drives g and Σyα, or no longer."""
+        """Add the moving bound of j (OUTSIDE) to the rates of g and Σyα, or take it out again."""
         push, n = sign * self.y[j] * self.rate[j], self.now["n"]
         self.count_drift()
         self.drift[:n] += push * self.y[:n] * self.arrays.gram[self.line[j], :n]
         self.now["pull"] += push
 
     def settle_at(self, m: int, upper: bool) -> None:
-        """Put a point at a bound, from where it moves with it."""
+        """Put a point at a bound; if the bound moves, α moves with it."""
         self.g[m] = 0.0
         self.side[m] = OUTSIDE if upper else INSIDE
         if not upper:
@@ -140,7 +140,7 @@ class ActiveSet:
             self.carry(m, 1.0)
 
     def withdraw(self, place: int) -> int:
-        """Take a member out of the factor; returns which it was."""
+        """Take the member at this place out of the factor; returns its slot."""
         k, m = self.now["k"], int(self.order[place])
         delete(self.arrays.R, k, place, self.arrays.room[COLUMN])
         self.order[place : k - 1] = self.order[place + 1 : k]
@@ -156,7 +156,7 @@ class ActiveSet:
         self.side[c], self.g[c] = MARGIN, 0.0
 
     def enter(self, c: int) -> None:
-        """Point c, released, joins the margin set; where it depends on it, by exchange."""
+        """Put point c, released, into the margin set; if it depends on the members, by exchange."""
         rho, R, column = self.now["rho"], self.arrays.R, self.arrays.room[COLUMN]
         while True:
             k = self.now["k"]

@@ -81,13 +81,13 @@ class Canonical:
 
     @property
     def intercept(self) -> float:
-        """The b of rows as they are."""
+        """The b for rows that are not centred."""
         if self.weights is None or self.kernel.centre is None:
             return self.constant
         return math.fsum([self.constant, *(-self.weights * self.kernel.centre).tolist()])
 
     def decision_function(self, X: Floats) -> Floats:
-        """F, the same bits for a row whatever batch it comes in."""
+        """Decision values: the same bits for a row whatever batch it comes in."""
         if self.weights is not None:
             return products(self.kernel.centred(X), self.weights) + self.constant
         out = np.zeros(len(X))
@@ -99,7 +99,7 @@ class Canonical:
         return out + self.constant
 
     def alpha_of_points(self, bounds: Floats) -> Floats:
-        """Each point's part of the α of its group, in proportion to its bound."""
+        """The α of each point: a part of the α of its group, in proportion to its bound."""
         alpha, whole = self.alpha[self.group], self.bounds[self.group]
         part = np.minimum(alpha * (bounds / whole), bounds)
         return np.where(alpha >= whole, bounds, part)
@@ -222,12 +222,12 @@ def _canonical(points: Groups) -> Solution | None:
 
 
 def _sides(g: Floats, threshold: float) -> Floats:
-    """0 on the margin, 1 inside and -1 beyond it."""
+    """The side of each group: 0 on the margin, 1 inside, -1 outside."""
     return np.where(np.abs(g) <= threshold, 0.0, np.sign(g))
 
 
 def _as_dual(points: Groups, s: Solution) -> bool:
-    """Take c for α, up to rounding within its bounds, if it can be that."""
+    """Use c as α, if it is within the bounds up to rounding; returns whether it is."""
     alpha = points.y * s.c
     slack = 1e-9 * np.minimum(points.U, np.abs(alpha).max())
     if not (s.free and (alpha >= -slack).all() and (alpha <= points.U + slack).all()):
@@ -239,7 +239,7 @@ def _as_dual(points: Groups, s: Solution) -> bool:
 
 
 def _measure(points: Groups, s: Solution) -> None:
-    """Fill in what a solution violates, by f and by its α."""
+    """Set the KKT residual of a solution, of its f and of its α."""
     g = points.slopes(s)
     s.residual = _violation(g, s.alpha, points.U, points.y)
     if s.w is not None or not np.array_equal(points.y * s.c, s.alpha):  # α has a g of its own

@@ -35,7 +35,7 @@ _ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
 
 @compiled
 def forward(R: Floats, k: int, z: Floats) -> None:
-    """Z ← R⁻ᵀ z, in place."""
+    """Solve Rᵀx = z, in place."""
     n = np.uint64(k)
     for j in range(n):
         row = R[j]
@@ -47,7 +47,7 @@ def forward(R: Floats, k: int, z: Floats) -> None:
 
 @compiled_loosely
 def backward(R: Floats, k: int, z: Floats) -> None:
-    """Z ← R⁻¹ z, in place."""
+    """Solve R x = z, in place."""
     n = np.uint64(k)
     for below in range(n):
         at, t = n - _ONE - below, 0.0
@@ -195,7 +195,7 @@ def _pivots(A: Floats, picked: Places) -> int:
 
 @compiled
 def _backward(R: Floats, k: int, z: Floats) -> None:
-    """The same as `backward`, in order."""
+    """Solve R x = z, in place, one product after the other."""
     for j in range(k - 1, -1, -1):
         t = z[j]
         for i in range(j + 1, k):
@@ -219,7 +219,7 @@ class MarginSystem:
         return mean if mean > 0.0 else 1.0
 
     def solved(self, p: Floats, q: float) -> tuple[Floats, float]:
-        """X and t with G x + t = p and 1ᵀx = q."""
+        """The x and t with G x + t = p and 1ᵀx = q."""
         k, ones, x = len(p), np.ones(len(p)), p.copy()
         for z in (ones, x):
             forward(self.R, k, z)

@@ -24,7 +24,7 @@ _TENSORS |= {"alpha", "slopes", "intercepts", "residuals"}
 
 
 def pieces(model: HingeModel) -> Pieces:
-    """What is written."""
+    """The facts and tensors that are written of a model."""
     said, tensors = model.content()
     return said | {"classes": labels(said["classes"].tolist())}, tensors
 
@@ -53,7 +53,7 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
 
 
 def labels_of(classes: Any, codes: Integers) -> NDArray[Any]:
-    """Labels from their numbers; every class has one."""
+    """Labels from the numbers of their classes; every class has a label."""
     return _classes(classes, codes)[codes]
 
 
@@ -81,7 +81,7 @@ def _check_rows(tensors: Tensors, next_id: int) -> tuple[int, int]:
 
 
 def _check_gram(tensors: Tensors) -> None:
-    """Check the kernel matrix, of points that rows are numbers of."""
+    """Check the kernel matrix; rows are then numbers of its rows."""
     n = len(facts.tensor(tensors, "gram", "f", (None,)))
     size, points = math.isqrt(2 * n), tensors["rows"][:, 0]
     if size * (size + 1) // 2 != n:

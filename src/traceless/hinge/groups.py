@@ -25,7 +25,7 @@ MEASURED_AGAIN = 0.8  # of a limit: below, a violation is within it also if meas
 
 @dataclass(eq=False)
 class Solution:
-    """C, b and w of f, and the α that is published with it."""
+    """The c, b and w of f, and the α that is published with them."""
 
     c: Floats
     b: float
@@ -39,7 +39,7 @@ class Solution:
 
 
 class Groups:
-    """Groups of equal points, their kernel values, and what the path says of them."""
+    """Groups of equal points, their kernel values, and the end of the path for them."""
 
     def __init__(
         self, cache: KernelCache, slots: Slots, U: Floats, held: Floats, b: float, g: Floats
@@ -53,7 +53,7 @@ class Groups:
         self.X = self.kernel.centred(rows) if self.kernel.name == "linear" else None
 
     def between(self, a: Places, b: Places, exact: bool = True) -> Floats:
-        """Kernel values: from the store where they are the same bits, else anew."""
+        """Kernel values: from the cache where they are the same bits, else anew."""
         if self.kept or (self.cache.whole and not exact):
             out = np.empty((len(a), len(b)))
             return gather(self.cache.gram, self.slots[a], self.slots[b], out)
@@ -76,7 +76,7 @@ class Groups:
         return out
 
     def values(self, s: Solution) -> Floats:
-        """F at all groups without b, from scratch."""
+        """The f of all groups without b, from scratch."""
         if self.X is not None:
             return products(self.X, s.w if s.w is not None else self.weights(s.c))
         if s.f is None:
@@ -150,7 +150,7 @@ class Groups:
         return s
 
     def _basis(self, E: Places) -> tuple[Places, MarginSystem | None]:
-        """Places of independent groups among some: all of them if they are."""
+        """Places of a largest independent set among some groups, and its system if it is sound."""
         G = self.between(E, E)
         margin, some = MarginSystem(G), np.arange(len(E))
         if not margin.sound:

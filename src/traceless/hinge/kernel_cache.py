@@ -167,7 +167,7 @@ class KernelCache:
         return new
 
     def need(self, slot: int, keep: Slots) -> None:
-        """Have the line of this slot ready; lines of `keep` stay."""
+        """Compute the line of this slot unless it is here; lines of `keep` stay."""
         self._clock += 1
         self._used[slot] = self._clock
         if self.line[slot] >= 0:

@@ -57,7 +57,7 @@ def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
 
 @compiled
 def _exponentials(x: Floats, factor: float, powers: Floats) -> None:
-    """X ← e^(factor x), in place, where that is at most 1."""
+    """Replace x by e^(factor x), in place, where that is at most 1."""
     for j in range(len(x)):
         v = max(factor * x[j], _LOWEST)
         k = np.rint(v * _LOG2_E)
@@ -139,7 +139,7 @@ class Kernel:
         return out
 
     def _given(self, A: Floats, BT: Floats) -> Floats:
-        """What the function of the caller says, who gets copies of the rows."""
+        """Kernel values of the user's function, which gets copies of the rows."""
         assert self.function is not None
         found = np.array(self.function(A.copy(), BT.T.copy()), dtype=np.float64)
         if found.shape != (len(A), BT.shape[1]) or not np.isfinite(found).all():
@@ -155,7 +155,7 @@ class Kernel:
         return A if self.centre is None else A - self.centre
 
     def exact_values(self, A: Floats, BT: Floats) -> Floats:
-        """The same, to the bit whatever else is in A: a callable is asked for one row at a time."""
+        """Kernel values with the same bits in any batch: a callable gets one row at a time."""
         if self.exact:
             return self.values(A, BT)
         rows = [self.values(a[None], BT)[0] for a in A]

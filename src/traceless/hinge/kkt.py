@@ -46,7 +46,7 @@ def _measured(x: Floats, at: Integers, n: int) -> tuple[float, float, float, flo
 
 
 class Violation(NamedTuple):
-    """What the conditions say of a solution, g as it stands."""
+    """How far a solution is from the KKT conditions."""
 
     residual: float  # the largest violation of a condition
     imbalance: float  # Σyα
@@ -88,7 +88,7 @@ def sampled(active: ActiveSet) -> Violation | None:
 
 
 def _some(active: ActiveSet, points: Slots) -> Slots:
-    """A few of the points, far apart, and others after every path."""
+    """A few of the points, spread evenly; others after every path."""
     stride = max(1, len(points) // _SAMPLE)
     return np.asarray(points[(active.now["steps"] + stride * np.arange(_SAMPLE)) % len(points)])
 

@@ -235,7 +235,7 @@ class HingeModel:
         return cls(rows, settings, kernel, memory, problems, facts["n_breakpoints"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """As a file."""
+        """The content, as in a file; no kernel matrix but a given one."""
         facts, arrays = self.content()
         return {"settings": self.settings, "memory": self.memory, "facts": facts, "arrays": arrays}
 
@@ -280,7 +280,7 @@ class HingeModel:
         return self.oriented(np.column_stack(columns))
 
     def oriented(self, values: Floats) -> Floats:
-        """Of pairs among several classes, with the sign for the first; no negative zeros."""
+        """Values of pairs among several classes get the sign for the first; no negative zeros."""
         return 0.0 - values if self._several_pairs() else values + 0.0
 
     def _several_pairs(self) -> int:
@@ -349,7 +349,9 @@ class HingeModel:
 
         `asked`: whether somebody is about to use what is published.
         """
-        ours = () if self.only_to_read else self.problems.values()  # who asks without() knows
+        ours = (
+            () if self.only_to_read else self.problems.values()
+        )  # `without` says that it is less exact
         return max([problem.excess(tol, asked) for problem in ours], default=0.0)
 
     @property

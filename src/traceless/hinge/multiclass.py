@@ -45,7 +45,7 @@ def targets(rows: TrainingRows, settings: Settings) -> dict[Pair, Target]:
 
 
 def _class_weights(rule: Any, rows: TrainingRows) -> Floats:
-    """One for each class."""
+    """The weight of each class, in order."""
     classes = rows.classes
     if isinstance(rule, str) and rule == "balanced":  # a row of weight 2 counts as two
         totals = [math.fsum(rows.weight[rows.y == name]) for name in classes]

@@ -61,12 +61,12 @@ _NOTHING = PathEnd(_ZEROS, _ZEROS, _ZEROS, _NONE, 0.0, _NO_FACTOR)
 
 
 class _Held(NamedTuple):
-    """Where a problem has its points."""
+    """The slots of a kernel cache that hold the points of a problem."""
 
     cache: KernelCache
     token: object  # by which the cache knows the problem
     slots: Slots  # of the rows, in the order they came
-    lent: bool = False  # whether others may need what is there: it can be read, and not written to
+    lent: bool = False  # whether another problem needs these slots: they are only read then
 
 
 class HingeProblem:
@@ -93,7 +93,7 @@ class HingeProblem:
     residual : float
         The largest violation of a KKT condition at the end of the path.
     n_breakpoints, n_restarts, n_repairs : int
-        What all paths so far have taken.
+        Of all paths so far.
     watch : callable(θ, α), optional
         Called at the start, the breakpoints and the end of each path that starts here.
     is_ahead : bool
@@ -147,7 +147,7 @@ class HingeProblem:
         return other
 
     def lent(self) -> Self:
-        """The same for a copy, which leaves the kernel matrix to us, and copies it to change."""
+        """A copy that leaves the kernel matrix to this problem: to change, it makes its own."""
         held, told = self._held._replace(lent=True), self.is_reported
         return self._with(_held=held, _canonical=self._canonical, is_reported=told)
 
@@ -187,9 +187,9 @@ class HingeProblem:
         return found
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """F at other rows: of the canonical solution, or of the end of the path if `is_ahead`.
+        """Decision values of other rows: of the canonical solution, or of the path if `is_ahead`.
 
-        The latter is within the KKT residual, not to the bit.
+        The path's are within its KKT residual, not to the bit.
         """
         X = np.asarray(X, dtype=np.float64) + 0.0
         if not self.is_ahead:
@@ -264,7 +264,7 @@ class HingeProblem:
     def changed(
         self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
     ) -> Self:
-        """What an `update` would make of this problem, which stays as it is."""
+        """The problem after an `update`; this one stays as it is."""
         new = _checked(add or (np.zeros((0, self.width)), [], []), self.width)
         gone = _places(remove, len(self))
         final = None if bounds is None else _bounds(bounds, len(self))
@@ -389,7 +389,7 @@ class HingeProblem:
 
     @contextmanager
     def _at_work(self, kernel: Kernel, memory: int) -> Iterator[_Held]:
-        """Our points in a cache that others may not touch meanwhile."""
+        """Lock a cache that holds our points and may be written to."""
         while True:
             (cache, token, slots, lent), moved = self._held, None
             with cache.lock:
@@ -424,7 +424,7 @@ class HingeProblem:
 
 
 def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Which of some ids are among others, that are in order, and where those are."""
+    """Which of some ids are among others in ascending order, and their places there."""
     at = np.searchsorted(others, ids)
     found = at < len(others)
     found[found] = others[at[found]] == ids[found]

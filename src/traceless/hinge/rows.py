@@ -142,7 +142,7 @@ class TrainingRows:
         return self.X[at], self.y[at], self.weight[at]
 
     def content(self) -> Iterator[bytes]:
-        """All there is to know of the rows, in an order that does not depend on their ids."""
+        """The bytes of all rows, in an order that does not depend on their ids."""
         classes, label = np.unique(self.y, return_inverse=True)
         yield ascii(classes.tolist()).encode()  # `repr` follows Python's Unicode tables
         content = np.ascontiguousarray(np.column_stack([self.X, label, self.weight]))
@@ -161,7 +161,7 @@ class Target(NamedTuple):
 
 
 def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
-    """Rows, labels and weights as arrays."""
+    """Check rows, labels and weights of the user; returns arrays of our own."""
     if not isinstance(rows, tuple) or len(rows) not in (2, 3):
         raise ValueError(
             f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
@@ -239,7 +239,7 @@ def is_whole(y: Floats) -> bool:
 def _with_places(
     places: dict[bytes, tuple[int, ...]], rows: Batch, ids: Integers
 ) -> dict[bytes, tuple[int, ...]]:
-    """The places, and those of further rows."""
+    """The ids of rows by their content, with those of further rows."""
     new: defaultdict[bytes, list[int]] = defaultdict(list)
     for key, i in zip(_keys(rows), ids.tolist(), strict=True):
         new[key].append(i)

@@ -116,7 +116,7 @@ def power_of_two(spread: float) -> float:
 
 
 def _variance(X: Floats, weight: Floats) -> float:
-    """Of all values, a row of weight 2 counted as two; the same bits for rows in any order.
+    """The variance of all values, a row of weight 2 counted as two; the same bits in any order.
 
     Sums over columns are taken one after the other, those over rows are correctly rounded.
     """

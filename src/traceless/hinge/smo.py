@@ -75,7 +75,7 @@ def _line(cache: KernelCache, points: Slots, i: int) -> Floats:
 
 
 def _balanced(c: Floats, low: Floats, high: Floats) -> Floats:
-    """C within its bounds and with Σc = 0, to rounding: those with most room give way."""
+    """Clip c to its bounds and restore Σc = 0, to rounding, where there is most room."""
     c = np.clip(c, low, high)
     for _ in range(len(c)):
         too_much = math.fsum(c)

@@ -99,7 +99,7 @@ class PathSolver:
 
     @cached_property
     def rng(self) -> Generator:
-        """Of the random shifts: made when one is needed, which is seldom."""
+        """The generator of random shifts: made when one is needed, which is seldom."""
         return np.random.default_rng(self.seed)
 
     # --- what moves --------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class PathSolver:
         active.now["k"], active.now["rho"] = k, factor.rho
 
     def end(self, slots: Slots) -> PathEnd:
-        """What the path has led to, of these points."""
+        """The end of the path for these points, and the factor."""
         active, k = self.active, self.active.now["k"]
         place = np.zeros(active.cache.capacity, dtype=np.intp)
         place[slots] = np.arange(len(slots))
@@ -195,7 +195,7 @@ class PathSolver:
                 self.active.refresh()
 
     def _follow_again(self, start: int, size: float) -> None:
-        """Take the path on which what is violated decays, without working sets."""
+        """Follow a path on which the violations decay, without working sets."""
         active, points = self.active, self.active.present()
         active.now["few"] = 0
         if start == NOTHING:
@@ -208,7 +208,7 @@ class PathSolver:
         self.measure()
 
     def follow_path(self) -> None:
-        """To θ = 1, restarting with random shifts where the path does not get there."""
+        """Follow the path to θ = 1; where it fails, restart it with random shifts."""
         if self._follow_once():
             return
         for size in RESTARTS:
@@ -248,7 +248,7 @@ class PathSolver:
         return code == DONE
 
     def _cross(self, code: int, wanted: int) -> None:
-        """A point enters or leaves the margin set in another than the usual way."""
+        """A point enters or leaves the margin set while its bound moves, or by exchange."""
         active = self.active
         if active.now["watched"] >= 0:
             close_working_set(active)
@@ -274,7 +274,7 @@ class PathSolver:
             self.watch(self.active)
 
     def end_path(self) -> None:
-        """Every bound is where it should end."""
+        """Set θ = 1 and every bound to its final value."""
         active = self.active
         active.now["theta"] = 1.0
         active.bound[:], active.rate[:] = active.final, 0.0

@@ -57,5 +57,5 @@ def warm_start(cache: KernelCache, slots: Slots, bounds: Floats) -> tuple[Floats
 
 
 def _spread(places: Slots, n: int) -> Slots:
-    """At most n of some places, evenly."""
+    """At most n of some places, spread evenly."""
     return np.asarray(places[np.linspace(0, len(places) - 1, min(len(places), n)).astype(int)])
