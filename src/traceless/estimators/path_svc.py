@@ -516,11 +516,8 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         return model
 
     def _current(self) -> HingeModel:
-        """The model for the parameters as they are set now; warns if its residual is too large."""
-        now = self._now()
-        if residual := now._model.excess(now.tol, asked=True):
-            now._warn_of(residual)
-        return now._model
+        """The model for the parameters as they are set now, to use what it publishes."""
+        return self._now(asked=True)._model
 
     def _warn_of(self, residual: float) -> None:
         """Warn of a KKT residual that is too large."""
@@ -533,19 +530,24 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
             stacklevel=_calls_of_ours(),
         )
 
-    def _now(self) -> Self:
-        """The estimator as it is now, with the model for its parameters."""
+    def _now(self, asked: bool = False) -> Self:
+        """The estimator as it is now, with the model for its parameters.
+
+        If its solution is `asked` for, a KKT residual that is too large is warned of.
+        """
         now = snapshot(self)
         if now._held().settings != now._settings():
             self.refresh()
             now = snapshot(self)
+        if asked and (residual := now._model.excess(now.tol, asked)):
+            now._warn_of(residual)
         return now
 
     def _values(self, X: Any) -> tuple[HingeModel, Floats]:
         """The model as it is now, and the values of its binary problems."""
         check_is_fitted(self)
-        now = self._now()
-        model = now._current()
+        now = self._now(asked=True)
+        model = now._model
         shape, strategy = now.decision_function_shape, model.settings.strategy
         if shape not in ("ovr", "ovo"):
             raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
