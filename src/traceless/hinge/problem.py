@@ -20,14 +20,12 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.hinge.active_set import ActiveSet
 from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
@@ -348,8 +346,9 @@ class HingeProblem:
                 else:
                     solver.trusting = self._looks < _LOOK
                     solver.resume(old, self._end)
-                    if self.watch is not None:
-                        solver.watch = partial(_tell, self.watch, np.concatenate([old, new]))
+                    if (tell := self.watch) is not None:
+                        both = np.concatenate([old, new])
+                        solver.watch = lambda a: tell(float(a.now["theta"]), a.alpha[both])
                     solver.remove(old[gone])
                     if bounds is not None:
                         solver.move_bounds(slots[: len(final)], final)
@@ -429,10 +428,6 @@ def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], ND
     found = at < len(others)
     found[found] = others[at[found]] == ids[found]
     return found, at[found]
-
-
-def _tell(watch: Watch, points: Slots, active: ActiveSet) -> None:
-    watch(float(active.now["theta"]), active.alpha[points].copy())
 
 
 def _checked(points: Points, width: int) -> tuple[Floats, Floats, Floats]:

@@ -176,19 +176,15 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     n = len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
-    weight = np.ones(n) if len(rows) == 2 or rows[2] is None else _checked_weight(rows[2], n)
-    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
-
-
-def _checked_weight(weight: Any, n: int) -> Floats:
-    if isinstance(weight, Real):
-        weight = np.full(n, float(weight))
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    weight = np.ones(n)
+    if len(rows) == 3 and rows[2] is not None:
+        given = np.full(n, float(rows[2])) if isinstance(rows[2], Real) else rows[2]
+        weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
     if not (weight >= 0.0).all():
         raise ValueError("sample_weight must not be negative.")
-    return np.asarray(weight)
+    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
 
 
 def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
