@@ -19,7 +19,7 @@ help:
 	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"
 	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, degenerate paths,"
 	@echo "             checks, 20 000 solutions and predictions against fractions (three quarters of an hour)"
-	@echo "make reproduce   the experiments of the papers, as reports in results/"
+	@echo "make reproduce   the experiments of the papers, as reports in results/ (QUICK=1: on few rows)"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
 	@echo "make lint    style, types and layers only"
 	@echo "make clean   remove the environment and caches"
@@ -48,31 +48,31 @@ test: lint
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
 
 test-spark: $(VENV)/with-test $(VENV)/with-spark
-	$(BIN)/python -m pytest tests/distributed/test_spark.py
+	$(BIN)/python -m pytest tests/sources/test_spark.py
 
 bench: $(VENV)/with-bench
-	$(BIN)/python benchmarks/foundation.py
+	$(BIN)/python -m benchmarks.foundation
 
 bench-updates: $(VENV)/with-bench
-	$(BIN)/python benchmarks/updates.py
+	$(BIN)/python -m benchmarks.updates
 
 bench-cv: $(VENV)/with-bench
-	$(BIN)/python benchmarks/cross_validation.py
+	$(BIN)/python -m benchmarks.cross_validation
 
 bench-engines: $(VENV)/with-bench $(VENV)/with-spark
-	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python -m benchmarks.engines
 
 bench-out-of-core: $(VENV)/with-bench
-	$(BIN)/python benchmarks/out_of_core.py
+	$(BIN)/python -m benchmarks.out_of_core
 
 bench-path: $(VENV)/with-bench
-	$(BIN)/python benchmarks/paths.py
+	$(BIN)/python -m benchmarks.paths
 
 bench-store: $(VENV)/with-bench
-	$(BIN)/python benchmarks/store.py
+	$(BIN)/python -m benchmarks.store
 
 bench-report: $(VENV)/with-bench $(VENV)/with-spark
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python -m benchmarks.report
 
 # the wheel is built from the sdist, so both are tried
 dist: $(VENV)/bin/python
@@ -86,10 +86,10 @@ dist-test: dist
 extras-test: dist
 	$(BIN)/python tests/installed.py --extras dist/*.whl
 
-reproduce: $(VENV)/with-experiments
-	$(BIN)/python -m traceless.experiments lee2019
-	$(BIN)/python -m traceless.experiments zhu2018
-	$(BIN)/python -m traceless.experiments karasuyama2009
+reproduce: $(VENV)/with-papers
+	$(BIN)/python -m papers lee2019 $(if $(QUICK),--quick)
+	$(BIN)/python -m papers zhu2018 $(if $(QUICK),--quick)
+	$(BIN)/python -m papers karasuyama2009 $(if $(QUICK),--quick)
 
 peers: $(VENV)/with-test
 	$(BIN)/python tests/peers/run.py
@@ -97,7 +97,7 @@ peers: $(VENV)/with-test
 soak: $(VENV)/with-test
 	$(BIN)/python tests/files/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
-	$(BIN)/python -m traceless.path.stress --minutes 5
+	$(BIN)/python tests/hinge/stress.py --minutes 5
 	$(BIN)/python -m traceless.checks --minutes 5
 	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_rounded.py tests/arithmetic/test_products.py
 

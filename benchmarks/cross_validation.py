@@ -1,7 +1,7 @@
 """Cross-validation by unlearning, against scikit-learn (and cvmatrix, where it is installed).
 
-    python benchmarks/cross_validation.py              everything, some minutes
-    python benchmarks/cross_validation.py --quick      one round each, under a minute
+    python -m benchmarks.cross_validation              everything, some minutes
+    python -m benchmarks.cross_validation --quick      one round each, under a minute
 
 Even digits against odd ones (targets ±1) on MNIST, 60000 × 784, and the search for mislabelled
 digits. Where scikit-learn would take too long, some of its folds are timed and the rest is
@@ -21,13 +21,13 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
-from findings import FLOOR, Claim, Findings, Record, Unit, main
-from floor import Rates, cholesky_flops, gram_flops
-from interleave import interleave
-from mnist_rows import even_or_odd, mnist
+from benchmarks.findings import FLOOR, Findings, Record, Unit, main
+from benchmarks.floor import Rates, cholesky_flops, gram_flops
+from papers.claims import Claim
+from papers.datasets import Floats, mnist_or_random
+from papers.timing import interleave
 from traceless import LSSVC, LSSVR
 from traceless import model_selection as ours
-from traceless.arithmetic.integers import Floats
 from traceless.features import RandomFourier
 
 TEN, HUNDRED, ONE_OUT, RHO = (
@@ -171,8 +171,8 @@ def rank(
 
 def measure(quick: bool) -> Findings:
     rates = Rates.measured()
-    X, y = mnist()
-    records = speed(X, even_or_odd(y), quick, rates)
+    X, y = mnist_or_random()
+    records = speed(X, np.where(y % 2 == 0, 1.0, -1.0), quick, rates)
     suspects = mislabelled(X, y, *((10_000, 3_000) if quick else (60_000, 10_000)))
     note = f"{SOME!r} are {FEW} folds that were timed, and the rest extrapolated from them."
     return Findings([*records, *suspects], claims_of(records), [str(rates), note])

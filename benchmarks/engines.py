@@ -1,7 +1,7 @@
 """What an engine costs over one process, and what its users would run instead.
 
     make bench-engines                              2 000 000 × 256, about 15 minutes
-    python benchmarks/engines.py --quick            100 000 × 256
+    python -m benchmarks.engines --quick            100 000 × 256
 
 All read the same Parquet files (made once, 2 GB, in benchmarks/results/rows) and take turns.
 One process has all cores for its matrix products; joblib, Dask and Spark have one worker per
@@ -21,12 +21,13 @@ import numpy as np
 from pyarrow import dataset
 from sklearn.linear_model import SGDClassifier
 
-from findings import FLOOR, RESULTS, Claim, Findings, Record, main, records_of
-from floor import Rates, gram_flops
-from interleave import cores, interleave
-from parquet_rows import make_rows
+from benchmarks.findings import FLOOR, RESULTS, Findings, Record, main, records_of
+from benchmarks.floor import Rates, gram_flops
+from benchmarks.parquet_rows import make_rows
+from papers.claims import Claim
+from papers.datasets import Floats
+from papers.timing import cores, interleave
 from traceless import LSSVC, from_spark, scan
-from traceless.arithmetic.integers import Floats
 
 N_FEATURES = 256
 NAMES = [f"x{j}" for j in range(N_FEATURES)]

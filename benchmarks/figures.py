@@ -8,12 +8,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from findings import FLOOR, Findings, Record, times
+from benchmarks.findings import FLOOR, Findings, Record, times
+from papers.pictures import BLUE, legend_below, panels
 
-OURS = "#1b6ca8"
 REST = ["#d95f0e", "#31a354", "#756bb1", "#c51b8a", "#8c6d31", "#17a2a2", "#636363"]
 COLUMNS = 3
 
@@ -24,19 +23,16 @@ def picture(found: Findings, path: Path) -> bool:
     if not jobs:
         return False
     columns = min(COLUMNS, len(jobs))
-    rows = ceil(len(jobs) / columns)
-    size = (4.4 * columns, 3.0 * rows) if columns > 1 else (6.6, 4.2)
-    figure = Figure(size, layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
+    width, height = (4.4 * columns, 3.0 * ceil(len(jobs) / columns)) if columns > 1 else (6.6, 4.2)
+    figure, axes = panels(len(jobs), height, columns, width, sharex=False, sharey=False)
     colours = _colours(found)
-    for ax, (job, records) in zip(grid.flat, jobs.items(), strict=False):
+    for ax, (job, records) in zip(axes, jobs.items(), strict=False):
         (_lines if _sizes(records) else _multiples)(ax, records, colours)
         ax.set_title(fill(job, 42), fontsize=9, loc="left")
         ax.tick_params(labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-    for ax in grid.flat[len(jobs) :]:
+    for ax in axes[len(jobs) :]:
         ax.set_axis_off()
-    _legend(figure, grid)
+    legend_below(figure, axes, 2 if len(axes) == 1 else 4)
     figure.savefig(path, dpi=100)
     return True
 
@@ -51,7 +47,7 @@ def _colours(found: Findings) -> dict[str, str]:
     ours = {records[0].way for records in found.jobs().values()}
     peers = dict.fromkeys(r.way for r in found.records if r.way not in ours | {FLOOR})
     peer_colours = dict(zip(peers, cycle(REST), strict=False))
-    return peer_colours | dict.fromkeys(ours, OURS) | {FLOOR: "0.6"}
+    return peer_colours | dict.fromkeys(ours, BLUE) | {FLOOR: "0.6"}
 
 
 def _lines(ax: Any, records: list[Record], colours: dict[str, str]) -> None:
@@ -72,7 +68,6 @@ def _lines(ax: Any, records: list[Record], colours: dict[str, str]) -> None:
     ax.minorticks_off()
     ax.set_xlabel(records[0].case.partition(" = ")[0], fontsize=8)
     ax.set_ylabel("seconds", fontsize=8)
-    ax.grid(color="0.92")
 
 
 def _multiples(ax: Any, records: list[Record], colours: dict[str, str]) -> None:
@@ -80,7 +75,8 @@ def _multiples(ax: Any, records: list[Record], colours: dict[str, str]) -> None:
     ours = {r.case: r.value for r in records if r.way == records[0].way}
     shown = [r for r in records if r.way != records[0].way and r.case in ours]
     names = [f"{r.way}, {r.case}" if len(ours) > 1 else r.way for r in shown]
-    ax.axvline(1.0, color=OURS, lw=2)
+    ax.grid(False)
+    ax.axvline(1.0, color=BLUE, lw=2)
     for place, r in enumerate(shown):
         ratio, colour = r.value / ours[r.case], colours[r.way]
         ax.plot([1.0, ratio], [place, place], color=colour, lw=1.2)
@@ -97,14 +93,3 @@ def _multiples(ax: Any, records: list[Record], colours: dict[str, str]) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g} ×"))
     ax.minorticks_off()
     ax.set_xlabel(f"time, against {records[0].way}", fontsize=8)
-
-
-def _legend(figure: Any, grid: Any) -> None:
-    """One for all lines."""
-    found: dict[str, Any] = {}
-    for ax in grid.flat:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        where = {"loc": "outside lower center", "ncols": 2 if grid.size == 1 else 4}
-        figure.legend(found.values(), found.keys(), **where, fontsize=8, frameon=False)

@@ -1,8 +1,8 @@
 """What a benchmark found: records of single medians, and claims about their ratios.
 
 A benchmark is a module with a function `measure(quick) -> Findings`. `main(measure, __doc__)`
-makes a command of it, which prints tables and keeps the numbers as JSON in benchmarks/results,
-where `report` finds them.
+makes a command of it, `python -m benchmarks.NAME [--quick]`, which prints tables and keeps the
+numbers as JSON in benchmarks/results, where `report` finds them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from interleave import machine
+from papers.claims import Claim
+from papers.timing import machine
 
 RESULTS = Path(__file__).parent / "results"
 FLOOR = "floor"
@@ -67,34 +68,6 @@ def times(ratio: float, figures: int = 2) -> str:
 def records_of(job: str, seconds: dict[str, float], case: str = "") -> list[Record]:
     """Records of one case from the medians that `interleave` returns."""
     return [Record(job, way, value, case) for way, value in seconds.items()]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A ratio that was measured beside the one that was hoped for."""
-
-    what: str
-    ratio: float
-    goal: float
-    at_least: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the goal was reached."""
-        return self.ratio >= self.goal if self.at_least else self.ratio <= self.goal
-
-    @property
-    def hope(self) -> str:
-        """The goal, with its direction."""
-        return f"{'≥' if self.at_least else '≤'} {self.goal:g}"
-
-    @property
-    def verdict(self) -> str:
-        """The goal was met or missed."""
-        return "met" if self.met else "MISSED"
-
-    def __str__(self) -> str:
-        return f"{self.what:<66} {self.ratio:6.2f} × (goal {self.hope}) {self.verdict}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.blas import dgemm, dsymv, dsyr
 
-from interleave import interleave
+from papers.timing import interleave
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Rates:
             dsymv(1.0, P, x)
             dsyr(1e-9, x, a=P, overwrite_a=True)
 
-        t = interleave({"dgemm": lambda: dgemm(1.0, A, A), "stream": stream}, 15, min)
+        t = interleave({"dgemm": lambda: dgemm(1.0, A, A), "stream": stream}, 15, of=min)
         return cls(2 * 1500**3 / t["dgemm"], 1.5 * 8 * J * J / t["stream"])
 
     def floor(self, flops: float, bytes_: float = 0.0) -> float:

@@ -1,7 +1,7 @@
 """Speed and memory of learning in one go, against NumPy, scikit-learn and scikit-learn-intelex.
 
     make bench                                      everything, a few minutes
-    python benchmarks/foundation.py --quick         fewer rounds and smaller growth curves
+    python -m benchmarks.foundation --quick         fewer rounds and smaller growth curves
 
 Writes foundation.json to benchmarks/results.
 """
@@ -19,10 +19,11 @@ import numpy as np
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from findings import FLOOR, Claim, Findings, Record, main
-from floor import Rates, cholesky_flops, gram_flops
-from interleave import interleave
-from mnist_rows import mnist
+from benchmarks.findings import FLOOR, Findings, Record, main
+from benchmarks.floor import Rates, cholesky_flops, gram_flops
+from papers.claims import Claim
+from papers.datasets import mnist_or_random
+from papers.timing import interleave
 from traceless import LSSVC, Knowledge
 from traceless.features import Linear, RandomFourier
 
@@ -44,7 +45,7 @@ def fast_ridge() -> Any:
 
 
 def speed(rounds: int, rates: Rates) -> list[Record]:
-    X, y = mnist()
+    X, y = mnist_or_random()
     F = np.hstack([X, np.ones((len(X), 1))])
     Y = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
     ours = RandomFourier(1000, gamma=0.02, random_state=0)

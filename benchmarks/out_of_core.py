@@ -1,7 +1,7 @@
 """Rows that do not fit into memory: time and peak memory of learning from Parquet.
 
     make bench-out-of-core                          5 000 000 × 200 (4 GB of float32)
-    python benchmarks/out_of_core.py --quick        250 000 × 200
+    python -m benchmarks.out_of_core --quick        250 000 × 200
 
 The same rows as a float64 array would take 8 GB. Each fit runs in a process of its own,
 whose peak resident memory is read from the system, with those of its workers.
@@ -17,9 +17,9 @@ from pathlib import Path
 
 import psutil
 
-from findings import FLOOR, RESULTS, Findings, Record, main
-from floor import Rates, gram_flops
-from parquet_rows import make_rows
+from benchmarks.findings import FLOOR, RESULTS, Findings, Record, main
+from benchmarks.floor import Rates, gram_flops
+from benchmarks.parquet_rows import make_rows
 
 N_FEATURES = 200
 FIT = """

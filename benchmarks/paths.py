@@ -1,7 +1,7 @@
 """Updates of the hinge SVM along a path, against refitting and one point at a time.
 
     make bench-path                            n = 500, 1423, 5000 and 20 000: about half an hour
-    python benchmarks/paths.py --quick         n = 500 only
+    python -m benchmarks.paths --quick         n = 500 only
 
 m rows come and m go, for m = 1, 10, 30 and a tenth of n. Each round times, one after another:
 PathSVC, its engine alone, the engine one point at a time (SID), SMO that starts from the
@@ -27,15 +27,15 @@ import numpy as np
 from sklearn.model_selection import LeaveOneOut
 from sklearn.svm import SVC
 
-from findings import FLOOR, Findings, Record, main, records_of
-from floor import Rates
+from benchmarks.findings import FLOOR, Findings, Record, main, records_of
+from benchmarks.floor import Rates
+from benchmarks.warm_start import WarmStart
+from papers.datasets import Floats, Indices
 from traceless import PathSVC
-from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.solver import MANY
 from traceless.model_selection import cross_val_predict
-from warm_start import WarmStart
 
 Points = tuple[Floats, Floats]
 
@@ -80,7 +80,7 @@ def seconds(job: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def one_at_a_time(problem: HingeProblem, new: Points, gone: Integers, C: float) -> None:
+def one_at_a_time(problem: HingeProblem, new: Points, gone: Indices, C: float) -> None:
     """What SID does: each point has a path of its own. `gone` must be in falling order."""
     for place in gone:
         problem.update(remove=[place])

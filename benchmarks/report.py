@@ -1,9 +1,9 @@
 """All benchmarks beside their peers, as one page.
 
     make bench-report                               everything, about two hours
-    python benchmarks/report.py --quick             the short form of each
-    python benchmarks/report.py --only updates      run these again; the others as last kept
-    python benchmarks/report.py --only              run none, write the page again
+    python -m benchmarks.report --quick             the short form of each
+    python -m benchmarks.report --only updates      run these again; the others as last kept
+    python -m benchmarks.report --only              run none, write the page again
 
 Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
 them is written benchmarks/results/report.html (one file, to send) and, where none is of the
@@ -23,9 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from figures import picture
-from findings import RESULTS, Claim, Findings, columns_of, times
-from page import Block, Heading, Picture, Table, Text, html, markdown
+from benchmarks.figures import picture
+from benchmarks.findings import RESULTS, Findings, columns_of, times
+from papers.claims import Claim
+from papers.page import Block, Heading, Picture, Table, Text, html, markdown
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -41,11 +42,11 @@ TITLES = {
 }
 INTRODUCTION = (
     "Jobs take turns, and medians are compared, so that a shared machine slows all of them "
-    "alike. In each table our own numbers are given in units; all others are **multiples of "
-    "them** (3 × takes three times as long, 0.5 × half). The **floor** is what a job cannot "
+    "alike. The first way in each table is ours, in seconds; the other ways are **multiples of "
+    "our time** (3 × takes three times as long, 0.5 × half). The **floor** is what a job cannot "
     "avoid on this machine: its flops at the rate of a matrix product, or its bytes at the rate "
-    "of memory, whichever takes longer. Goals are those the project set itself; those that "
-    "were missed are shown too. `make bench-report` runs it all on your machine."
+    "of memory, whichever takes longer. The project set the goals before it measured; the page "
+    "also shows those that it missed. `make bench-report` runs it all on your machine."
 )
 MARKS = "<!-- benchmarks: written by make bench-report -->\n", "<!-- end of benchmarks -->"
 
@@ -55,8 +56,8 @@ def run(names: Iterable[str], quick: bool) -> list[str]:
     failed = []
     for name in names:
         print(f"\n=== {name}", flush=True)
-        command = [sys.executable, str(Path(__file__).parent / f"{name}.py")]
-        if subprocess.run([*command, "--quick"] if quick else command).returncode:
+        command = [sys.executable, "-m", f"benchmarks.{name}", *(["--quick"] if quick else [])]
+        if subprocess.run(command, cwd=ROOT).returncode:
             failed.append(name)
     return failed
 
@@ -82,22 +83,24 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
                 "sizes, to see that the commands work. Do not quote it."
             )
         )
-    machine: Sequence[str] = ()
-    for found in all_found:
-        if found.machine != machine:
-            machine = found.machine
-            out.append(Text(f"Measured on: {'; '.join(machine)}."))
-        out += section(found, pictures / f"bench-{found.name.replace('_', '-')}.png")
+    parts = (", ".join(found.machine).split(", ") for found in all_found)
+    machines = [list(dict.fromkeys(some)) for some in parts]
+    common = [it for it in machines[0] if all(it in other for other in machines)]
+    out.append(Text(f"Measured on: {', '.join(common)}."))
+    for found, machine in zip(all_found, machines, strict=True):
+        path = pictures / f"bench-{found.name.replace('_', '-')}.png"
+        out += section(found, path, [it for it in machine if it not in common])
     return out
 
 
-def section(found: Findings, path: Path) -> list[Block]:
-    """One benchmark: its picture, tables and goals."""
+def section(found: Findings, path: Path, machine: Sequence[str] = ()) -> list[Block]:
+    """One benchmark: its picture, tables and goals, and what its machine alone had."""
     title, command = TITLES[found.name]
     form = f"`{command}`, in its short form" if found.quick else f"`{command}`"
+    alone = f", with {', '.join(machine)}" if machine else ""
     out: list[Block] = [
         Heading(title),
-        Text(f"{found.about} {form}: {found.seconds:.0f} s on {found.day}."),
+        Text(f"{found.about} {form}: {found.seconds:.0f} s on {found.day}{alone}."),
         *map(Text, found.notes),
     ]
     if picture(found, path):
@@ -176,7 +179,8 @@ COMPARISONS = [
         "RBFSampler.transform",
     ),
     Comparison(
-        "one row learned or forgotten among 55 000, against `Ridge` trained anew",
+        '`solver="woodbury"`, one row learned or forgotten among 55 000, against `Ridge` fitted '
+        "anew",
         "updates",
         "A change of L rows, J = 784 features",
         "traceless",

@@ -1,7 +1,7 @@
 """What a store costs: learning and forgetting against the bare library, size, time to verify.
 
     make bench-store                            10^5 and 10^6 rows of 20 columns
-    python benchmarks/store.py --quick          10^4 rows
+    python -m benchmarks.store --quick          10^4 rows
 
 The store hashes every row, writes its digest, writes the model and brings all of it to the disk;
 the bare library learns the same rows in memory. Jobs take turns, and ratios of medians count.
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from findings import Findings, Record, main, records_of
-from interleave import interleave
+from benchmarks.findings import Findings, Record, main, records_of
+from papers.datasets import Floats, Indices
+from papers.timing import interleave
 from traceless import LSSVC
-from traceless.arithmetic.integers import Floats, Integers
 from traceless.store import Store
 
 COLUMNS, ROUNDS = 20, 3
@@ -39,7 +39,7 @@ JOBS = {
 Job = Callable[[], object]
 
 
-def jobs(X: Floats, y: Integers, folder: Path) -> dict[str, Job]:
+def jobs(X: Floats, y: Indices, folder: Path) -> dict[str, Job]:
     """Learn all rows, forget a tenth, verify; each from the state that the one before left."""
     tenth = len(X) // 10
     numbers = itertools.count()
@@ -61,7 +61,7 @@ def jobs(X: Floats, y: Integers, folder: Path) -> dict[str, Job]:
     }
 
 
-def one_change(X: Floats, y: Integers, folder: Path) -> dict[str, Job]:
+def one_change(X: Floats, y: Indices, folder: Path) -> dict[str, Job]:
     """Small changes: 100 rows at a time, in a store that is open."""
     store, bare = Store.new(folder / "small", LSSVC()), LSSVC().fit(X, y)
     store.learn(X, y)

@@ -1,7 +1,7 @@
 """Small changes: the (w, C) update against retraining, incremental peers and the floor.
 
     make bench-updates                              everything, some minutes
-    python benchmarks/updates.py --quick            fewer rounds, J = 784 only
+    python -m benchmarks.updates --quick            fewer rounds, J = 784 only
 
 A model of 55 000 × 784 (MNIST, even against odd); L rows are added and removed, each time
 until the model is ready to predict. Writes updates.json to benchmarks/results.
@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from findings import FLOOR, Claim, Findings, Record, main, records_of
-from floor import Rates
-from interleave import interleave
-from mnist_rows import even_or_odd, mnist
+from benchmarks.findings import FLOOR, Findings, Record, main, records_of
+from benchmarks.floor import Rates
+from papers.claims import Claim
+from papers.datasets import Floats, mnist_or_random
+from papers.timing import interleave
 from traceless import LSSVR
-from traceless.arithmetic.integers import Floats
 from traceless.features import Linear
 from traceless.solvers.inverse import Change, Inverse, update_flops
 
@@ -158,8 +158,8 @@ def claims(found: Findings, J: int) -> list[Claim]:
 
 
 def measure(quick: bool) -> Findings:
-    X, labels = mnist()
-    records = contest(X, even_or_odd(labels), 55_000, 3 if quick else 9)
+    X, labels = mnist_or_random()
+    records = contest(X, np.where(labels % 2 == 0, 1.0, -1.0), 55_000, 3 if quick else 9)
     widths = [X.shape[1]]
     if not quick:
         wide = np.random.default_rng(0).normal(size=(9_000, 4096))

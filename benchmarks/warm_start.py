@@ -11,7 +11,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from traceless.arithmetic.integers import Floats, Integers
+from papers.datasets import Floats, Indices
 from traceless.hinge.kernels import Kernel
 
 
@@ -23,7 +23,7 @@ class WarmStart:
         self.X, self.y, self.alpha = X.copy(), y.copy(), alpha.copy()
         self.K = kernel.values(self.X, np.ascontiguousarray(self.X.T))
 
-    def update(self, new: tuple[Floats, Floats], gone: Integers, tol: float) -> int:
+    def update(self, new: tuple[Floats, Floats], gone: Indices, tol: float) -> int:
         """Exchange rows and solve again; returns the number of iterations."""
         spilt = {s: float(self.alpha[gone][self.y[gone] == s].sum()) for s in (-1.0, 1.0)}
         self.X[gone], self.y[gone] = new
@@ -34,7 +34,7 @@ class WarmStart:
             self._take_in(np.flatnonzero(self.y == sign), left)
         return int(smo(self.K, self.y, self.C, self.alpha, tol))
 
-    def _take_in(self, ours: Integers, left: float) -> None:
+    def _take_in(self, ours: Indices, left: float) -> None:
         """Spread what was on rows that left over some rows, those on the margin first."""
         alpha = self.alpha[ours]
         for i in ours[np.argsort(alpha * (alpha - self.C), kind="stable")]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from traceless.datasets import find_mnist, load_mnist
+from papers.datasets import find_mnist, load_mnist
 
 collect_ignore = ["conftest.py"]  # which --doctest-modules would import under a name taken below
 

@@ -3,7 +3,7 @@
 from importlib.metadata import metadata
 from typing import NamedTuple
 
-FOR_DEVELOPERS = {"bench", "docs", "test"}
+FOR_DEVELOPERS = {"bench", "docs", "papers", "test"}
 
 
 class Use(NamedTuple):
@@ -58,7 +58,6 @@ assert lazy.digest() == LSSVC().fit(X, y).digest()
 """,
     ),
     "spark": Use("import pandas, pyarrow, pyspark\nfrom traceless import from_spark"),
-    "experiments": Use("import vega_datasets\nimport traceless.experiments.karasuyama2009"),
     "cli": Use(
         "import sys; sys.argv[1:] = ['--help']\nfrom traceless.cli import main; main()", ("click",)
     ),

@@ -15,7 +15,7 @@ import numpy as np
 from traceless import LSSVR, SlidingWindow
 
 try:
-    from vega_datasets import data  # pip install 'traceless[experiments]'
+    from vega_datasets import data  # pip install vega_datasets
 
     place, path = "Seattle", data.seattle_weather.filepath
     days = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(1, 2, 3, 4))

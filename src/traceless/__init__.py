@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from traceless.distributed import from_spark, scan
+    from traceless.estimators.loading import load
     from traceless.estimators.lssvm import LSSVC, LSSVR
     from traceless.estimators.path_svc import PathSVC
     from traceless.estimators.proximal import ESVM, LPSVM, wESVM
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         UnsealableError,
     )
     from traceless.knowledge import Knowledge
-    from traceless.loading import load
+    from traceless.sources import from_spark, scan
     from traceless.store import Store
 
     __version__: str
@@ -69,13 +69,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "distributed": ["from_spark", "scan"],
+    "estimators.loading": ["load"],
     "estimators.lssvm": ["LSSVC", "LSSVR"],
     "estimators.path_svc": ["PathSVC"],
     "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],
     "estimators.sliding_window": ["SlidingWindow"],
     "knowledge": ["Knowledge"],
-    "loading": ["load"],
+    "sources": ["from_spark", "scan"],
     "store": ["Store"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -13,7 +13,7 @@ from people import people, table
 from traceless import LSSVC, Store
 from traceless.features import Linear
 from traceless.model_selection import cross_val_score
-from traceless.tables import Schema, Table
+from traceless.sources import Schema, Table
 
 
 def rows_of(path):

@@ -5,7 +5,7 @@ from people import people, table
 
 from traceless import LSSVC, Store
 from traceless.features import Linear
-from traceless.tables import Schema, Table
+from traceless.sources import Schema, Table
 
 
 def refit(path):

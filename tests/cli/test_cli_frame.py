@@ -110,7 +110,6 @@ def test_completion_scripts_call_back(call, name):
         ("traceless le", 1, "learn"),
         ("traceless verify --re", 2, "--receipt"),
         ("traceless new s --map f", 4, "fourier"),
-        ("traceless reproduce l", 2, "lee2019"),
     ],
 )
 def test_words_are_completed(shell, words, place, found):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from traceless import Store
 from traceless.cli.frame import root
-from traceless.tables.sources import FORMATS
+from traceless.sources.formats import FORMATS
 
 
 def state(folder):

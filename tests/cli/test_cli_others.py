@@ -1,13 +1,10 @@
 import io
 import sys
-from pathlib import Path
 
 import pytest
 
 from traceless.cli import doctor as doctors
 from traceless.cli import meter
-from traceless.cli.reproduce import NAMES
-from traceless.experiments.__main__ import EXPERIMENTS
 
 
 def test_the_demo_proves_its_point(call):
@@ -33,23 +30,6 @@ def test_the_doctor_finds_other_bits(call, monkeypatch):
     told = call("doctor", "--json", code=1).json
     failed = {c["check"] for c in told["checks"] if not c["ok"]}
     assert failed == set(doctors.TESTS) - {"coefficients"}
-
-
-def test_reproduce_runs_the_experiments(call, monkeypatch, tmp_path):
-    assert tuple(EXPERIMENTS) == NAMES
-    seen = []
-
-    def run(folder, quick):
-        seen.append((folder, quick))
-        return folder / "report.html"
-
-    monkeypatch.setitem(EXPERIMENTS, "lee2019", run)
-    assert "results/lee2019/report.html" in call("reproduce", "lee2019", "--quick").out
-    assert call("reproduce", "lee2019", "--out", "x", "--json").json["report"] == "x/report.html"
-    assert seen == [(Path("results/lee2019"), True), (Path("x"), False)]
-    assert "lee2020" in call("reproduce", "lee2020", code=2).err
-    (tmp_path / "file").write_text("")
-    assert call("reproduce", "lee2019", "--out", "file", code=2).err.startswith("error: file")
 
 
 class Terminal(io.StringIO):

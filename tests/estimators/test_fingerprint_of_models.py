@@ -7,10 +7,10 @@ import pytest
 
 import traceless
 from traceless import LSSVC, LSSVR, Knowledge, SlidingWindow, scan
+from traceless.estimators.loading import from_description
 from traceless.exceptions import MismatchError
 from traceless.features import Linear, RandomFourier
 from traceless.files.saving import described
-from traceless.loading import from_description
 from traceless.model_selection import cross_validate
 
 MODELS = [

@@ -436,7 +436,7 @@ def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("traceless.knowledge.gathering.exact.GramSum.add", interrupted)
+    monkeypatch.setattr("traceless.arithmetic.integers.GramSum.add", interrupted)
     for change in (model.fit, model.partial_fit, model.forget):
         with pytest.raises(KeyboardInterrupt):
             change(GOOD, [0, 1, 1, 0])
@@ -493,5 +493,5 @@ def test_the_callers_arrays_are_never_written_to(iris):
 
 
 def test_not_a_feature_map():
-    with pytest.raises(TypeError, match="must be a FeatureMap such as"):
+    with pytest.raises(TypeError, match="must be None or a FeatureMap such as"):
         LSSVC(feature_map="rbf").fit(GOOD, [0, 1, 0, 1])

@@ -13,10 +13,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from vega_datasets import data
 
+from families import FAMILIES, draw_points
 from traceless import PathSVC
 from traceless.hinge.canonical import Canonical
 from traceless.hinge.groups import Groups
-from traceless.path.families import FAMILIES, draw_points
 
 EPS = np.finfo(float).eps
 

@@ -213,7 +213,7 @@ def test_landmarks_too_far_out():
         (RandomFourier(gamma=-1), "gamma must be a positive finite number"),
         (RandomFourier(random_state=None), "random_state must be a non-negative integer"),
         (RandomFourier(input_resolution=3.0), "input_resolution must be a power of two"),
-        (RandomLayer(activation="step"), "activation must be one of"),
+        (RandomLayer(activation="step"), "activation must be 'sigmoid'"),
         (RandomLayer(scale=0), "scale must be a positive"),
         (Polynomial(degree=0), "degree must be a positive integer"),
         (Polynomial(coef0=-1), "coef0 must be a non-negative"),

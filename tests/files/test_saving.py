@@ -22,12 +22,13 @@ import traceless
 from cases import MAPS, Cubes, name
 from fixtures.make import said
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
+from traceless.estimators import version_1
+from traceless.estimators.loading import from_description
 from traceless.exceptions import FileError, UnsealableError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.files import container
 from traceless.files.saving import described
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.loading import from_description, version_1
 
 V1 = Path(__file__).parents[1] / "fixtures" / "v1"
 OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [

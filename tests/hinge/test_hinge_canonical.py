@@ -2,11 +2,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from families import FAMILIES, draw_points
+from stress import change
+from stress import equal_bits as same
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
-from traceless.path.families import FAMILIES, draw_points
-from traceless.path.stress import change
-from traceless.path.stress import equal_bits as same
 
 
 @settings(max_examples=60)

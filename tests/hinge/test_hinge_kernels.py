@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import dense_kernel
 
+from oracles import dense_kernel
 from traceless.hinge.kernel_cache import KernelCache
 from traceless.hinge.kernels import Kernel
 

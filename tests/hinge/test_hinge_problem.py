@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import dense_kernel, exact_solution, promise, residual
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from families import FAMILIES, draw_points
+from oracles import dense_kernel, exact_solution, promise, residual
+from stress import change, equal_bits, published_residual
 from traceless.hinge import solver as module
 from traceless.hinge.follow import INSIDE, MARGIN
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.rows import Target
 from traceless.hinge.solver import REPAIRS, PathSolver
-from traceless.path.families import FAMILIES, draw_points
-from traceless.path.stress import change, equal_bits, published_residual
 
 
 def sample(rng, n, width=3, noise=0.5):

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from oracles import dense_kernel, promise, residual
 
+from oracles import dense_kernel, promise, residual
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.solver import PathSolver

@@ -6,11 +6,11 @@ import weakref
 
 import numpy as np
 import pytest
-from oracles import promise, residual
 
+from oracles import promise, residual
+from stress import equal_bits, published_residual
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
-from traceless.path.stress import equal_bits, published_residual
 
 KERNEL = Kernel("rbf", gamma=0.5)
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from oracles import dense_kernel, promise
 
+from oracles import dense_kernel, promise
 from traceless.hinge import kkt
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.kernel_cache import KernelCache

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
+from traceless.solvers import inverse as module
 from traceless.solvers.inverse import Change, Inverse, expected_error, update_flops, worth_updating
 
 
@@ -39,7 +40,7 @@ def test_any_sequence_of_batches_equals_a_dense_inverse(seed, steps, at_once, ke
     )
     fresh = iter(range(20, 300))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inverse, "block_rows", lambda _: block)
+        patch.setattr(module, "block_rows", lambda _: block)
         changes = []
         for sign, n in steps:
             rows = [next(fresh) for _ in range(n)] if sign > 0 else held[: min(n, len(held))]

@@ -12,7 +12,7 @@ from cases import exact_gram, examples, rational_solve, whole
 from traceless import LSSVC, LSSVR, ConditionError, RangeError
 from traceless.arithmetic import integers
 from traceless.features import Linear
-from traceless.solvers import rounded
+from traceless.solvers import refinement, rounded
 from traceless.solvers.rounded import Mixture, correctly_rounded_solve, ridge_in_steps
 
 
@@ -194,9 +194,9 @@ def test_twofold_precision_takes_over_where_float64_breaks_down(rng, monkeypatch
     S, Q = F.T @ F, F.T @ rng.integers(-2, 3, size=(3, 2))
     ridge = np.full(5, 1e-8)
     used = []
-    make = rounded._approximate_inverse
+    make = refinement._approximate_inverse
     monkeypatch.setattr(
-        rounded,
+        refinement,
         "_approximate_inverse",
         lambda S, r, twofold: (used.append(twofold), make(S, r, twofold))[1],
     )
@@ -214,11 +214,35 @@ def test_no_precision_at_all_ends_in_a_condition_error(monkeypatch):
     def fail(*_):
         raise LinAlgError
 
-    monkeypatch.setattr(rounded, "_approximate_inverse", fail)
+    monkeypatch.setattr(refinement, "_approximate_inverse", fail)
+    monkeypatch.setattr(rounded, "dpotrf", lambda A, **_: (A, 1))
     with pytest.raises(ConditionError):
         correctly_rounded_solve(
             np.eye(2, dtype=np.int64), np.ones(2), np.ones((2, 1), dtype=np.int64)
         )
+
+
+@examples(300)
+@given(wide_systems())
+def test_both_ways_give_the_same_bits(system):
+    S, ridge, Q = system
+    used, asked = np.flatnonzero(S.diagonal()), np.flatnonzero(Q.any(axis=0))
+    if not used.size or not asked.size:
+        return
+    S, ridge, Q = S[np.ix_(used, used)], ridge[used], Q[np.ix_(used, asked)]
+    try:
+        Z, decided = rounded._System(S, ridge).solve(Q)
+    except (rounded._HardError, OverflowError):
+        return
+    assert (refinement.refined(S, ridge, Q) == Z)[decided].all()
+
+
+def test_usual_systems_need_no_python_integers(rng, monkeypatch):
+    F = np.rint(rng.normal(size=(300, 20)) * 2**14)
+    S, Q = integers.cross_product(F, F), integers.cross_product(F, np.sign(F[:, :3]))
+    expected = refinement.refined(S, np.full(20, 0.3 * 2.0**28), Q)
+    monkeypatch.setattr(rounded, "refined", None)
+    assert (correctly_rounded_solve(S, np.full(20, 0.3 * 2.0**28), Q) == expected).all()
 
 
 def test_threads_and_order_of_rows_do_not_matter(rng):

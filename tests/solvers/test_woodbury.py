@@ -17,10 +17,10 @@ from traceless import (
     UnsealableError,
 )
 from traceless.features import Linear, RandomFourier
+from traceless.knowledge.sums import Recipe
 from traceless.solvers import woodbury
-from traceless.solvers.cholesky import Recipe
 from traceless.solvers.rounded import correctly_rounded_solve
-from traceless.solvers.woodbury import Live
+from traceless.solvers.woodbury import Woodbury
 
 J = 40
 
@@ -31,12 +31,12 @@ class Stream:
     def __init__(self, X, y, rho):
         self.phi, self.rho = Linear(bias=False).bind(X.shape[1]), rho
         recipe = Recipe(self.phi, "regression", 2**-14)
-        self.live = Live(recipe, recipe.knowledge((X, y, None)))
-        self.live.inverse(rho)
+        self.state = Woodbury(recipe, recipe.knowledge((X, y, None)))
+        self.state.inverse(rho)
 
     def errors(self):
         """(error of the live coefficients, error of a float64 retrain), both relative."""
-        U, known = self.live.inverse(self.rho).U, self.live.knowledge()
+        U, known = self.state.inverse(self.rho).U, self.state.knowledge()
         steps = self.phi.steps[:, None]
         Z = correctly_rounded_solve(
             known.feature_gram, self.rho / steps[:, 0] ** 2, known.response_sums
@@ -63,8 +63,8 @@ def test_cycles_of_adding_and_removing_at_a_tiny_rho(rng, held, cycles):
     stream = Stream(*rows(rng, held)[:2], rho=1e-6)
     some = [rows(rng) for _ in range(100)]
     for i in range(cycles):
-        stream.live = stream.live.updated(some[i % 100], None)
-        stream.live = stream.live.updated(None, some[i % 100])
+        stream.state = stream.state.updated(some[i % 100], None, None)
+        stream.state = stream.state.updated(None, some[i % 100], None)
         if i % (cycles // 20) == 0:
             stream.assert_as_good_as_retraining()
     stream.assert_as_good_as_retraining()
@@ -76,10 +76,10 @@ def test_a_window_shorter_than_the_number_of_features(rng, rho):
     stream = Stream(np.vstack([r[0] for r in window]), np.hstack([r[1] for r in window]), rho)
     for i in range(300):
         window.append(rows(rng))
-        stream.live = stream.live.updated(window[-1], window.pop(0))
+        stream.state = stream.state.updated(window[-1], window.pop(0), None)
         if i % 20 == 0:
             stream.assert_as_good_as_retraining()
-    assert stream.live.n_samples == 25
+    assert stream.state.n_samples == 25
     stream.assert_as_good_as_retraining()
 
 
@@ -90,7 +90,7 @@ def test_outliers_that_come_and_go(rng, rho):
     for i in range(500):
         window.append(rows(rng, size=1e4 if rng.random() < 0.02 else 1.0))
         gone = window.pop(int(rng.integers(len(window) - 1)))
-        stream.live = stream.live.updated(window[-1], gone)
+        stream.state = stream.state.updated(window[-1], gone, None)
         if i % 10 == 0:
             stream.assert_as_good_as_retraining()
     stream.assert_as_good_as_retraining()
@@ -99,12 +99,12 @@ def test_outliers_that_come_and_go(rng, rho):
 def test_pivots_at_or_below_zero_are_refused(rng):
     X, y, _ = rows(rng, 20)
     stream = Stream(X, y, rho=1e-3)
-    before = stream.live.knowledge()
+    before = stream.state.knowledge()
     with pytest.raises(NotLearnedError, match="not those of any data set"):
-        stream.live.updated(None, rows(rng))
+        stream.state.updated(None, rows(rng), None)
     with pytest.raises(NotLearnedError, match="not those of any data set"):
-        stream.live.updated(None, (2 * X[:1], y[:1], None))
-    assert stream.live.knowledge() == before
+        stream.state.updated(None, (2 * X[:1], y[:1], None), None)
+    assert stream.state.knowledge() == before
     stream.assert_as_good_as_retraining()
 
 

@@ -18,7 +18,7 @@ nearest to the exact sum, ties to even, and hence the same in any batch and on a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.double_double import two_sum
-from traceless.arithmetic.integers import LIMB_BITS, Floats, limbs, nearest, peak, wide
+from traceless.arithmetic.integers import LIMB_BITS, Floats, limbs, nearest, wide
 from traceless.exceptions import RangeError
 
 __all__ = ["Coefficients"]
@@ -68,9 +68,12 @@ class Coefficients:
         codes : integers up to 2^53, as float64 array of shape (n, J)
         """
         out = np.empty((len(codes), self.Z.shape[1]))
-        largest = peak(codes)
-        if largest <= 2.0 ** (LIMB_BITS - 1):
-            several = (block.fit_for(largest) for block in self._blocks)
+        largest = max(codes.max(initial=0.0), -codes.min(initial=0.0))
+        several: Iterable[_Block]
+        if largest <= _USUAL:
+            several = self._blocks
+        elif largest <= 2.0 ** (LIMB_BITS - 1):
+            several = (_Block(block.W, largest) for block in self._blocks)
         else:
             columns, shifts, parts = zip(*limbs(codes), strict=True)
             codes, features = np.hstack(parts), np.concatenate(columns)
@@ -110,10 +113,6 @@ class _Block:
             rest -= piece
         self.rest = np.abs(rest).sum(axis=1) * (1 + 1e-6)
         self.rest[self.exponents > 0] += W.shape[1] * 2.0**-1000  # what underflow may have cost
-
-    def fit_for(self, largest: float) -> _Block:
-        """The same for codes of this size, if they are larger than expected."""
-        return self if largest <= self.limit else _Block(self.W, largest)
 
     def spread(self, features: NDArray[np.intp], places: NDArray[np.intp]) -> _Block:
         """The same for codes that are cut into limbs, at certain places of some features."""

@@ -1,4 +1,4 @@
-"""Checks of the promise, for estimators and feature maps of anybody.
+"""Checks of what is promised, for anybody's estimators and feature maps.
 
     from traceless.checks import check_estimator, check_feature_map
 
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import update_wrapper
 from typing import Any
 from unittest import SkipTest
@@ -95,13 +96,10 @@ def check_estimator(
     >>> from traceless.checks import check_estimator
     >>> check_estimator(LSSVC(), n_histories=1)
     """
-    for check in estimator_checks(
-        estimator, n_features=n_features, X=X, seed=seed, n_histories=n_histories
-    ):
-        try:
+    options = {"n_features": n_features, "X": X, "seed": seed, "n_histories": n_histories}
+    for check in estimator_checks(estimator, **options):
+        with suppress(SkipTest):
             check()
-        except SkipTest:
-            continue
 
 
 def estimator_checks(
@@ -128,16 +126,15 @@ def estimator_checks(
             "forget(X, y), or update(add=(X, y), forget=(X, y)). "
             f"{type(estimator).__name__} has neither."
         )
+
+    def start() -> Trial:
+        return Trial(estimator, n_features=n_features, X=X, seed=seed, n_histories=n_histories)
+
     for check in _OF_ESTIMATORS:
-        if check is histories.check_an_empty_side_changes_nothing and not hasattr(
+        if check is not histories.check_an_empty_side_changes_nothing or hasattr(
             estimator, "update"
         ):
-            continue
-
-        def start() -> Trial:
-            return Trial(estimator, n_features=n_features, X=X, seed=seed, n_histories=n_histories)
-
-        yield _named(check, start, estimator, seed)
+            yield _named(check, start, estimator, seed)
 
 
 def check_feature_map(
@@ -181,11 +178,11 @@ def feature_map_checks(
     ------
     callable
     """
+
+    def start() -> MapTrial:
+        return MapTrial(feature_map, n_features=n_features, X=X, seed=seed)
+
     for check in _OF_MAPS:
-
-        def start() -> MapTrial:
-            return MapTrial(feature_map, n_features=n_features, X=X, seed=seed)
-
         yield _named(check, start, feature_map, seed)
 
 

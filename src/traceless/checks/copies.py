@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 
 from traceless.checks.histories import demand_refit
 from traceless.checks.trial import Step, Trial, demand, differences, less, portrait
+from traceless.estimators.loading import load
 from traceless.files.saving import Savable
-from traceless.loading import load
 
 _MORE = Step("learn", add=(12, 13, 14))
 _LESS = Step("forget", gone=(11,))
@@ -125,11 +125,11 @@ def _check_apart(trial: Trial, copied: Callable[[Any], Any], what: str, changed:
     other = copied(model)
     before = portrait(model, trial.X)
     wrong = differences(before, portrait(other, trial.X))
-    demand(not wrong, f"{what} is the same model", f"other {', '.join(wrong)}")
+    demand(not wrong, f"{what} is the same model", f"other {wrong}")
     both = model, other
     _demand_step(trial, both[changed], held, _MORE, what)
     wrong = differences(before, portrait(both[1 - changed], trial.X))
-    found = f"learning in one changed {', '.join(wrong)} of the other"
+    found = f"learning in one changed {wrong} of the other"
     demand(not wrong, f"{what} and the original each change by themselves", found)
     _demand_step(trial, both[1 - changed], held, _LESS, what)
 
@@ -146,4 +146,4 @@ def _demand_untouched(trial: Trial, model: Any, held: list[int], step: Step) -> 
     promise = "immutable memory, which other models may share, is only read"
     demand(not written, promise, f"{step.verb}ing wrote to {written} of its buffers")
     wrong = differences(before, portrait(theirs, trial.X))
-    demand(not wrong, promise, f"another model over it has other {', '.join(wrong)}")
+    demand(not wrong, promise, f"another model over it has other {wrong}")

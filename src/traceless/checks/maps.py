@@ -1,4 +1,4 @@
-"""Feature maps: the codes of a row depend on the row and on the specification, and on no more."""
+"""Feature maps: the codes of a row depend on the row and on the specification only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.checks import histories, memory
-from traceless.checks.trial import POOL, Trial, demand, same_bits
+from traceless.checks.trial import POOL, Trial, demand, drawn_rows, same_bits
 from traceless.estimators.lssvm import LSSVR
 from traceless.features import FeatureMap
 from traceless.knowledge.sums import Knowledge
@@ -33,15 +33,8 @@ class MapTrial:
             raise TypeError(f"A feature map is a FeatureMap, got {type(feature_map).__name__}.")
         self.map, self.seed, self.given = feature_map, seed, X
         self.rng = np.random.default_rng(seed)
-        if X is None:
-            self.X = np.rint(64 * self.rng.normal(size=(_ROWS, n_features))) / 32
-        else:
-            self.X = np.array(X, dtype=np.float64)[self.rng.integers(len(X), size=_ROWS)]
-
-    @property
-    def n_features(self) -> int:
-        """Columns of the rows."""
-        return int(self.X.shape[1])
+        self.X = drawn_rows(self.rng, _ROWS, n_features, X)
+        self.n_features = int(self.X.shape[1])
 
 
 def check_one_row_equals_a_batch(trial: MapTrial) -> None:
@@ -84,7 +77,7 @@ def check_rows_in_any_memory(trial: MapTrial) -> None:
     X = trial.X[:50]
     codes = bound.codes(X)
     kept = codes.copy()
-    for layout, rows in memory.layouts(X):
+    for layout, rows in [("in plain memory", X.copy()), *memory.layouts(X)]:
         before = rows.copy()
         same = same_bits(bound.codes(rows), codes)
         demand(same, f"the same codes for rows that are {layout}", "others")
@@ -185,12 +178,11 @@ def _can_be_found(kind: type) -> bool:
 
 def _other_values(value: Any) -> Iterator[Any]:
     """Another value of the same kind, where one can be guessed."""
+    number = isinstance(value, int | float | np.number) and np.isfinite(float(value))
     if isinstance(value, bool | np.bool_):
         yield not value
-    elif isinstance(value, int | float | np.number) and np.isfinite(float(value)):
-        yield value * 2 if value else value + 1
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+    elif number or (isinstance(value, np.ndarray) and value.dtype.kind in "iuf"):
         yield value * 2 + (value == 0)
     elif isinstance(value, list | tuple):
-        first: Floats = np.asarray(value, dtype=np.float64)
-        yield (first * 2 + (first == 0)).tolist()
+        array: Floats = np.asarray(value, dtype=np.float64)
+        yield (array * 2 + (array == 0)).tolist()

@@ -1,4 +1,4 @@
-"""The caller's memory: rows may come in any, are only read, and may be overwritten afterwards."""
+"""The caller's arrays: any layout is taken, they are only read, and may be overwritten later."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def check_buffers_may_be_used_again(trial: Trial) -> None:
 
 
 def _overwrite(trial: Trial, rows: Rows) -> None:
-    """With other rows, so that nothing else shows it."""
+    """Overwrite arrays with valid rows, so that only the model's answers can show it."""
     if rows[0].size:
         for part, other in zip(rows, trial.take([23] * len(rows[0])), strict=True):
             part[:] = other

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from unittest import SkipTest
@@ -107,25 +106,18 @@ def _together(jobs: Sequence[Callable[[], None]]) -> None:
             failed.append(error)
 
     threads = [threading.Thread(target=run, args=(job,), daemon=True) for job in jobs]
-    with _often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
+    try:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(_PATIENCE)
+    finally:
+        sys.setswitchinterval(before)
     waiting = sum(thread.is_alive() for thread in threads)
     demand(not waiting, "threads do not wait for each other forever", f"{waiting} of them do")
     if failed:
         raise AssertionError(
             f"Promised: threads do not disturb each other. Found: {failed[0]!r} in one of them."
         ) from failed[0]
-
-
-@contextmanager
-def _often() -> Iterator[None]:
-    """Threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)

@@ -1,4 +1,4 @@
-"""What every check starts from: an estimator, rows that fit it, and histories of them.
+"""A trial: an estimator, rows that fit it, and histories of learning and forgetting them.
 
 A history is a list of steps, each with rows that come and rows that go; what is held after each
 step is known, and so is what a fit from scratch on these rows would give.
@@ -16,6 +16,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from traceless.arithmetic.integers import Floats
 from traceless.estimators.sliding_window import SlidingWindow
 
 POOL = 24  # rows that histories are made of
@@ -62,10 +63,7 @@ class Trial:
                 f"A window of {self.limit} rows is too small to be checked: 3 or more."
             )
         self.rng = np.random.default_rng(seed)
-        if X is None:  # on a coarse grid, and small: any resolution in use will do
-            self.X = np.rint(64 * self.rng.normal(size=(POOL, n_features))) / 32
-        else:
-            self.X = np.array(X, dtype=np.float64)[self.rng.integers(len(X), size=POOL)]
+        self.X = drawn_rows(self.rng, POOL, n_features, X)
         self.y = self._responses()
         self.weight: NDArray[Any] | None = None
         if has_fit_parameter(estimator, "sample_weight") and self.rng.random() < 0.5:
@@ -112,8 +110,10 @@ class Trial:
     ) -> list[tuple[Step, list[int]]]:
         """Steps, and the rows held after each, at least some; rows may come repeatedly."""
         held, merged, out = list(start), set(), []
+        offered = [name for name in ("update", "merge") if hasattr(self.estimator, name)]
+        verbs = ["learn", "forget", *offered]
         for _ in range(n_steps):
-            verb = self.rng.choice(self._verbs()) if len(held) > least else "learn"
+            verb = self.rng.choice(verbs) if len(held) > least else "learn"
             add = self.rng.integers(POOL, size=self.rng.integers(1, 6)).tolist()
             gone: list[int] = []
             if verb in ("forget", "update"):
@@ -128,11 +128,6 @@ class Trial:
             out.append((Step(str(verb), tuple(add), tuple(gone)), held))
         return out
 
-    def _verbs(self) -> list[str]:
-        needed = {"update": "update", "merge": "merge"}
-        offered = [verb for verb, name in needed.items() if hasattr(self.estimator, name)]
-        return ["learn", "forget", *offered]
-
     def play(self, model: Any, step: Step) -> None:
         """Let a model take a step."""
         if step.verb == "learn":
@@ -143,6 +138,13 @@ class Trial:
             model.update(add=self.take(step.add), forget=self.take(step.gone))
         else:
             model.merge(self.fitted(step.add))
+
+
+def drawn_rows(rng: np.random.Generator, n: int, n_features: int, X: Any) -> Floats:
+    """Rows drawn from X, or made up: small, on a coarse grid that any resolution in use holds."""
+    if X is None:
+        return np.asarray(np.rint(64 * rng.normal(size=(n, n_features))) / 32)
+    return np.array(X, dtype=np.float64)[rng.integers(len(X), size=n)]
 
 
 def less(held: Sequence[int], gone: Sequence[int]) -> list[int]:
@@ -174,7 +176,7 @@ def forget(model: Any, rows: Rows) -> None:
 
 
 def answers(model: Any, X: Any) -> NDArray[Any]:
-    """What a model says of rows: decision values, or predictions."""
+    """The answers of a model to rows: decision values, or predictions."""
     return np.asarray(getattr(model, "decision_function", model.predict)(X))
 
 
@@ -212,24 +214,20 @@ def portrait(model: Any, X: Any) -> dict[str, Any]:
     return out
 
 
-def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The names of what is not the same, to the bit."""
-    return [
-        name
-        for name in sorted(before.keys() | after.keys())
-        if name not in before or name not in after or not _same(before[name], after[name])
-    ]
+def differences(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """The names of what is not the same, to the bit; empty if there is none."""
 
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            return same_bits(a, b)
+        return a is b or bool(type(a) is type(b) and a == b)
 
-def _same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return same_bits(a, b)
-    return bool(type(a) is type(b) and a == b)
+    names = sorted(before.keys() | after.keys())
+    none = object()
+    return ", ".join(n for n in names if not same(before.get(n, none), after.get(n, none)))
 
 
 def demand(met: bool, promise: str, came: str) -> None:
-    """Raise AssertionError with what was promised and what came, unless it is met."""
+    """Raise AssertionError with what was promised and what was found, unless it is met."""
     if not met:
         raise AssertionError(f"Promised: {promise}. Found: {came}.")

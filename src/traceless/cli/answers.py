@@ -20,7 +20,7 @@ from traceless.cli.opened import open_store, table_for
 from traceless.cli.options import files_argument, format_option, out_option, store_argument
 
 if TYPE_CHECKING:
-    from traceless.tables import Table
+    from traceless.sources import Table
 
 
 @command(

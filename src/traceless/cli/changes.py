@@ -22,8 +22,8 @@ from traceless.cli.options import (
 from traceless.exceptions import AlreadyLearnedError
 
 if TYPE_CHECKING:
+    from traceless.sources import Table
     from traceless.store import Queued, Receipt
-    from traceless.tables import Table
 
 
 @command(
@@ -195,7 +195,7 @@ def _relabelled(table: Table, to: str | None, column: str | None) -> tuple[Any, 
     import numpy as np
     import pyarrow as pa
 
-    from traceless.tables.cells import Cells
+    from traceless.sources.cells import Cells
 
     schema = table.schema
     parts: list[tuple[Any, ...]] = []

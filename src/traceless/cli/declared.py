@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from traceless.tables import Schema
-    from traceless.tables.schema import Column
+    from traceless.sources import Schema
+    from traceless.sources.schema import Column
 
 
 def declared(
@@ -28,7 +28,7 @@ def declared(
     format_: str | None,
 ) -> Schema:
     """The schema that options of these names declare."""
-    from traceless.tables import Number, Schema
+    from traceless.sources import Number, Schema
 
     targets = listed(target)
     single = _one_by_one({"--category": category, "--hash": hashed, "--scale": scale})
@@ -81,7 +81,7 @@ def _names(
         raise click.UsageError("Give --columns, or --like FILE and what to --drop of it.")
     if like is None:
         return listed(columns or "")
-    from traceless.tables import column_names
+    from traceless.sources import column_names
 
     found, left_out = column_names(like, format_), [*others, *listed(drop or "")]
     missing = [name for name in left_out if name not in found]
@@ -103,7 +103,7 @@ def _one_by_one(options: dict[str, Sequence[str]]) -> dict[str, Column]:
 
 
 def _column(option: str, text: str) -> Column:
-    from traceless.tables import Category, Hashed, Number
+    from traceless.sources import Category, Hashed, Number
 
     name, said = named(text, option)
     if option == "--category":

@@ -28,7 +28,6 @@ COMMANDS = {
     "receipt": ("proof", "The receipt of a change, as JSON or a page."),
     "verify": ("proof", "Recompute chain, files and model, and compare."),
     "export": ("export", "Write the model to a file, or as ONNX."),
-    "reproduce": ("reproduce", "Run the experiments of a paper again."),
     "demo": ("demo", "Learn, forget and prove it on a small data set."),
     "doctor": ("doctor", "What is installed, and whether it is exact here."),
     "completion": ("completion", "The script that completes commands in a shell."),

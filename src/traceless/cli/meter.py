@@ -12,7 +12,7 @@ from traceless.cli.answer import has_terminal
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from traceless.tables import Table
+    from traceless.sources import Table
 
 AFTER = 2.0
 

@@ -14,7 +14,7 @@ from traceless.cli.declared import declared, listed, named, number, whole
 from traceless.cli.options import format_option, store_argument
 
 if TYPE_CHECKING:
-    from traceless.tables import Schema
+    from traceless.sources import Schema
 
 TABLE = (
     *("target", "columns", "like", "drop", "category", "hashed", "scale", "weight", "classes"),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from traceless.sources import Schema, Table
     from traceless.store import Store
-    from traceless.tables import Schema, Table
 
 
 def open_store(path: str, wait: float = 0.0) -> Store:
@@ -19,7 +19,7 @@ def open_store(path: str, wait: float = 0.0) -> Store:
 
 def schema_in(about: Any) -> Schema:
     """The schema that `traceless new` put with the store."""
-    from traceless.tables import Schema
+    from traceless.sources import Schema
 
     if not isinstance(about, dict) or "table" not in about:
         raise ValueError(
@@ -31,6 +31,6 @@ def schema_in(about: Any) -> Schema:
 
 def table_for(store: Store, files: Sequence[str], format_: str | None) -> Table:
     """Files, to be read as the store declares."""
-    from traceless.tables import Table
+    from traceless.sources import Table
 
     return Table(files, schema_in(store.about), format_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")  # as in traceless.tables, without importing it
+FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")  # as in traceless.sources, without importing it
 
 store_argument = click.argument("store", type=click.Path())
 files_argument = click.argument("files", nargs=-1, required=True, type=click.Path())

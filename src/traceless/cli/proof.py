@@ -117,8 +117,8 @@ def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) 
 
 
 def _check_receipt(path: str, files: Sequence[str], format_: str | None) -> Verification:
+    from traceless.sources import Table
     from traceless.store import verify_receipt
-    from traceless.tables import Table
 
     if not files:
         raise click.UsageError("Name the files with all rows that remained, in place of a store.")

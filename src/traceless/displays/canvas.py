@@ -1,4 +1,4 @@
-"""What all displays draw on: new axes, where none are given, and quiet ones."""
+"""The axes and colours of all displays."""
 
 from __future__ import annotations
 

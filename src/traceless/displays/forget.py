@@ -103,7 +103,10 @@ class ForgetDisplay:
         model = copy.deepcopy(estimator)
         vars(model).pop("feature_names_in_", None)  # it is asked with arrays
         points = X[:, list(columns)]
-        xx0, xx1 = _mesh(points, grid_resolution)
+        low, high = points.min(axis=0), points.max(axis=0)
+        margin = 0.05 * (high - low)
+        sides = np.linspace(low - margin, high + margin, grid_resolution)
+        xx0, xx1 = np.meshgrid(sides[:, 0], sides[:, 1])
         grid = np.tile(np.median(X, axis=0), (xx0.size, 1))
         grid[:, columns[0]], grid[:, columns[1]] = xx0.ravel(), xx1.ravel()
         classes = np.array(model.classes_)
@@ -144,17 +147,8 @@ class ForgetDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _boundary(self, ax: Any, said: NDArray[Any], colour: str, label: str) -> None:
-        """Lines around what is said to be of one class."""
-        for one in np.unique(said)[1:]:  # what is left is the first
-            ax.contour(self.xx0, self.xx1, said == one, [0.5], colors=colour, linewidths=1.6)
+    def _boundary(self, ax: Any, predicted: NDArray[Any], colour: str, label: str) -> None:
+        """Lines around the area of each class but the first, which is the rest."""
+        for one in np.unique(predicted)[1:]:
+            ax.contour(self.xx0, self.xx1, predicted == one, [0.5], colors=colour, linewidths=1.6)
         ax.plot([], [], color=colour, lw=1.6, label=label)
-
-
-def _mesh(points: Floats, resolution: int) -> tuple[Floats, Floats]:
-    """A grid over the points, with a margin."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    margin = 0.05 * (high - low)
-    sides = np.linspace(low - margin, high + margin, resolution)
-    xx0, xx1 = np.meshgrid(sides[:, 0], sides[:, 1])
-    return xx0, xx1

@@ -1,4 +1,4 @@
-"""What a model can do, and how many rows it holds, along its history."""
+"""The score of a model, and the number of rows it holds, along its history."""
 
 from __future__ import annotations
 
@@ -99,15 +99,13 @@ class HistoryDisplay:
         """
         model = copy.deepcopy(estimator)
         scorer = check_scoring(model, scoring=scoring)
-        names, methods, scores, n_samples = [], [], [], []
+        taken = []
         for name, method, arguments in steps:
             getattr(model, method)(*arguments)
-            names.append(name)
-            methods.append(method)
-            scores.append(scorer(model, X, y))
-            n_samples.append(model.n_samples_)
-        if not names:
+            taken.append((name, method, scorer(model, X, y), model.n_samples_))
+        if not taken:
             raise ValueError("A history needs at least one step (name, method, arguments).")
+        names, methods, scores, n_samples = map(list, zip(*taken, strict=True))
         usual = "accuracy" if is_classifier(model) else "R²"
         score_name = usual if scoring is None else getattr(scoring, "__name__", str(scoring))
         display = cls(names, methods, np.array(scores), np.array(n_samples), score_name)

@@ -97,24 +97,23 @@ class PathDisplay:
                 f"There is no binary problem of {classes!r}: a path needs two classes that are "
                 f"there before the change. There is {', '.join(map(str, problems)) or 'none'}."
             )
-        before = {duel: problems[duel].ids for duel in asked}
-        told = {duel: _Seen() for duel in asked}
-        for duel in asked:
-            problems[duel].watch = told[duel]
+        before = {pair: problems[pair].ids for pair in asked}
+        recorded = {pair: _Recorder() for pair in asked}
+        for pair in asked:
+            problems[pair].watch = recorded[pair]
         other.update(add=add, forget=forget if ids is None else np.asarray(ids))
-        touched = [duel for duel in asked if told[duel].theta]
+        touched = [pair for pair in asked if recorded[pair].theta]
         if not touched:
             raise ValueError(
                 "The change follows no path: it does not touch the binary problem of "
                 f"{' or '.join(map(str, asked))}, or ends with one class."
             )
-        duel = touched[0]
-        seen, held = told[duel], before[duel]
-        stays = np.isin(held, other._model.problems[duel].ids)
-        role = np.where(stays, "stays", "goes").tolist()
-        role += ["comes"] * (len(seen.alpha[-1]) - len(held))
-        theta, alpha = seen.path()
-        return cls(theta, alpha, np.array(role), duel).plot(ax)
+        pair = touched[0]
+        held = before[pair]
+        theta, alpha = recorded[pair].path()
+        stays = np.isin(held, other._model.problems[pair].ids)
+        role = np.where(stays, "stays", "goes").tolist() + ["comes"] * (alpha.shape[1] - len(held))
+        return cls(theta, alpha, np.array(role), pair).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the path.
@@ -147,8 +146,8 @@ class PathDisplay:
         return self
 
 
-class _Seen:
-    """What a path tells on its way."""
+class _Recorder:
+    """Records θ and the dual coefficients while a path is followed."""
 
     def __init__(self) -> None:
         self.theta: list[float] = []
@@ -159,7 +158,7 @@ class _Seen:
         self.alpha.append(alpha)
 
     def path(self) -> tuple[Floats, Floats]:
-        """From the last start on, each place once."""
+        """θ and coefficients from the last start on, each θ once."""
         theta = np.array(self.theta)
         starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
         start = int(starts[-1]) if starts.size else 0

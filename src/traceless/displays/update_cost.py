@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
-from traceless.timing import Job, interleaved_medians
+
+_SETTLE = 0.02  # seconds between two measurements: BLAS threads must not spin into the next
 
 
 @dataclass
@@ -91,14 +92,18 @@ class UpdateCostDisplay:
             raise ValueError(f"rounds must be 1 or more, got {rounds}.")
         model = clone(estimator).fit(X, y)
         model.predict(X[:1])
-        prepare = {}
-        for size in sizes:
-            prepare["update", size] = partial(_forgetting, model, X, y, size)
-            prepare["refit", size] = partial(_fitting, estimator, X, y, size)
-        seconds = interleaved_medians(prepare, range(rounds + 1))
-        update, refit = (
-            np.array([seconds[how, size] for size in sizes]) for how in ("update", "refit")
-        )
+        seconds = np.empty((rounds + 1, len(sizes), 2))
+        for turn, k in np.ndindex(rounds + 1, len(sizes)):  # taking turns: machines are shared
+            size, one = sizes[k], copy.deepcopy(model)
+            time.sleep(_SETTLE)
+            start = time.perf_counter()
+            one.forget(X[:size], y[:size]).predict(X[:1])
+            seconds[turn, k, 0] = time.perf_counter() - start
+            time.sleep(_SETTLE)
+            start = time.perf_counter()
+            clone(estimator).fit(X[size:], y[size:]).predict(X[:1])
+            seconds[turn, k, 1] = time.perf_counter() - start
+        update, refit = np.median(seconds[1:], axis=0).T
         return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -138,12 +143,3 @@ class UpdateCostDisplay:
         quieten(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _forgetting(model: Any, X: Any, y: Any, size: int) -> Job:
-    model = copy.deepcopy(model)
-    return lambda: model.forget(X[:size], y[:size]).predict(X[:1])
-
-
-def _fitting(estimator: Any, X: Any, y: Any, size: int) -> Job:
-    return lambda: clone(estimator).fit(X[size:], y[size:]).predict(X[:1])

@@ -1,7 +1,7 @@
 """What comes in: rows, checked before an estimator takes them.
 
 Rows in memory are checked as scikit-learn does; rows that are elsewhere
-(`traceless.distributed`) for the number and the names of their columns.
+(`traceless.sources`) for the number and the names of their columns.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from traceless.distributed import Source, as_source
 from traceless.exceptions import MismatchError
-from traceless.knowledge.gathering import Task
-from traceless.solvers.cholesky import Rows
+from traceless.knowledge.responses import Task
+from traceless.knowledge.sums import Rows
+from traceless.sources import Source, as_source
 
 
 def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:

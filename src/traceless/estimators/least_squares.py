@@ -11,52 +11,79 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.distributed import Source
-from traceless.distributed.local import gather, slices_of
-from traceless.estimators.inputs import checked, sides, take_names
+from traceless.estimators.inputs import checked, checked_arrays, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap, Linear
-from traceless.features.grid import report_coarse
-from traceless.features.parameters import positive
+from traceless.features.grid import dense_rows, report_coarse
 from traceless.files import saving
-from traceless.knowledge.gathering import Task, dense_rows
 from traceless.knowledge.provenance import Provenance
+from traceless.knowledge.responses import Task
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.knowledge.sums import Knowledge, check_same_specification
-from traceless.solvers.cholesky import Recipe, Rows, Settled, State
-from traceless.solvers.class_weights import Weights
-from traceless.solvers.woodbury import Live
+from traceless.knowledge.specifications import check_same_specification
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
+from traceless.parameters import (
+    FLAG,
+    JOBS,
+    NOTHING,
+    POSITIVE,
+    Constraint,
+    check_parameters,
+    choice,
+    instance,
+    positive,
+)
+from traceless.solvers.cholesky import Cholesky
+from traceless.solvers.class_weights import SCOPES, class_weights
+from traceless.solvers.woodbury import STATE_FORMAT, Woodbury
+from traceless.sources import Source
+from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.transaction import Changeable, changing, snapshot
 
+_LINEAR = Linear()  # the map where none is given
+_SOLVERS = {"cholesky": Cholesky, "woodbury": Woodbury}
 ROWS = 4096  # rows predicted at a time
 
 
 class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     """What the classifier and the regressor share."""
 
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "feature_map": NOTHING
+        | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
+        "rho": POSITIVE,
+        "solver": choice(*_SOLVERS),
+        "guard": FLAG,
+        "fingerprint": FLAG,
+        "n_jobs": JOBS,
+        "verbose": FLAG,
+    }
     feature_map: FeatureMap | None
     rho: float
     solver: str
     n_jobs: int | None
     verbose: bool
+    class_weight: Any = None
+    weighting: str = "shared"
     classwise: bool | None = None  # False: what is merged is pooled
     guard: bool = False  # these two also of models that were pickled before there were any
     fingerprint: bool = False
     n_features_in_: int
     _task: Task
-    _state: State
+    _state: Cholesky
     _guard: Guard
 
     # --- learning and forgetting ----------------------------------------------------------
@@ -69,7 +96,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows. Every value must be finite. Also a Dask array or dataframe, with y and
             sample_weight of the same kind; or a source that holds them all
-            (`traceless.distributed`): files, or a Spark dataframe.
+            (`traceless.sources`): files, or a Spark dataframe.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Class labels, or targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -124,7 +151,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """
         add, forget = sides(add, forget)
         if add is None and forget is None:
-            check_is_fitted(self)
+            self._held()
             return self
         with changing(self) as draft:
             draft._learn(add, forget)
@@ -160,7 +187,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             if draft.guard:
                 draft._guard = draft._guard_of(draft._current()).joined(_guard_to_merge(other))
             if isinstance(other, LeastSquares):
-                check_is_fitted(other)
+                other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
                 theirs, other = other._provenance, other.knowledge_
             if not isinstance(other, Knowledge):
@@ -185,7 +212,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         class weights and solver, equal coefficients and predictions. Only with
         ``fingerprint=True`` do they mean equal rows.
         """
-        check_is_fitted(self)
         return self.knowledge_.digest()
 
     def seal(self) -> Self:
@@ -195,10 +221,80 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         sealed model has the correctly rounded ones, until the next change. With
         ``solver="cholesky"`` every model is sealed.
         """
-        check_is_fitted(self)
         with changing(self) as draft:
             draft._state = draft._held().sealed()
         return self
+
+    # --- the (w, C) state of Lee et al. 2019 ------------------------------------------------
+
+    def forget_estimate(
+        self, X: Any, y: Any, sample_weight: Any = None, *, error: float = 0.1
+    ) -> float:
+        """Forget rows of which only an estimate is at hand (Lee et al. 2019, section 4).
+
+        Something of the rows stays behind, so the model gives up its knowledge: it can no
+        longer be sealed, merged or given a digest. Needs ``solver="woodbury"``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The estimates.
+        error : float, default=0.1
+            How far off the features of the estimates are, relatively.
+
+        Returns
+        -------
+        float
+            The relative error of the coefficients to be expected from that.
+        """
+        with changing(self) as draft:
+            live = draft._live("forget_estimate")
+            draft._check_unguarded("forget_estimate forgets what was never learned")
+            rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
+            rho = positive("rho", draft.rho)
+            size = positive("error", error, zero=True)
+            draft._state, expected = live.forget_estimate(rows, rho, draft._code, size)
+        return expected
+
+    def export_state(self) -> dict[str, Any]:
+        """The paper's state: what an end user needs to update the model, and no more.
+
+        Returns
+        -------
+        dict
+            Arrays and strings, ready for ``numpy.savez(path, **state)``: the upper triangle
+            of P, the coefficients per response, labels, counts, rho and the feature map's
+            specification. Needs ``solver="woodbury"``.
+        """
+        live = self._live("export_state")
+        self._weights()
+        return live.export(positive("rho", self.rho))
+
+    def import_state(self, state: Mapping[str, Any]) -> Self:
+        """Take over a state made by `export_state`, without the knowledge of its rows.
+
+        The feature map and rho must be those of the state. The model then learns, forgets
+        and predicts; it cannot be sealed, merged or given a digest.
+
+        Parameters
+        ----------
+        state : mapping
+            What `export_state` returned, or ``numpy.load`` of the file it was saved to.
+
+        Returns
+        -------
+        self
+        """
+        with changing(self) as draft:
+            draft._start_anew()
+            draft._import(state)
+        return self
+
+    @property
+    def auxiliary_(self) -> Floats:
+        """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
+        P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
+        return np.asarray(np.eye(len(P)) - self.rho * P)
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -231,27 +327,16 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     # --- inside ------------------------------------------------------------------------------
 
     def _pieces(self) -> saving.Pieces:
-        facts: dict[str, Any] = {"parameters": saving.parameters(self)}
-        tensors: dict[str, Any] = {}
-        state = self._current()
-        if state is not None:
-            self._check_ours(state.recipe.specification, self._task)
-            facts["columns"] = {"n": self.n_features_in_, "names": saving.names(self)}
-            facts["merged"] = {
-                identity: {"times": piece.times, "brought": dict(piece.brought)}
-                for identity, piece in self._provenance.merged.items()
-            }
-            facts["state"], tensors = state.pieces()
-            if "_guard" in self.__dict__:
-                facts["guard"], digests = self._guard.pieces()
-                tensors |= digests
-        return facts, tensors
+        from traceless.estimators.file_format import written
+
+        return written(self)
 
     def _start_anew(self) -> None:
         for name in ("_state", "_merged", "_guard"):
             self.__dict__.pop(name, None)
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
+        check_parameters(self)
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
@@ -259,24 +344,21 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         old = None if forget is None else checked(self, forget, self._task, reset=False)
         guarded = self._keep_guard(state, new, old)
         if state is None and new is not None:
-            known = self._knowledge_of(new)
+            recipe = self._recipe()
+            known = self._knowledge_of(new, recipe)
             self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
-            state, new = self._new_state(known), None
+            state, new = _SOLVERS[self.solver](recipe, known), None
         assert state is not None
-        self._check_ours(state.recipe.specification, self._task)
-        if isinstance(state, Live) and not isinstance(new, Source) and not isinstance(old, Source):
-            self._state = state if new is old is None else state.updated(new, old, guarded)
-            return
-        known = state.knowledge()
-        if new is not None:
-            known = known + self._knowledge_of(new, known)
-        if old is not None:
-            known = known - self._knowledge_of(old, known)
-            known = known if guarded else known.check_possible()
-        self._state = self._new_state(known)
+        if new is not None or old is not None:
+            self._phi(state)
+            recipe = state.recipe
+            state = state.updated(
+                new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
+            )
+        self._state = state
 
     def _keep_guard(
-        self, state: State | None, new: Rows | Source | None, old: Rows | Source | None
+        self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
     ) -> bool:
         """Let the guard, if there is to be one, follow a change; whether it has approved of it."""
         if not self.guard:
@@ -290,7 +372,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         self._guard = self._guard_of(state).changed(self._recipe(), new, old)
         return True
 
-    def _guard_of(self, state: State | None) -> Guard:
+    def _guard_of(self, state: Cholesky | None) -> Guard:
         """The guard of the rows held now."""
         guard: Guard = self.__dict__.get("_guard") or Guard.new()
         held = 0 if state is None else state.n_samples
@@ -309,18 +391,19 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         steps = self._map().input_steps(self.n_features_in_)
         report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
-    def _knowledge_of(self, rows: Rows | Source, beside: Knowledge | None = None) -> Knowledge:
-        """The knowledge of some rows; of the form of another, if it is to be combined with it."""
-        recipe = self._recipe(beside)
+    def _knowledge_of(self, rows: Rows | Source, recipe: Recipe | None = None) -> Knowledge:
+        """The knowledge of some rows: as the parameters are set now, or by another recipe."""
+        recipe = self._recipe() if recipe is None else recipe
+        if recipe.verbose != bool(self.verbose):
+            recipe = replace(recipe, verbose=bool(self.verbose))
         if isinstance(rows, Source):
             return rows.knowledge(recipe, self.n_jobs)
         if self.n_jobs is None:
             return recipe.knowledge(rows)
         X, y, weight = rows
         rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
-        return gather(
-            recipe, slices_of(X, y, weight, self.n_jobs, len(recipe.phi.steps)), self.n_jobs
-        )
+        partitions = partition_arrays(X, y, weight, self.n_jobs, len(recipe.phi.steps))
+        return sum_partitions(recipe, partitions, self.n_jobs)
 
     def _recipe(self, known: Knowledge | None = None) -> Recipe:
         """How rows become knowledge: as the parameters are set now, or as some of it was made."""
@@ -337,44 +420,65 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Whether the sums of each class are kept apart."""
         return False
 
-    def _class_weights(self, state: State) -> Weights | None:  # noqa: ARG002
-        return None
-
     def _target_resolution(self) -> float:
         return 1.0  # of class indicators
 
     def _map(self) -> FeatureMap:
-        feature_map = Linear() if self.feature_map is None else self.feature_map
-        if not isinstance(feature_map, FeatureMap):
-            raise TypeError(
-                "feature_map must be a FeatureMap such as traceless.features.Linear(), got "
-                f"{feature_map!r}."
-            )
-        return feature_map
+        check_parameters(self, "feature_map")
+        return _LINEAR if self.feature_map is None else self.feature_map
 
     def _bind(self) -> BoundMap:
         """The feature map for our columns, made anew only if it has changed."""
-        feature_map = self._map()
+        feature_map = _LINEAR if self.feature_map is None else self.feature_map
         bound: BoundMap | None = self.__dict__.get("_bound_map")
         if bound is None or not bound.is_of(feature_map, self.n_features_in_):
-            bound = self._bound_map = feature_map.bind(self.n_features_in_)
+            bound = self._bound_map = self._map().bind(self.n_features_in_)
         return bound
 
-    def _check_ours(self, specification: Mapping[str, Any], task: str) -> BoundMap:
-        """Our feature map, as it is set now; raises if it is not the specification's."""
-        recipe = self._recipe()
-        check_same_specification(recipe.specification, specification)
+    def _check_ours(self, specification: Mapping[str, Any], task: str) -> None:
+        """Raise if knowledge of this specification and task is not that of our parameters."""
+        check_same_specification(self._recipe().specification, specification)
         if task != self._task:
             raise MismatchError(f"{type(self).__name__} cannot use the knowledge of a {task}.")
-        return recipe.phi
 
-    def _new_state(self, knowledge: Knowledge) -> State:
-        recipe = self._recipe(knowledge)
-        if self.solver == "cholesky":
-            return Settled(recipe, knowledge)
-        if self.solver == "woodbury":
-            return Live(recipe, knowledge)
-        raise ValueError(f"solver must be 'cholesky' or 'woodbury', got {self.solver!r}.")
+    def _phi(self, state: Cholesky) -> BoundMap:
+        """Our feature map, as it is set now; raises if it is not the one that was learned with."""
+        recipe = state.recipe
+        feature_map = _LINEAR if self.feature_map is None else self.feature_map
+        if recipe.phi.is_of(feature_map, self.n_features_in_) and (
+            self._task == "classification" or self._target_resolution() == recipe.target_resolution
+        ):
+            return recipe.phi
+        self._check_ours(recipe.specification, self._task)
+        return self._bind()
+
+    def _new_state(self, knowledge: Knowledge) -> Cholesky:
+        check_parameters(self, "solver")
+        return _SOLVERS[self.solver](self._recipe(knowledge), knowledge)
+
+    def _check_unguarded(self, why: str) -> None:
+        if self.guard:
+            raise ValueError(f"{why}, which guard=True cannot allow: set guard=False.")
+
+    def _live(self, what: str) -> Woodbury:
+        state = self._held()
+        if not isinstance(state, Woodbury):
+            raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
+        return state
+
+    def _import(self, state: Mapping[str, Any]) -> None:
+        if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
+            raise ValueError(
+                "import_state needs solver='woodbury' and what export_state returned, got "
+                f"solver={self.solver!r} and format {str(state.get('format'))!r}."
+            )
+        self._check_unguarded("A state made by export_state has no digests of its rows")
+        specification = json.loads(str(state["specification"]))
+        self.n_features_in_ = int(specification["n_features"])
+        self._check_ours(specification, str(state["task"]))
+        if float(state["rho"]) != self.rho:
+            raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
+        self._state = Woodbury.imported(self._recipe(), state)
 
     def _joined(self, ours: Knowledge | None, theirs: Knowledge) -> Knowledge:
         """Both together; what is not to be kept of theirs, by class or by row, is left out."""
@@ -390,21 +494,22 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         theirs = theirs if prints else theirs.without_fingerprint()
         return theirs if ours is None else ours + theirs
 
-    def _current(self) -> State | None:
+    def _current(self) -> Cholesky | None:
         """The state, in the form that the solver asks for; None before anything is learned."""
-        state: State | None = self.__dict__.get("_state")
-        if state is None or state.solver == self.solver:
+        return self._held() if "_state" in self.__dict__ else None
+
+    def _held(self) -> Cholesky:
+        """The state, or NotFittedError, which is an AttributeError: there is nothing to ask for."""
+        state: Cholesky | None = self.__dict__.get("_state")
+        if state is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet: call fit or partial_fit first."
+            )
+        if state.solver == self.solver:
             return state
         if state.other is None or state.other.solver != self.solver:
             state.other = self._new_state(state.knowledge())
         return state.other
-
-    def _held(self) -> State:
-        """The state, or AttributeError: what is not learned has no attributes."""
-        state = self._current()
-        if state is None:
-            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
-        return state
 
     def _code(self, V: Any) -> Any:
         """Responses to right-hand sides (or their solutions), column by column."""
@@ -413,13 +518,19 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _weights(self) -> tuple[Coefficients, BoundMap]:
         """The solution in steps of the grids, so that predictions are codes(x) @ weights."""
         state = self._held()
-        if not state.n_samples:
+        if not any(state.counts):
             raise NotFittedError(
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
-        phi = self._check_ours(state.recipe.specification, self._task)
-        weights = self._class_weights(state)
-        return state.weights(positive("rho", self.rho), phi, self._code, weights), phi
+        weights = None
+        if self.class_weight is not None or self.weighting not in SCOPES:
+            known = state.knowledge()
+            weights = class_weights(
+                self.class_weight, self.weighting, known.responses, known.class_totals
+            )
+        phi = self._phi(state)
+        rho = self.rho if type(self.rho) is float else positive("rho", self.rho)
+        return state.coefficients(rho, phi, self._code, weights), phi
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
@@ -430,13 +541,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return np.ascontiguousarray(w), np.zeros(len(w))
 
     def _decision(self, X: Any) -> Floats:
-        check_is_fitted(self)
         weights, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         out = np.empty((X.shape[0], weights.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = weights.times(phi.codes(dense_rows(X, rows)))
+            out[rows] = weights.times(phi.codes(X, rows))
         return out
 
     def __copy__(self) -> Self:

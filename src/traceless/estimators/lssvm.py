@@ -7,29 +7,28 @@ same with real targets.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
-from traceless.distributed import as_source
 from traceless.estimators.inputs import check_classes
-from traceless.estimators.least_squares import ROWS
-from traceless.estimators.portable import Portable
+from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.features import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
-from traceless.knowledge.gathering import label_array
+from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
-from traceless.solvers.cholesky import State
-from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
+from traceless.solvers.class_weights import SCOPES
+from traceless.sources import as_source
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]
 
 
-class LSSVC(ClassifierMixin, Portable):
+class LSSVC(ClassifierMixin, LeastSquares):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -104,6 +103,14 @@ class LSSVC(ClassifierMixin, Portable):
     True
     """
 
+    constraints: ClassVar = LeastSquares.constraints | {
+        "class_weight": NOTHING
+        | choice("balanced", "inverse", "golden")
+        | BY_LABEL
+        | Constraint("a callable of the counts", (callable,)),
+        "weighting": choice(*SCOPES),
+        "classwise": NOTHING | FLAG,
+    }
     _task = "classification"
 
     def __init__(
@@ -222,14 +229,8 @@ class LSSVC(ClassifierMixin, Portable):
     def _keeps_classes(self) -> bool:
         return self.class_weight is not None if self.classwise is None else bool(self.classwise)
 
-    def _class_weights(self, state: State) -> Weights | None:
-        if self.class_weight is None and self.weighting in SCOPES:
-            return None  # without asking a live state for its knowledge
-        known = state.knowledge()
-        return class_weights(self.class_weight, self.weighting, known.responses, known.class_totals)
 
-
-class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
+class LSSVR(MultiOutputMixin, RegressorMixin, LeastSquares):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters
@@ -286,6 +287,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, Portable):
     array([31.])
     """
 
+    constraints: ClassVar = LeastSquares.constraints | {"target_resolution": POSITIVE}
     _task = "regression"
 
     def __init__(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.estimators.inputs import check_classes, sides
-from traceless.features.parameters import positive
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge import multiclass
 from traceless.hinge.file_format import pieces
 from traceless.hinge.rows import checked, is_plain
-from traceless.hinge.settings import Settings
+from traceless.hinge.settings import GAMMAS, KERNELS, Settings
+from traceless.parameters import (
+    BY_LABEL,
+    FINITE,
+    FLAG,
+    NOT_NEGATIVE,
+    NOTHING,
+    POSITIVE,
+    Constraint,
+    choice,
+    positive,
+    whole,
+)
 from traceless.transaction import Changeable, changing, snapshot
 
 if TYPE_CHECKING:
@@ -152,6 +163,20 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
     [3, 19, 18]
     """
 
+    constraints: ClassVar = {
+        "C": POSITIVE,
+        "kernel": choice(*KERNELS) | Constraint("a callable", (callable,)),
+        "gamma": choice(*GAMMAS) | NOT_NEGATIVE,
+        "degree": whole("an integer", 0, 1024),
+        "coef0": FINITE,
+        "class_weight": NOTHING | choice("balanced") | BY_LABEL,
+        "decision_function_shape": choice("ovr", "ovo"),
+        "break_ties": FLAG,
+        "strategy": choice("ovo", "ovr"),
+        "tol": POSITIVE,
+        "cache_size": POSITIVE,
+        "verbose": FLAG,
+    }
     n_features_in_: int
     last_ids_: Integers
     _model: HingeModel  # never changed in place: an answer that has read it once is of one model

@@ -20,7 +20,7 @@ from typing import Any
 
 from traceless.estimators.lssvm import LSSVC
 from traceless.features import Linear, RandomLayer
-from traceless.features.parameters import positive
+from traceless.parameters import positive
 
 __all__ = ["ESVM", "LPSVM", "wESVM"]
 

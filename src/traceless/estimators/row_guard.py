@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import NotLearnedError
+from traceless.features.grid import dense_rows
+from traceless.files import facts
 from traceless.knowledge.fingerprint import encoded_rows
-from traceless.knowledge.gathering import dense_rows, responses_of
+from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.solvers.cholesky import Recipe, Rows
+from traceless.knowledge.sums import Recipe, Rows
 
 SIZE, KEY = 16, 32  # bytes of a digest, and of a key
 _ROWS = 1024  # rows coded at a time
@@ -83,6 +85,20 @@ class Guard:
             for k, book in enumerate(self.books)
         }
         return [book.key.hex() for book in self.books], tensors
+
+    @classmethod
+    def from_pieces(cls, keys: Any, tensors: dict[str, NDArray[Any]]) -> Guard:
+        """The guard of a file, whose tensors are taken out of those given."""
+        books = []
+        for k, key in enumerate(facts.several(keys)):
+            raw = facts.tensor(tensors, f"guard.{k}", "u", (None, SIZE))
+            digests = np.frombuffer(tensors.pop(f"guard.{k}").tobytes(), dtype=f"S{SIZE}")
+            if (digests[1:] < digests[:-1]).any() or len(raw) != len(digests):
+                raise ValueError("digests of rows are not in order.")
+            books.append(Book(bytes.fromhex(facts.text(key)), digests))
+        if not books or any(len(book.key) != KEY for book in books):
+            raise ValueError("digests of rows without a key.")
+        return cls(tuple(books))
 
     def __len__(self) -> int:
         return sum(len(book.digests) for book in self.books)

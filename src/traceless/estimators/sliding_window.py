@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
@@ -28,6 +28,7 @@ from traceless.estimators.window_rows import (
 from traceless.exceptions import NotLearnedError
 from traceless.files import saving
 from traceless.hinge.rows import plain_labels
+from traceless.parameters import COUNT, Constraint
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
 _KEPT = (
@@ -98,6 +99,10 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     50
     """
 
+    constraints: ClassVar = {
+        "estimator": Constraint("an estimator with update", (lambda v: hasattr(v, "update"),)),
+        "size": COUNT,
+    }
     n_features_in_: int
 
     def __init__(self, estimator: Any, size: int = 1000) -> None:

@@ -7,7 +7,7 @@ copies of a window may share them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -16,7 +16,8 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.files import saving
+from traceless.files import facts, saving
+from traceless.hinge.file_format import labels_of
 from traceless.hinge.rows import plain_labels
 
 Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights
@@ -70,16 +71,46 @@ def _keys(rows: Rows) -> Iterator[Any]:
 def row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
     """Rows as facts and tensors: values dense or by place, labels by number."""
     X, y, weight = rows
-    facts: dict[str, Any] = {"classes": None}
+    said: dict[str, Any] = {"classes": None}
     tensors: dict[str, Any] = {"weights": weight}
     if sparse.issparse(X):
         tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
         X = X.data
     if labelled:
         classes, y = np.unique(plain_labels(y), return_inverse=True)
-        facts["classes"] = saving.labels(classes.tolist())
+        said["classes"] = saving.labels(classes.tolist())
     kind = np.int64 if labelled else np.float64
-    return facts, tensors | {"rows": X.astype(np.float64), "responses": y.astype(kind)}
+    return said, tensors | {"rows": X.astype(np.float64), "responses": y.astype(kind)}
+
+
+def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Rows:
+    """What `row_pieces` gave, checked."""
+    weight = facts.tensor(tensors, "weights", "f", (None,))
+    X = _values(tensors, (len(weight), n_features))
+    facts.only(tensors, "weights", "rows", "responses", *({"places", "ends"} & set(tensors)))
+    if said["classes"] is None:
+        shape = (len(weight), None) if tensors["responses"].ndim == 2 else (len(weight),)
+        y = facts.tensor(tensors, "responses", "f", shape) + 0.0
+    else:
+        y = labels_of(said["classes"], facts.tensor(tensors, "responses", "i", (len(weight),)))
+    if not (weight > 0.0).all():
+        raise ValueError("a row of the window has no weight.")
+    return plain_values(X), y, weight.copy()
+
+
+def _values(tensors: Mapping[str, Any], shape: tuple[int, int]) -> Any:
+    if "ends" not in tensors:
+        return facts.tensor(tensors, "rows", "f", shape).copy()
+    ends = facts.tensor(tensors, "ends", "i", (shape[0],))
+    starts = np.concatenate([[0], ends])
+    values = facts.tensor(tensors, "rows", "f", (int(starts[-1]),))
+    places = facts.tensor(tensors, "places", "i", values.shape)
+    facts.within("places", places, 0, shape[1] - 1)
+    facts.within("ends", np.diff(starts), 0, len(values))
+    X = sparse.csr_matrix((values.copy(), places, starts), shape=shape)
+    if not X.has_canonical_format:
+        raise ValueError("places are not in order.")
+    return X
 
 
 def given(rows: Rows) -> tuple[Any, ...]:

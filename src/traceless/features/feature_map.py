@@ -8,20 +8,23 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import Floats
-from traceless.features.grid import check_range, encode_linear, grid_steps
+from traceless.arithmetic.integers import LARGEST, Floats
+from traceless.features.grid import encode_linear, grid_steps, refuse
 from traceless.features.probe import PROBE, probe
+from traceless.parameters import Constraint, check_parameters
 
 Encoder = Callable[[Floats, Floats], None]
+_SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,13 @@ class BoundMap:
         Whether the last feature is the constant 1.
     encode : callable
         ``encode(X, out)`` writes the codes of the rows into `out`. Codes that are not
-        finite or beyond 2^53 are left to `check`.
+        finite or beyond 2^53 are refused by `codes`.
     kind : type, optional
         The class of the map. Those of this package are known by their specification alone;
         any other is also known by what it computes, see `describe`. A `bind` of your own that
         starts from the bound map of another class must set it to its own.
+    made_of : dict or None
+        The parameters of a map of this package, to see quickly that they are still the same.
     """
 
     specification: Mapping[str, Any]
@@ -53,6 +58,7 @@ class BoundMap:
     has_bias: bool
     encode: Encoder
     kind: type[FeatureMap] | None = None
+    made_of: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def describe(self) -> dict[str, Any]:
         """The specification together with the number of columns.
@@ -67,11 +73,12 @@ class BoundMap:
 
     def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
         """Whether binding a map to so many columns would give this again."""
-        return (
-            self.n_features == n_features
-            and self.kind is type(feature_map)
-            and self.specification == feature_map.specification()
-        )
+        if self.n_features != n_features or self.kind is not type(feature_map):
+            return False
+        now = vars(feature_map)
+        if {*map(type, now.values())} <= _SCALARS and now == self.made_of:
+            return True
+        return self.specification == feature_map.specification()
 
     @cached_property
     def _identity(self) -> dict[str, str]:
@@ -79,16 +86,15 @@ class BoundMap:
             return {}
         return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
 
-    def codes(self, X: Floats) -> Floats:
-        """The integer codes of some rows, as float64."""
+    def codes(self, X: Any, rows: Any = slice(None)) -> Floats:
+        """The integer codes of some rows of an array or a CSR matrix, as float64."""
+        X = X[rows].toarray() if issparse(X) else X[rows]
+        X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.steps)))
         self.encode(X, out)
-        self.check(X, out)
+        if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
+            refuse(out, self.steps, X, "Feature")
         return out
-
-    def check(self, X: Floats, codes: Floats) -> None:
-        """Raise `RangeError` if codes are not finite or too large to be held exactly."""
-        check_range(codes, self.steps, X, "Feature")
 
 
 class Later:
@@ -126,6 +132,7 @@ class FeatureMap(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
+    from scipy.sparse import issparse
     >>> class Squares(FeatureMap):
     ...     def __init__(self, bias=True, resolution=2**-14):
     ...         self.bias = bias
@@ -138,6 +145,7 @@ class FeatureMap(BaseEstimator):
 
     bias: bool
     resolution: Any
+    constraints: ClassVar[Mapping[str, Constraint]] = {}  # what parameters may be
     version = 1  # to be raised whenever the same parameters come to give other codes
     features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
 
@@ -222,11 +230,18 @@ class FeatureMap(BaseEstimator):
         return bound.codes(rows) * bound.steps
 
     def _bound(self, n_features: int, steps: Floats, encode: Encoder) -> BoundMap:
+        check_parameters(self)
         if self.bias:
             steps, encode = np.append(steps, 1.0), partial(_encode_bias, encode)
         steps.setflags(write=False)
         return BoundMap(
-            self.specification(), n_features, steps, bool(self.bias), encode, type(self)
+            self.specification(),
+            n_features,
+            steps,
+            bool(self.bias),
+            encode,
+            type(self),
+            dict(vars(self)) if _is_ours(type(self)) else None,
         )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from scipy.sparse import issparse
 
-from traceless.arithmetic.integers import LARGEST, Floats, peak
+from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 8  # a column that varies by fewer steps than this is reported
@@ -37,6 +38,12 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
 def per_unit(resolution: Any, steps: Floats) -> Floats | float:
     """Steps per unit: one number where one resolution is given for all, which is faster."""
     return 1.0 / steps if np.ndim(resolution) else 1.0 / float(resolution)
+
+
+def dense_rows(X: Any, rows: Any) -> Floats:
+    """Some rows as a dense, row-major float64 array; a view where `X` is one already."""
+    block = X[rows].toarray() if issparse(X) else X[rows]
+    return np.ascontiguousarray(block, dtype=np.float64)
 
 
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
@@ -83,13 +90,12 @@ class InputGrid:
         encode_linear(self.scale, X, out)
         if np.ndim(self.stretch):
             out *= self.stretch
-        check_range(out, self.step, X)
+        if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
+            refuse(out, self.step, X)
 
 
-def check_range(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column") -> None:
-    """Raise RangeError if codes made from X are NaN, infinite or beyond 2^53."""
-    if peak(codes) <= LARGEST:
-        return
+def refuse(codes: Floats, steps: Floats | float, X: Floats, what: str = "Column") -> NoReturn:
+    """Raise RangeError that says which code of X is NaN, infinite or beyond 2^53."""
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
         kind = "NaN" if np.isnan(X[tuple(bad[0])]) else "infinity"
@@ -110,7 +116,7 @@ def check_range(codes: Floats, steps: Floats | float, X: Floats, what: str = "Co
 def blocks(n_rows: int, width: int) -> list[slice]:
     """Slices of rows that stay in the cache while they are worked on."""
     size = max(1, _BLOCK // max(width, 1))
-    return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+    return list(map(slice, range(0, n_rows, size), [*range(size, n_rows, size), n_rows]))
 
 
 def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:

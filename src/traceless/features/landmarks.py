@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg.blas import dgemm
@@ -15,7 +15,7 @@ from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
-from traceless.features.parameters import count, positive, seed
+from traceless.parameters import ARRAY, COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters
 
 
 class Landmarks(FeatureMap):
@@ -43,6 +43,15 @@ class Landmarks(FeatureMap):
     array([[1.   , 0.368, 1.   ]])
     """
 
+    constraints: ClassVar = {
+        "points": COUNT | ARRAY,
+        "gamma": POSITIVE,
+        "random_state": SEED,
+        "bias": FLAG,
+        "resolution": STEPS,
+        "input_resolution": STEPS,
+    }
+
     def __init__(
         self,
         points: Any = 100,
@@ -60,11 +69,13 @@ class Landmarks(FeatureMap):
         self.input_resolution = input_resolution
 
     def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
-        given = isinstance(self.points, Integral)
-        return (count("points", self.points) if given else len(self.points)) + bool(self.bias)
+        check_parameters(self)
+        drawn = isinstance(self.points, Integral)
+        return (int(self.points) if drawn else len(self.points)) + bool(self.bias)
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
-        gamma = positive("gamma", self.gamma)
+        check_parameters(self)
+        gamma = float(self.gamma)
         grid = InputGrid.of(self.input_resolution, n_features)
         points = self._points(n_features)
         steps = grid_steps(self.resolution, self.n_outputs(n_features) - bool(self.bias))
@@ -75,7 +86,7 @@ class Landmarks(FeatureMap):
     def _points(self, n_features: int) -> tuple[int, int] | Floats:
         """Their number and the seed they are drawn with, or themselves."""
         if isinstance(self.points, Integral):
-            return count("points", self.points), seed(self.random_state)
+            return int(self.points), int(self.random_state)
         points = np.asarray(self.points, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != n_features or not np.isfinite(points).all():
             raise ValueError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import encode_linear, grid_steps, per_unit
+from traceless.parameters import FLAG, STEPS
 
 
 class Linear(FeatureMap):
@@ -26,6 +27,7 @@ class Linear(FeatureMap):
     array([[ 0.25, -1.  ,  1.  ]])
     """
 
+    constraints: ClassVar = {"bias": FLAG, "resolution": STEPS}
     features_are_columns = True
 
     def __init__(self, bias: bool = True, resolution: Any = 2**-14) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
+from typing import ClassVar
 
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import FeatureMap
-from traceless.features.parameters import count, positive
+from traceless.parameters import FLAG, NOT_NEGATIVE, POSITIVE, STEPS, check_parameters, whole
 
 
 class Polynomial(FeatureMap):
@@ -33,6 +34,14 @@ class Polynomial(FeatureMap):
     array([[1.414, 2.828, 1.   , 2.828, 4.   , 1.   ]])
     """
 
+    constraints: ClassVar = {
+        "degree": whole("a positive integer", 1, 1024),
+        "gamma": POSITIVE,
+        "coef0": NOT_NEGATIVE,
+        "bias": FLAG,
+        "resolution": STEPS,
+    }
+
     def __init__(
         self,
         degree: int = 2,
@@ -48,7 +57,8 @@ class Polynomial(FeatureMap):
         self.resolution = resolution
 
     def n_outputs(self, n_features: int) -> int:  # noqa: D102
-        degree = count("degree", self.degree)
+        check_parameters(self)
+        degree = int(self.degree)
         if self.coef0:
             return math.comb(n_features + degree, degree) - 1 + bool(self.bias)
         return math.comb(n_features + degree - 1, degree) + bool(self.bias)
@@ -59,9 +69,8 @@ class Polynomial(FeatureMap):
 
     def monomials(self, n_features: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The columns that are multiplied, and by what, in the order of the features."""
-        gamma = positive("gamma", self.gamma)
-        coef0 = positive("coef0", self.coef0, zero=True)
-        degree = count("degree", self.degree)
+        check_parameters(self)
+        gamma, coef0, degree = float(self.gamma), float(self.coef0), int(self.degree)
         for k in range(1, degree + 1):
             for columns in combinations_with_replacement(range(n_features), k):
                 scale = _monomial_scale(columns, degree, gamma, coef0)

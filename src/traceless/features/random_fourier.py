@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
-from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
+from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters
 
 
 class RandomFourier(FeatureMap):
@@ -53,6 +53,15 @@ class RandomFourier(FeatureMap):
            [0.6, 1. ]])
     """
 
+    constraints: ClassVar = {
+        "n_components": COUNT,
+        "gamma": POSITIVE,
+        "random_state": SEED,
+        "bias": FLAG,
+        "resolution": STEPS,
+        "input_resolution": STEPS,
+    }
+
     def __init__(
         self,
         n_components: int = 100,
@@ -70,11 +79,12 @@ class RandomFourier(FeatureMap):
         self.input_resolution = input_resolution
 
     def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
-        return count("n_components", self.n_components) + bool(self.bias)
+        check_parameters(self)
+        return int(self.n_components) + bool(self.bias)
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
-        D = count("n_components", self.n_components)
-        gamma, entropy = positive("gamma", self.gamma), seed(self.random_state)
+        check_parameters(self)
+        D, gamma, entropy = int(self.n_components), float(self.gamma), int(self.random_state)
         steps = grid_steps(self.resolution, D)
         grid = InputGrid.of(self.input_resolution, n_features)
         scale = math.sqrt(2.0 / D) * per_unit(self.resolution, steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import BoundMap, FeatureMap, Later
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
-from traceless.features.parameters import count, positive, seed
 from traceless.features.projection import on_grid, projections
+from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters, choice
 
 
 class RandomLayer(FeatureMap):
@@ -41,6 +41,16 @@ class RandomLayer(FeatureMap):
     (1, 51)
     """
 
+    constraints: ClassVar = {
+        "n_units": COUNT,
+        "activation": choice("sigmoid", "tanh", "relu", "sine"),
+        "scale": POSITIVE,
+        "random_state": SEED,
+        "bias": FLAG,
+        "resolution": STEPS,
+        "input_resolution": STEPS,
+    }
+
     def __init__(
         self,
         n_units: int = 100,
@@ -60,15 +70,12 @@ class RandomLayer(FeatureMap):
         self.input_resolution = input_resolution
 
     def n_outputs(self, n_features: int) -> int:  # noqa: ARG002, D102
-        return count("n_units", self.n_units) + bool(self.bias)
+        check_parameters(self)
+        return int(self.n_units) + bool(self.bias)
 
     def bind(self, n_features: int) -> BoundMap:  # noqa: D102
-        n_units = count("n_units", self.n_units)
-        if self.activation not in _ACTIVATIONS:
-            raise ValueError(
-                f"activation must be one of {sorted(_ACTIVATIONS)}, got {self.activation!r}."
-            )
-        scale, entropy = positive("scale", self.scale), seed(self.random_state)
+        check_parameters(self)
+        n_units, scale, entropy = int(self.n_units), float(self.scale), int(self.random_state)
         steps = grid_steps(self.resolution, n_units)
         grid = InputGrid.of(self.input_resolution, n_features)
         shape = n_features + 1, n_units

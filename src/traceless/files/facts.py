@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exceptions import MismatchError
-
 LARGEST = 2**62
-Label = int | str | bool | bytes
 
 
 def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
@@ -39,7 +35,8 @@ def whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
 def number(value: Any, low: float = -math.inf) -> float:
     """A finite number."""
     if type(value) not in (int, float) or not low <= float(value) < math.inf:
-        raise ValueError(f"expected a finite number of at least {low}, got {short(value)}.")
+        least = "" if low == -math.inf else f" of at least {low}"
+        raise ValueError(f"expected a finite number{least}, got {short(value)}.")
     return float(value)
 
 
@@ -67,28 +64,6 @@ def text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected a string, got {short(value)}.")
     return value
-
-
-def label(value: Any) -> Label:
-    """A class label."""
-    if isinstance(value, dict):
-        found = bytes.fromhex(text(named(value, {"bytes"})["bytes"]))
-        if found.hex() == value["bytes"]:
-            return found
-    elif isinstance(value, str | bool) or (type(value) is int and -(2**63) <= value < 2**64):
-        return value
-    raise ValueError(f"expected a label, got {short(value)}.")
-
-
-def classes(values: Any) -> tuple[Label, ...]:
-    """Labels of one type, in order, each once."""
-    found = tuple(label(value) for value in several(values))
-    kinds = sorted({type(one).__name__ for one in found})
-    if len(kinds) > 1:
-        raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
-    if any(not a < b for a, b in pairwise(found)):  # type: ignore[operator]
-        raise ValueError(f"the labels are not in order: {short(found)}.")
-    return found
 
 
 def tensor(

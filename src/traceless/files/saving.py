@@ -1,4 +1,4 @@
-"""What can be written to a file, and how its parameters are written.
+"""What can be written to a file: how parameters are written, and how they are read back.
 
 Parameters become plain facts: numbers, strings, lists of them, arrays, numbers by label, and
 feature maps and estimators of traceless. What would need code to come back (a function, a class
@@ -7,8 +7,9 @@ of somebody else) is refused here, not when it is read.
 
 from __future__ import annotations
 
+import binascii
 import math
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -16,8 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.files import container
+from traceless.files import container, facts
+from traceless.parameters import check_parameters
 
+LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 
 
@@ -37,8 +40,8 @@ class Savable:
         str
             The SHA-256 of the file.
         """
-        facts, tensors = self._pieces()
-        return container.write(path, _kind(self), facts, tensors)
+        said, tensors = self._pieces()
+        return container.write(path, _kind(self), said, tensors)
 
     def _pieces(self) -> Pieces:
         raise NotImplementedError
@@ -122,3 +125,98 @@ def _label(label: Any) -> Any:
     ):
         raise TypeError(f"the label {label!r} cannot be written to a file.")
     return fact
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def from_fact(fact: Any, kinds: Mapping[str, Any]) -> Any:
+    """The value of a parameter; nothing is made but numbers, arrays and objects of these kinds.
+
+    Whether a parameter may have this value is for the `constraints` of its class to say.
+    """
+    if fact is None or isinstance(fact, bool | str):
+        return fact
+    if isinstance(fact, int):
+        return facts.whole(fact, -(10**300), 10**300)
+    if isinstance(fact, float):
+        facts.number(fact)
+        return fact
+    if isinstance(fact, list):
+        return _numbers(fact)
+    kind = fact.get("kind") if isinstance(fact, Mapping) else None
+    if kind == "array":
+        return _array(fact)
+    if kind == "by label":
+        return _by_label(fact)
+    return from_description(fact, kinds)
+
+
+def from_description(description: Any, kinds: Mapping[str, Any]) -> Any:
+    """The estimator or map that `described` described; it has learned nothing.
+
+    Parameters
+    ----------
+    description : mapping
+        In JSON's types: ``kind`` and ``parameters``.
+    kinds : mapping of names to classes
+        Those that may be made.
+    """
+    said = facts.named(description, {"kind", "parameters"})
+    if facts.text(said["kind"]) not in kinds:
+        raise ValueError(f"{said['kind']!r} is none of {', '.join(kinds)}.")
+    make = kinds[said["kind"]]
+    inner = {
+        name: kind for name, kind in kinds.items() if kind is not make
+    }  # no window in a window
+    known = set(make.constraints)
+    parameters = facts.named(said["parameters"], known - LATER, known & LATER)
+    made = make(**{name: from_fact(value, inner) for name, value in parameters.items()})
+    check_parameters(made)
+    return made
+
+
+def label_from(fact: Any) -> Any:
+    """A class label."""
+    if isinstance(fact, dict):
+        found = bytes.fromhex(facts.text(facts.named(fact, {"bytes"})["bytes"]))
+        if found.hex() == fact["bytes"]:
+            return found
+    elif isinstance(fact, str | bool) or (type(fact) is int and -(2**63) <= fact < 2**64):
+        return fact
+    raise ValueError(f"expected a label, got {facts.short(fact)}.")
+
+
+def _numbers(fact: list[Any]) -> list[Any]:
+    """Numbers, or rows of them: 1 stays 1, and 1.0 stays 1.0."""
+    if fact and isinstance(fact[0], list):
+        return [_numbers(facts.several(row)) for row in fact]
+    facts.numbers(fact)
+    return list(fact)
+
+
+def _array(value: Any) -> NDArray[np.float64]:
+    said = facts.named(value, {"kind", "shape", "float64"})
+    try:
+        raw = b64decode(facts.text(said["float64"]), validate=True)
+    except binascii.Error:
+        raise ValueError("an array is not in base64.") from None
+    shape = [facts.whole(int(n)) for n in facts.numbers(said["shape"], 0.0)]
+    if (
+        said["kind"] != "array"
+        or len(shape) > 2
+        or 0 in shape[1:]  # behind which any number of rows takes no bytes
+        or 8 * math.prod(shape) != len(raw)
+    ):
+        raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
+    return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
+
+
+def _by_label(value: Any) -> dict[Any, int | float]:
+    said = facts.named(value, {"kind", "pairs"})
+    if said["kind"] != "by label" or not isinstance(said["pairs"], list):
+        raise ValueError("expected numbers by label.")
+    out = {label_from(label): from_fact(weight, {}) for label, weight in said["pairs"]}
+    if len(out) < len(said["pairs"]):
+        raise ValueError("a label has two weights.")
+    return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from traceless.arithmetic.integers import Integers
 from traceless.files import facts
 from traceless.files.saving import Pieces, labels
 from traceless.hinge.rows import label_array
+from traceless.knowledge.file_format import classes, width_of
 
 if TYPE_CHECKING:
     from traceless.estimators.path_svc import PathSVC
@@ -52,13 +52,13 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
     estimator._model = HingeModel.restored(settings, estimator._memory(), said, tensors)
 
 
-def labels_of(classes: Any, codes: Integers) -> NDArray[Any]:
+def labels_of(names: Any, codes: Integers) -> NDArray[Any]:
     """Labels from the numbers of their classes; every class has a label."""
-    return _classes(classes, codes)[codes]
+    return _classes(names, codes)[codes]
 
 
 def _classes(said: Any, codes: Integers) -> NDArray[Any]:
-    names = facts.classes(said)
+    names = classes(said)
     facts.within("labels", codes, 0, len(names) - 1)
     if len(np.unique(codes)) != len(names):
         raise ValueError("there is a class without rows.")
@@ -83,9 +83,7 @@ def _check_rows(tensors: Tensors, next_id: int) -> tuple[int, int]:
 def _check_gram(tensors: Tensors) -> None:
     """Check the kernel matrix; rows are then numbers of its rows."""
     n = len(facts.tensor(tensors, "gram", "f", (None,)))
-    size, points = math.isqrt(2 * n), tensors["rows"][:, 0]
-    if size * (size + 1) // 2 != n:
-        raise ValueError(f"{n} numbers are no triangle.")
+    size, points = width_of(n), tensors["rows"][:, 0]
     if tensors["rows"].shape[1] != 1 or (points != np.rint(points)).any():
         raise ValueError("points are not numbered.")
     facts.within("rows", points, 0, size - 1)

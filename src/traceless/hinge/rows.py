@@ -22,7 +22,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import NotLearnedError
-from traceless.knowledge.gathering import Classes, Label, union
+from traceless.knowledge.responses import Classes, Label, union
 
 _LONG = 1000  # characters of a label
 Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of some rows

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.features.parameters import positive
+from traceless.parameters import positive
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 GAMMAS = ("steady", "scale", "auto")

@@ -22,9 +22,9 @@ answer is "it can". Counts and total weights of rows are compared exactly. The m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -36,28 +36,11 @@ from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge
+
 _LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
 _TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
-
-
-@dataclass(frozen=True)
-class Group:
-    """What is said of some rows: those of a class, or all of a regression.
-
-    Attributes
-    ----------
-    name : str
-    count : int
-    total : Fraction or None
-        What they weigh; None if nothing says so.
-    empty : bool
-        Whether all of their sums are 0.
-    """
-
-    name: str
-    count: int
-    total: Fraction | None
-    empty: bool
 
 
 def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
@@ -70,18 +53,40 @@ def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
             )
 
 
-def check_sums(groups: Sequence[Group], matrices: Iterable[Integers]) -> None:
-    """Raise `NotLearnedError` if no rows have such counts and weights, or such matrices."""
-    check_counts([group.name for group in groups], [group.count for group in groups])
-    for group in groups:
-        n, total = group.count, group.total
-        if not n and not group.empty:
-            raise NotLearnedError(_impossible(f"sums without rows for {group.name}"))
+def check_sums(known: Knowledge) -> None:
+    """Raise `NotLearnedError` if no rows have such counts and weights, or such sums."""
+    J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
+    if known.task == "classification":
+        names = [f"class {label!r}" for label in known.responses]
+        totals: list[Fraction | None] = list(known.class_totals)
+        empty = [not known.of_class(k).any() for k in range(len(names))]
+    else:
+        biased = known.specification["features"].get("bias") is True
+        names, empty = ["rows"], [not known.sums.any()]
+        totals = [int(known.sums[J - 1, J - 1]) * weights if biased else None]
+    check_counts(names, known.counts)
+    for name, n, total, nothing in zip(names, known.counts, totals, empty, strict=True):
+        if not n and not nothing:
+            raise NotLearnedError(_impossible(f"sums without rows for {name}"))
         if total is not None and not n * _LEAST <= total <= n * _MOST:
             said = f"{n} rows that weigh {float(total):g}"
-            raise NotLearnedError(_impossible(f"{group.name}: {said}"))
-    if not all(map(can_be_semidefinite, matrices)):
+            raise NotLearnedError(_impossible(f"{name}: {said}"))
+    if not all(map(can_be_semidefinite, _without_bias(known))):
         raise NotLearnedError(_impossible("their matrix has a negative eigenvalue"))
+
+
+def _without_bias(known: Knowledge) -> Iterator[Integers]:
+    """The matrices, less a constant feature that is the sum of the responses anyway.
+
+    With it they would all be singular, and a look at them would take longer.
+    """
+    J, sums = known.n_outputs, known.sums
+    rest = np.arange(sums.shape[-1])
+    if known.task == "classification" and J:
+        responses = sums[..., J:, :].sum(axis=-2)
+        rest = np.delete(rest, J - 1) if np.array_equal(sums[..., J - 1, :], responses) else rest
+    for matrix in sums if known.classwise else sums[None]:
+        yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
 
 
 def _impossible(why: str) -> str:

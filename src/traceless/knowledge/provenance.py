@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from traceless.exceptions import AlreadyMergedError
+from traceless.files import facts
 from traceless.knowledge.sums import Knowledge
 
 __all__ = ["Provenance", "Slice"]
@@ -50,6 +52,18 @@ class Provenance:
     """
 
     merged: Mapping[str, Slice] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Any]:
+        """All of it in JSON's types, for a file."""
+        return {
+            identity: {"times": piece.times, "brought": dict(piece.brought)}
+            for identity, piece in self.merged.items()
+        }
+
+    @classmethod
+    def from_facts(cls, said: Any) -> Provenance:
+        """What `facts` gave, checked."""
+        return cls({name: _slice(piece) for name, piece in facts.mapping(said).items()})
 
     def counts(self) -> dict[str, int]:
         """All slices, those that came with others included, and how often each is held."""
@@ -124,3 +138,12 @@ class Provenance:
                 f"The model to be merged has itself merged the slice {twice[0]!r}, which is held "
                 f"here already: the rows of it would count twice. {mend}"
             )
+
+
+def _slice(said: Any) -> Slice:
+    said = facts.named(said, {"times", "brought"})
+    brought = {name: facts.whole(n, 1) for name, n in facts.mapping(said["brought"]).items()}
+    times = facts.whole(said["times"], -facts.LARGEST)
+    if not times:
+        raise ValueError("a slice that was merged as often as it was taken out.")
+    return Slice(times, brought)

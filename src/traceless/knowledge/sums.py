@@ -22,7 +22,7 @@ so that classes can be weighted when it is solved; the pooled matrix is a sum of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -37,14 +37,13 @@ from traceless.arithmetic.integers import Integers
 from traceless.exceptions import MismatchError
 from traceless.features import BoundMap, FeatureMap
 from traceless.features.feature_map import specification_digest
-from traceless.features.probe import PROBE
 from traceless.files import saving
-from traceless.knowledge.feasibility import Group, check_sums
+from traceless.knowledge.feasibility import check_sums
 from traceless.knowledge.fingerprint import Fingerprint, Lanes
 from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
-from traceless.knowledge.gathering import (
+from traceless.knowledge.gathering import Gathering
+from traceless.knowledge.responses import (
     Classes,
-    Gathering,
     Label,
     Task,
     framed,
@@ -53,8 +52,57 @@ from traceless.knowledge.gathering import (
     union,
 )
 from traceless.knowledge.sample_weights import rounded_weights
+from traceless.knowledge.specifications import check_same_specification, check_targets
 
 __all__ = ["Knowledge"]
+
+
+Rows = tuple[Any, ...]  # (X, y, sample_weight)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How rows become knowledge: the feature map, the task, and what is kept."""
+
+    phi: BoundMap
+    task: Task
+    target_resolution: float
+    classwise: bool = False
+    fingerprint: bool = False
+    verbose: bool = False
+
+    @cached_property
+    def specification(self) -> Mapping[str, Any]:
+        """What the features (and targets) are; not to be changed."""
+        if self.task == "classification":
+            return self.phi.describe()
+        return self.phi.describe() | {"target_resolution": float(self.target_resolution)}
+
+    def knowledge(self, rows: Rows) -> Knowledge:
+        """The knowledge of rows in memory, gathered in chunks."""
+        X, y, sample_weight = rows
+        weights = rounded_weights(sample_weight, X.shape[0])
+        responses = responses_of(y, weights, self.task, self.target_resolution)
+        prints = None
+        if self.fingerprint:
+            known = specification_digest(self.specification).encode(), self.task.encode()
+            prints = Fingerprint(framed(b"traceless row 1", *known))
+        gathering = Gathering(self.phi, X, responses, weights, prints, self.verbose)
+        if not self.classwise:
+            sums, exponent = gathering.pooled()
+        elif isinstance(responses, Classes):
+            sums, exponent = gathering.by_class(responses)
+        else:
+            raise ValueError("A regression has no classes to keep apart: leave classwise out.")
+        return Knowledge(
+            dict(self.specification),
+            self.task,
+            responses.names,
+            responses.counts,
+            _read_only(sums),
+            -exponent,
+            None if prints is None else prints.lanes,
+        )._canonical()
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,31 +198,8 @@ class Knowledge(saving.Savable):
         """
         X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
-        specification = phi.describe()
-        weights = rounded_weights(sample_weight, X.shape[0])
-        rows = responses_of(y, weights, task, target_resolution)
-        if task == "regression":
-            specification["target_resolution"] = float(target_resolution)
-        prints = None
-        if fingerprint:
-            known = specification_digest(specification).encode(), task.encode()
-            prints = Fingerprint(framed(b"traceless row 1", *known))
-        gathering = Gathering(phi, X, rows, weights, prints, verbose)
-        if not classwise:
-            sums, exponent = gathering.pooled()
-        elif isinstance(rows, Classes):
-            sums, exponent = gathering.by_class(rows)
-        else:
-            raise ValueError("A regression has no classes to keep apart: leave classwise out.")
-        return cls(
-            specification,
-            task,
-            rows.names,
-            rows.counts,
-            _read_only(sums),
-            -exponent,
-            None if prints is None else prints.lanes,
-        )._canonical()
+        recipe = Recipe(phi, task, target_resolution, classwise, fingerprint, verbose)
+        return recipe.knowledge((X, y, sample_weight))
 
     # --- the group ---------------------------------------------------------------------
 
@@ -230,18 +255,9 @@ class Knowledge(saving.Savable):
         self.__post_init__()
 
     def _pieces(self) -> saving.Pieces:
-        facts = {
-            "specification": dict(self.specification),
-            "task": self.task,
-            "responses": saving.labels(self.responses),
-            "counts": list(self.counts),
-            "weight_bits": self.weight_bits,
-        }
-        tensors = {"sums": integers.to_tensor(integers.packed(self.sums))}
-        if self.fingerprint is not None:
-            lanes = np.frombuffer(fingerprint_bytes(self.fingerprint), dtype=np.uint8)
-            tensors["fingerprint"] = lanes
-        return facts, tensors
+        from traceless.knowledge.file_format import written
+
+        return written(self)
 
     def __repr__(self) -> str:
         what = self.class_counts if self.task == "classification" else len(self.responses)
@@ -322,7 +338,7 @@ class Knowledge(saving.Savable):
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
         state = hashlib.sha256(self._header())
-        for matrix in self._matrices():
+        for matrix in self.sums if self.classwise else self.sums[None]:
             for i, row in enumerate(matrix):
                 state.update(integers.to_bytes(row[: i + 1]))
         return state.hexdigest()
@@ -338,7 +354,7 @@ class Knowledge(saving.Savable):
         mislabelled row is often accepted. ``guard=True`` of the estimators, and the store, know
         the rows themselves.
         """
-        check_sums(self._groups(), self._without_bias())
+        check_sums(self)
         return self
 
     # --- inside ----------------------------------------------------------------------------
@@ -356,46 +372,15 @@ class Knowledge(saving.Savable):
             b"" if self.fingerprint is None else fingerprint_bytes(self.fingerprint),
         )
 
-    def _matrices(self) -> Integers:
-        """The symmetric matrices that it is made of, one after another."""
-        return self.sums if self.classwise else self.sums[None]
-
-    def _of_class(self, k: int) -> Integers:
+    def of_class(self, k: int) -> Integers:
         """What is kept of one class: all of its sums, or those of φ."""
         return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
-
-    def _groups(self) -> list[Group]:
-        """What is said of the rows of each class, or of all rows of a regression."""
-        if self.task == "classification":
-            each = zip(self.responses, self.counts, self.class_totals, strict=True)
-            return [
-                Group(f"class {label!r}", n, total, not self._of_class(k).any())
-                for k, (label, n, total) in enumerate(each)
-            ]
-        total, J = None, self.n_outputs
-        if self.specification["features"].get("bias") is True:
-            total = Fraction(int(self.sums[J - 1, J - 1]), 1 << self.weight_bits)
-        return [Group("rows", self.n_samples, total, not self.sums.any())]
-
-    def _without_bias(self) -> Iterator[Integers]:
-        """The matrices, less a constant feature that is the sum of the responses anyway.
-
-        With it they would all be singular, and a look at them would take longer.
-        """
-        J = self.n_outputs
-        rest = np.arange(self.sums.shape[-1])
-        if self.task == "classification" and J:
-            bias = self.sums[..., J - 1, :]
-            if np.array_equal(bias, self.sums[..., J:, :].sum(axis=-2)):
-                rest = np.delete(rest, J - 1)
-        for matrix in self._matrices():
-            yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
 
     def _canonical(self) -> Knowledge:
         """Drop classes of which nothing is left, use the largest unit."""
         out = self
         if self.task == "classification":
-            kept = [k for k, n in enumerate(self.counts) if n or self._of_class(k).any()]
+            kept = [k for k, n in enumerate(self.counts) if n or self.of_class(k).any()]
             if len(kept) < len(self.counts):
                 index = self._index(kept)
                 out = replace(
@@ -451,59 +436,7 @@ class Knowledge(saving.Savable):
             check_targets(self.responses, other.responses)
 
 
-def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raise a sentence that names the first differences of two specifications."""
-    a, b = _flat(ours), _flat(theirs)
-    keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
-    if keys == [PROBE]:
-        raise MismatchError(
-            f"The feature maps differ: both are {a.get('map')!r} of version {a.get('version')} and "
-            f"with the same parameters, but they {_why_not_the_same(a, b)}."
-        )
-    if keys:
-        keys = [k for k in keys if k != PROBE]  # which follows from the others
-        said = "; ".join(
-            f"{k} is {a.get(k, _Absent)} here and {b.get(k, _Absent)} there" for k in keys
-        )
-        raise MismatchError(
-            f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
-            "the same features; learn one side again with the other's feature map."
-        )
-
-
-def check_targets(ours: Sequence[Label], theirs: Sequence[Label]) -> None:
-    """Raise if there are not as many targets on both sides."""
-    if len(ours) != len(theirs):
-        raise MismatchError(
-            f"There are {len(ours)} targets on one side and {len(theirs)} on the other: give as "
-            "many for each row as were learned."
-        )
-
-
-def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
-    if PROBE in a and PROBE in b:
-        return (
-            "give different codes for the same rows: they are two classes of one name, or one that "
-            "was edited. Learn one side again with the other's class, and raise its `version` "
-            "whenever what it computes changes"
-        )
-    return (
-        "cannot be compared: one is a class of yours, known by what it computes, and the other is "
-        "traceless's own, or was gathered by a traceless that did not look at that yet. If they "
-        "are the same, take it over with dataclasses.replace(knowledge, specification=...)"
-    )
-
-
 def _read_only(ours: NDArray[Any]) -> NDArray[Any]:
     """An array that nobody else has, never to be written to again."""
     ours.setflags(write=False)
     return ours
-
-
-class _Absent:
-    pass
-
-
-def _flat(specification: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {k: v for k, v in specification.items() if k != "features"}
-    return rest | dict(specification["features"])

@@ -5,9 +5,13 @@ return scikit-learn's numbers. `leave_one_out`, `influence` and `select_rho` are
 form makes cheap beyond that. See docs/cross-validation.md.
 """
 
-from traceless.model_selection.each_row import Influence, influence, leave_one_out
+from traceless.model_selection.cross_validation import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
+from traceless.model_selection.jackknife import Influence, influence, leave_one_out
 from traceless.model_selection.rho import RhoSelection, select_rho
-from traceless.model_selection.validation import cross_val_predict, cross_val_score, cross_validate
 
 __all__ = [
     "Influence",

@@ -1,4 +1,4 @@
-"""Held-out values in closed form: what a model would say of rows that it had not seen.
+"""Held-out predictions in closed form: the answers of a model that has not seen some rows.
 
 With features C (one row each), weights W = diag(ω) and targets y, the model of all rows is
 
@@ -22,7 +22,7 @@ everything is symmetric, and no weight is divided by:
 I - BᵀB is positive definite, and its smallest pivot says how nearly the fold alone determines
 a coefficient. A single row gives C w₋ = ŷ - k ω r / (1 - ω k), k = ‖Φ‖²: the well-known
 leave-one-out formula, for many rows at a time. The cost is n J² for the half-solve of n rows,
-beside J³/3 for the factor; a model is never made.
+beside J³/3 for the factor; no fold's model is computed.
 
 w is the correctly rounded one, so that float64 touches only the correction. Where the smallest
 pivot times the reciprocal condition number is below `_TRUST`, even that is refused, and the
@@ -42,7 +42,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.rows import Indices, Rows
+from traceless.model_selection.dataset import Dataset, Indices
 from traceless.progress import progress
 from traceless.solvers.rounded import correctly_rounded_solve
 
@@ -50,7 +50,7 @@ _BLOCK = 1024  # rows half-solved at a time: enough for an efficient product
 _TRUST = 1e-8  # where this held, errors were below 1e-10 of the largest value
 
 
-class Factor:
+class CholeskyFactor:
     """S + diag(ridge) = LLᵀ in float64, its rows and columns scaled by powers of two.
 
     Features that are always 0 are left out: they have coefficient 0.
@@ -91,17 +91,17 @@ def used_features(S: Integers) -> Any:
     return slice(None) if used.size in (0, len(S)) else used
 
 
-class Whole:
+class FullModel:
     """The model of all rows, factored, from which folds are held out."""
 
-    def __init__(self, rows: Rows, total: Knowledge, rho: float | None = None) -> None:
-        self.rows, self.total = rows, total
-        self._factor = Factor(total.feature_gram, rows.ridge(total, rho))
+    def __init__(self, data: Dataset, total: Knowledge, rho: float | None = None) -> None:
+        self.data, self.total = data, total
+        self._factor = CholeskyFactor(total.feature_gram, data.ridge(total, rho))
         self.usable = bool(self._factor.trusted())
         if self.usable:
-            Q = rows.right_sides(total, total.responses)
-            self._w = correctly_rounded_solve(total.feature_gram, rows.ridge(total, rho), Q)
-        self._weights = rows.weights(total)
+            Q = data.right_sides(total, total.responses)
+            self._w = correctly_rounded_solve(total.feature_gram, data.ridge(total, rho), Q)
+        self._weights = data.weights(total)
 
     def folds(self, folds: Sequence[Indices], verbose: bool = False) -> Iterator[Floats | None]:
         """The held-out scores of each fold in turn, or None where float64 cannot be trusted."""
@@ -144,9 +144,9 @@ class Whole:
 
     def _half_solved(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """L⁻¹Cᵀ of some rows, their scores, residuals and weights."""
-        codes = self.rows.codes(index)
+        codes = self.data.codes(index)
         fitted = np.asarray(dgemm(1.0, self._w.T, codes.T).T)
-        residual = self.rows.targets(index, self.total) - fitted
+        residual = self.data.targets(index, self.total) - fitted
         weight = np.ones(len(index)) if self._weights is None else self._weights[index]
         return self._factor.half_solve(codes), fitted, residual, weight
 

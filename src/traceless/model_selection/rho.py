@@ -1,4 +1,4 @@
-"""Choosing ρ: the scores of many values from one gathering.
+"""Choosing ρ: the scores of many values from one pass over the rows.
 
 ρ is chosen when knowledge is solved, so the knowledge of the folds serves every ρ:
 
@@ -27,14 +27,14 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.features.parameters import positive
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.each_row import left_out_scores
-from traceless.model_selection.folds import held_out_scores
-from traceless.model_selection.held_out import Factor, Whole, blocks, used_features
-from traceless.model_selection.rows import Rows, subset
-from traceless.model_selection.splits import Split, Training, split_rows
-from traceless.model_selection.stand_in import StandIns
+from traceless.model_selection.dataset import Dataset, subset
+from traceless.model_selection.folds import LeastSquaresFolds
+from traceless.model_selection.held_out import CholeskyFactor, blocks, used_features
+from traceless.model_selection.jackknife import leave_one_out_scores
+from traceless.model_selection.precomputed import PrecomputedModels
+from traceless.model_selection.splits import split_rows
+from traceless.parameters import positive
 from traceless.progress import progress
 from traceless.solvers.rounded import correctly_rounded_solve
 
@@ -135,79 +135,63 @@ def select_rho(
         raise ValueError("rhos is empty: give at least one value to choose from.")
     scorer = check_scoring(estimator, scoring=scoring)
     X, y, groups = indexable(X, y, groups)
-    rows = Rows.check(estimator, X, y, sample_weight)
+    data = Dataset.check(estimator, X, y, sample_weight)
     if isinstance(cv, str) and cv == "loo":
-        rows.check_unweighted("cv='loo'")
-        return RhoSelection(values, _scores_left_out(rows, X, y, values, scorer))
+        data.check_unweighted("cv='loo'")
+        return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
     splits = split_rows(estimator, cv, X, y, groups, keep_train=False)
-    return RhoSelection(values, _Search(rows, X, y, splits, scorer).scores(values))
+    folds = LeastSquaresFolds(data, X, y, splits, data.n_outputs, closed=not data.weighted)
+    return RhoSelection(values, _cross_validate(folds, values, scorer))
 
 
-class _Search:
-    """Scores of any ρ over the same splits."""
+def _cross_validate(folds: LeastSquaresFolds, rhos: Floats, scorer: Any) -> Floats:
+    """Scores of each ρ (rows) for each split (columns)."""
+    verbose = bool(folds.data.probe.verbose)
+    out = np.empty((len(rhos), len(folds.splits)))
 
-    def __init__(self, rows: Rows, X: Any, y: Any, splits: list[Split], scorer: Any) -> None:
-        self.rows, self.X, self.y, self.splits, self.scorer = rows, X, y, splits, scorer
-        self.small = {
-            k for k, s in enumerate(splits) if s.is_closed(rows.n_outputs) and not rows.weighted
-        }
-        self.large = [k for k in range(len(splits)) if k not in self.small]
-        self.training = Training(rows, splits, self.large)
-        self.stand_ins = StandIns(rows.probe, self.training.total)
+    def score(j: int, k: int, held_out: Floats | None) -> None:
+        model = folds.model_with(k, held_out, float(rhos[j]))
+        test = folds.splits[k].test
+        out[j, k] = float(scorer(model, subset(folds.X, test), subset(folds.y, test)))
 
-    def scores(self, rhos: Floats) -> Floats:
-        """One row for each ρ, one column for each split."""
-        verbose = bool(self.rows.probe.verbose)
-        out = np.empty((len(rhos), len(self.splits)))
-        for j, rho in enumerate(rhos if self.small else []):
-            whole = Whole(self.rows, self.training.total, rho)
-            found = held_out_scores(whole, self.splits, self.small, verbose)
-            for k in self.small:
-                out[j, k] = self._score(k, rho, found.get(k))
-        for k in progress(self.large, "choosing rho", verbose):
-            for j, held_out in enumerate(self._large_fold(k, rhos)):
-                out[j, k] = self._score(k, rhos[j], held_out)
-        return out
+    for j, rho in enumerate(rhos if folds.closed else []):
+        found = folds.held_out(rho, verbose)
+        for k in folds.closed:
+            score(j, k, found.get(k))
+    others = [k for k in range(len(folds.splits)) if k not in folds.closed]
+    for k in progress(others, "choosing rho", verbose):
+        for j, held_out in enumerate(_large_fold(folds, k, rhos)):
+            score(j, k, held_out)
+    return out
 
-    def _large_fold(self, k: int, rhos: Floats) -> list[Floats | None]:
-        """Scores of the test rows for each ρ, None where exact arithmetic is needed."""
-        known = self.training.of(k)
-        same = known.responses == self.training.total.responses
-        if not same or not known.n_samples or self.rows.weighted:
-            return [None] * len(rhos)  # another coding, or other weights
-        Q = self.rows.right_sides(known, known.responses).astype(np.float64)
-        factors = [Factor(known.feature_gram, self.rows.ridge(known, rho)) for rho in rhos]
-        W = np.hstack([f.solve(Q) if f.trusted() else np.zeros(Q.shape) for f in factors])
-        test = self.splits[k].test
-        parts = [self.rows.codes(test[block]) for block in blocks(len(test))]
-        scores = np.vstack([dgemm(1.0, W.T, codes.T, trans_a=False).T for codes in parts])
-        columns = np.split(scores, len(rhos), axis=1)
-        return [c if f.trusted() else None for c, f in zip(columns, factors, strict=True)]
 
-    def _score(self, k: int, rho: float, held_out: Floats | None) -> float:
-        X_test, y_test = subset(self.X, self.splits[k].test), subset(self.y, self.splits[k].test)
-
-        def make() -> LeastSquares:
-            model: LeastSquares = self.rows.model(self.training.of(k)).set_params(rho=float(rho))
-            return model
-
-        model = make() if held_out is None else self.stand_ins(X_test, held_out, make)
-        return float(self.scorer(model, X_test, y_test))
+def _large_fold(folds: LeastSquaresFolds, k: int, rhos: Floats) -> list[Floats | None]:
+    """Held-out scores of the test rows for each ρ, None where exact arithmetic is needed."""
+    data, known = folds.data, folds.training.of(k)
+    same = known.responses == folds.training.total.responses
+    if not same or not known.n_samples or data.weighted:
+        return [None] * len(rhos)  # another coding, or other weights
+    Q = data.right_sides(known, known.responses).astype(np.float64)
+    factors = [CholeskyFactor(known.feature_gram, data.ridge(known, rho)) for rho in rhos]
+    W = np.hstack([f.solve(Q) if f.trusted() else np.zeros(Q.shape) for f in factors])
+    test = folds.splits[k].test
+    parts = [data.codes(test[block]) for block in blocks(len(test))]
+    scores = np.vstack([dgemm(1.0, W.T, codes.T, trans_a=False).T for codes in parts])
+    columns = np.split(scores, len(rhos), axis=1)
+    return [c if f.trusted() else None for c, f in zip(columns, factors, strict=True)]
 
 
 # --- leave-one-out ---------------------------------------------------------------------------
 
 
-def _scores_left_out(rows: Rows, X: Any, y: Any, rhos: Floats, scorer: Any) -> Floats:
-    total = rows.all_knowledge()
-    rows.check_first(total)
-    stand_ins = StandIns(rows.probe, total)
-    decomposed = _Decomposed(rows, total).left_out(rhos)
-    out = []
-    for rho, held_out in zip(rhos, decomposed, strict=True):
+def _leave_one_out(data: Dataset, X: Any, y: Any, rhos: Floats, scorer: Any) -> Floats:
+    total = data.total()
+    precomputed = PrecomputedModels(data, total)
+    everything, out = np.arange(len(data)), []
+    for rho, held_out in zip(rhos, _Decomposed(data, total).held_out(rhos), strict=True):
         if held_out is None:
-            held_out = left_out_scores(rows, total, rho)[1]
-        out.append(float(scorer(stand_ins(X, held_out, _no_model), X, y)))
+            held_out = leave_one_out_scores(data, total, rho)[1]
+        out.append(float(scorer(precomputed(everything, held_out, _no_model), X, y)))
     return np.array(out)[:, None]
 
 
@@ -221,20 +205,20 @@ def _no_model() -> LeastSquares:
 class _Decomposed:
     """S = VΛVᵀ in real units, for the held-out scores of single rows at many ρ."""
 
-    def __init__(self, rows: Rows, total: Knowledge) -> None:
-        self.rows, self.total = rows, total
+    def __init__(self, data: Dataset, total: Knowledge) -> None:
+        self.data, self.total = data, total
         self._used = used_features(total.feature_gram)
-        self._steps = rows.probe._bind().steps[self._used]
+        self._steps = data.probe._bind().steps[self._used]
         unit = np.ldexp(1.0, -total.weight_bits)
         S = total.feature_gram[self._used][:, self._used].astype(np.float64)
         S *= self._steps * unit
         S *= self._steps[:, None]
         eigenvalues, self._V = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
         self._eigenvalues = np.maximum(eigenvalues, 0.0)
-        weights = rows.weights(total)
-        self._weights = np.ones(len(rows)) if weights is None else weights * unit
+        weights = data.weights(total)
+        self._weights = np.ones(len(data)) if weights is None else weights * unit
 
-    def left_out(self, rhos: Floats) -> list[Floats | None]:
+    def held_out(self, rhos: Floats) -> list[Floats | None]:
         """Held-out scores of all rows for each ρ; None where they are not accurate enough."""
         inverse = 1.0 / (self._eigenvalues[:, None] + rhos)  # J × R
         conditions = inverse.max(axis=0) / inverse.min(axis=0)
@@ -247,20 +231,17 @@ class _Decomposed:
     def _held_out(self, rhos: Floats) -> list[Floats | None]:
         inverse = 1.0 / (self._eigenvalues[:, None] + rhos)
         smallest = _TRUST * inverse.max(axis=0) / inverse.min(axis=0)  # pivot
-        W = np.hstack([self._coefficients(rho) for rho in rhos])
-        parts, verbose = [], bool(self.rows.probe.verbose)
-        for index in progress(blocks(len(self.rows)), "leaving one out", verbose):
-            codes = self.rows.codes(index)
+        S, ridge = self.total.feature_gram, self.data.ridge
+        Q = self.data.right_sides(self.total, self.total.responses)
+        W = np.hstack([correctly_rounded_solve(S, ridge(self.total, rho), Q) for rho in rhos])
+        parts, verbose = [], bool(self.data.probe.verbose)
+        for index in progress(blocks(len(self.data)), "leaving one out", verbose):
+            codes = self.data.codes(index)
             fitted = dgemm(1.0, W.T, codes.T).T.reshape(len(index), len(rhos), -1)
-            y = self.rows.targets(index, self.total)[:, None]
+            y = self.data.targets(index, self.total)[:, None]
             T = dgemm(1.0, self._V, (codes[:, self._used] * self._steps).T, trans_a=True)
             k = self._weights[index, None] * dgemm(1.0, T * T, inverse, trans_a=True)
             gain = np.where(1.0 - k > smallest, k / (1.0 - k), np.nan)
             parts.append(fitted - gain[:, :, None] * (y - fitted))
         held_out = np.moveaxis(np.concatenate(parts), 1, 0)
         return [None if np.isnan(scores).any() else scores for scores in held_out]
-
-    def _coefficients(self, rho: float) -> Floats:
-        total = self.total
-        Q = self.rows.right_sides(total, total.responses)
-        return correctly_rounded_solve(total.feature_gram, self.rows.ridge(total, rho), Q)

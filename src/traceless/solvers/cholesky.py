@@ -1,128 +1,95 @@
-"""What an estimator holds of its rows, and the plain form of it: settled.
+"""The default solver: knowledge, solved to the last bit when coefficients are asked for.
 
-A *settled* state is the knowledge, and coefficients that are solved to the last bit when
-they are asked for. A *live* one (`traceless.solvers.woodbury`) keeps float64 coefficients ready
-after each change. Both give the exact knowledge at any time, and are never changed: an estimator
-goes from one state to the next, and threads that still read the one before read on.
+A solver is a value that an estimator holds: it begins with the knowledge of some rows,
+`updated` gives the next one after a change, and `coefficients` answers for a ρ. It is never
+changed, so threads that still read the one before read on. `traceless.solvers.woodbury` is the
+other: it keeps float64 coefficients ready after each change.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from traceless.arithmetic.products import Coefficients
 from traceless.features import BoundMap
-from traceless.files.saving import Pieces
-from traceless.knowledge.gathering import Label, Task
-from traceless.knowledge.sums import Knowledge
+from traceless.knowledge.responses import Label
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
+from traceless.parameters import positive
 from traceless.solvers.class_weights import Coding, Weights, solve_weighted
 from traceless.solvers.rounded import correctly_rounded_solve, ridge_in_steps
 
-Rows = tuple[Any, ...]  # (X, y, sample_weight)
 
+class Cholesky:
+    """Knowledge, solved when first asked for; asking again is free.
 
-@dataclass(frozen=True)
-class Recipe:
-    """How rows become knowledge."""
-
-    phi: BoundMap
-    task: Task
-    target_resolution: float
-    classwise: bool = False
-    fingerprint: bool = False
-    verbose: bool = False
-
-    @property
-    def specification(self) -> dict[str, Any]:
-        """What the features (and targets) are."""
-        targets = {"target_resolution": self.target_resolution}
-        return self.phi.describe() | (targets if self.task == "regression" else {})
-
-    def knowledge(self, rows: Rows) -> Knowledge:
-        """The knowledge of some rows."""
-        return Knowledge.of(
-            self.phi,
-            *rows,
-            task=self.task,
-            target_resolution=self.target_resolution,
-            classwise=self.classwise,
-            fingerprint=self.fingerprint,
-            verbose=self.verbose,
-        )
-
-
-class State(Protocol):
-    """The interface of both kinds."""
-
-    solver: str
-    recipe: Recipe
-    other: State | None  # the same rows for another solver, once asked for
-
-    @property
-    def responses(self) -> tuple[Label, ...]:
-        """Class labels in order, or numbers of the targets."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-
-    def knowledge(self) -> Knowledge:
-        """The exact knowledge of all rows."""
-
-    def pieces(self) -> Pieces:
-        """What a file needs to make this state again."""
-
-    def sealed(self) -> State:
-        """The same with correctly rounded coefficients."""
-
-    def weights(
-        self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Coefficients:
-        """Coefficients in steps of the grids, so that predictions are codes(x) @ weights."""
-
-
-class Settled:
-    """Knowledge, solved when first asked for; asking again is free."""
+    Attributes
+    ----------
+    recipe : Recipe
+        How the rows became knowledge.
+    responses : tuple
+        Class labels in order, or the numbers of the targets.
+    counts : tuple of int
+        Rows per class; one number for regression.
+    other : Cholesky or None
+        The same rows for another solver, once asked for.
+    """
 
     solver = "cholesky"
 
     def __init__(self, recipe: Recipe, knowledge: Knowledge) -> None:
         self.recipe, self._known = recipe, knowledge
-        self.other: State | None = None
+        self.responses: tuple[Label, ...] = knowledge.responses
+        self.counts: tuple[int, ...] = knowledge.counts
+        self.other: Cholesky | None = None
         self._solved: tuple[tuple[float, Weights | None], Coefficients] | None = None
-
-    @property
-    def responses(self) -> tuple[Label, ...]:
-        """Class labels in order, or numbers of the targets."""
-        return self._known.responses
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self._known.n_samples
+        return sum(self.counts)
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""
         return self._known
 
-    def pieces(self) -> Pieces:
-        """What a file needs to make this state again."""
-        facts, tensors = self._known._pieces()
-        return {"knowledge": facts}, tensors
-
-    def sealed(self) -> Settled:
-        """The same: coefficients are always correctly rounded."""
+    def sealed(self) -> Cholesky:
+        """The same with correctly rounded coefficients."""
         return self
 
-    def weights(
+    def updated(
+        self,
+        add: Rows | Any | None,
+        forget: Rows | Any | None,
+        gather: Callable[[Any], Knowledge],
+        certain: bool = False,
+    ) -> Cholesky:
+        """The solver after a change; this one stays what it was.
+
+        Parameters
+        ----------
+        add, forget : rows or a source of rows, or None
+        gather : callable
+            Makes the knowledge of rows, or of a source.
+        certain : bool
+            Whether the rows to be forgotten are known to be held, so that sums need no check.
+        """
+        known = self.knowledge()
+        if add is not None:
+            known = known + gather(add)
+        if forget is not None:
+            known = known - gather(forget)
+            known = known if certain else known.check_possible()
+        return type(self)(self.recipe, known)
+
+    def coefficients(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Coefficients:
-        """Correctly rounded coefficients."""
+        """Correctly rounded coefficients in steps of the grids: codes(x) @ Z predicts."""
         question, solved = (rho, class_weights), self._solved
         if solved is None or solved[0] != question:
-            known = self._known
-            ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
+            known = self.knowledge()
+            ridge = ridge_in_steps(positive("rho", rho), phi.steps, known.weight_bits)
             if class_weights is not None:
                 Z = solve_weighted(known, class_weights, ridge, code)
             else:

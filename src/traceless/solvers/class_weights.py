@@ -29,7 +29,7 @@ import numpy as np
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.exceptions import MismatchError, RangeError
-from traceless.knowledge.gathering import Label
+from traceless.knowledge.responses import Label
 from traceless.knowledge.sums import Knowledge
 from traceless.solvers.rounded import Mixture, correctly_rounded_solve
 

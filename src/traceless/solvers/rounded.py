@@ -1,54 +1,53 @@
-"""Solve: knowledge to coefficients, every one of them correctly rounded.
+"""Correctly rounded coefficients in int64 and BLAS, for the usual system.
 
-    (S + diag(r)) Z = Q,     S, Q integers, S = Σ ω φφᵀ, r > 0
+    A Z = Q,     A = S + diag(r),     S, Q integers, S positive semidefinite, r > 0
 
-or, with classes that are weighted when solved, S = Σ_c ω_c S_c for integers S_c and float64
-weights ω_c (`Mixture`). It
-is solved in float64 by Cholesky, and the solution is then extended, a few bits at a
-time, with residuals computed *exactly* from the integers:
+The solution is X + A⁻¹R 2^-E with X a sum of integer digits d 2^-E, and R = 2^E (Q - A X). A
+step takes c ≈ A⁻¹R from a Cholesky factor in float64, which may be as wrong as it likes, and
 
-    c = A⁻¹ R (float64),   d = round(2^s c),   X ← 2^s X + d,   R ← 2^s R - A d
+    d = round(2^s c),     R ← 2^s R - A d,     E ← E + s
 
-so that always X · 2^-p + A⁻¹ R · 2^-p is the solution. Because A - diag(r) is positive
-semidefinite, the error is bounded rigorously:
+*R is exact.* S is cut into S = H 2^h + L with H, L rounded, and d into two pieces, so that no
+sum in a product of limbs and pieces passes 2^53: float64 has no rounding error there. R is kept
+in int64 modulo 2^64. The same residual in float64 is off by less than 2^60; where the two differ
+by less than 2^61 and the float64 one is below 2^62, nothing has wrapped. The fractional bits of r
+and of the residual are kept in planes of a fixed number of bits, with carries.
 
-    |A⁻¹ R|_j ≤ r_j^(-1/2) · (Σ_i R_i² / r_i)^(1/2)
+*The error is bounded.* A - diag(r) is positive semidefinite, so v = A⁻¹R - c obeys
 
-and a coefficient is finished when both ends of its interval round to the same float64.
-The result depends on the integers alone, not on BLAS, threads or machine. A coefficient
-that lies exactly on a boundary (zero, or halfway between two floats) is recognised by
-Cramer's rule: it is a fraction with denominator det A ≤ Π A_jj, hence either on the
-boundary or farther from it than one over that.
+    |v_j| ≤ r_j^(-1/2) (Σ_i (R - A c)_i² / r_i)^(1/2)
 
-Float64 sees only leading bits, with their exponents kept apart, so neither ρ nor the
-targets are limited by its range. A step is of use if the correction c has become smaller
-by four bits or more than in any step before, either as it is or in the variables that give
-A a diagonal near one: rounding to digits shrinks the first, Cholesky the second, and where
-columns differ in size one of them may grow for a step. Where neither shrinks, float64 is
-too short for the system.
+where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and |L_ij| ≤ 2^(h-1) for its
+rounding errors. X + c is added in double-double arithmetic. Where both ends of the interval
+around it round to the same float64, so does the exact coefficient: rounding is monotone.
+
+Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
+coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
+same bits: there is one nearest float64.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
+from scipy.linalg.blas import dgemm
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.double_double import Factor, Twofold, two_sum
-from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
-from traceless.exceptions import ConditionError, RangeError
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.exceptions import RangeError
+from traceless.solvers.refinement import Mixture, refined
 
 __all__ = ["Mixture", "correctly_rounded_solve", "ridge_in_steps"]
 
-_STEP_BITS = 20  # bits added to the solution by each step, at most
-_LEAST_GAIN = 4  # bits
-_LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given
+_U = 2.0**-53  # unit roundoff
+_DIGIT_BITS = 40  # at most, for each step
+_STEPS = 6
+_PLANES = 12
+_CACHE = 2**15  # entries of S that are cut at a time
 _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 
@@ -69,97 +68,6 @@ def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
     return np.asarray(ridge)
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """The matrix Σ_c ω_c S_c, never added up: its integers would be too long for int64.
-
-    Attributes
-    ----------
-    parts : integer arrays of shape (J, J), which add up to a positive semidefinite one
-    weights : whole numbers, the ω_c in units of 1/`unit`
-    unit : a power of two
-    """
-
-    parts: Sequence[Integers]
-    weights: tuple[int, ...] = (1,)
-    unit: int = 1
-
-    @classmethod
-    def of(cls, parts: Sequence[Integers], weights: Sequence[float]) -> Mixture:
-        """Of float64 weights, which all are fractions of a power of two."""
-        exactly = [Fraction(weight) for weight in weights]
-        unit = max(f.denominator for f in exactly)
-        return cls(parts, tuple(int(f * unit) for f in exactly), unit)
-
-    def compact(self) -> Mixture:
-        """The same matrix, of fewer parts where there are many.
-
-        Weights are cut into short pieces, ω_c = Σ_l ω_cl 2^(bl), and parts of long integers in
-        two, such that Σ_c ω_cl S_c fits into int64: one part for each piece, however many
-        classes there are.
-        """
-        if any(part.dtype != np.int64 for part in self.parts):
-            return self._in_words()
-        bits = max(int(np.abs(p.diagonal()).max(initial=0)) for p in self.parts).bit_length()
-        halves = [(0, bits)] if bits <= 40 else [(0, 32), (32, bits - 32)]
-        b = 62 - max(length for _, length in halves) - len(self.parts).bit_length()
-        pieces = range(0, max(self.weights).bit_length(), b)
-        if 2 * len(halves) * len(pieces) > len(self.parts):
-            return self
-        parts, weights = [], []
-        for start, length in halves:
-            cut = [p if bits == length else _half(p, start) for p in self.parts]
-            for shift in pieces:
-                total = np.zeros(self.parts[0].shape, dtype=np.int64)
-                for weight, part in zip(self.weights, cut, strict=True):
-                    total += ((weight >> shift) & ((1 << b) - 1)) * part
-                parts.append(total)
-                weights.append(1 << (start + shift))
-        return Mixture(parts, tuple(weights), self.unit)
-
-    def _in_words(self) -> Mixture:
-        """The same matrix with parts of int64, which are far quicker to multiply with."""
-        cut = [
-            (part, weight << shift)
-            for whole, weight in zip(self.parts, self.weights, strict=True)
-            for shift, part in words(whole)
-        ]
-        return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
-
-    def diagonal(self) -> Integers:
-        """Of the whole matrix, in units."""
-        return self._sum(wide(part.diagonal()) for part in self.parts)
-
-    def of_features(self, used: NDArray[np.intp]) -> Mixture:
-        """The same for some of the features."""
-        if used.size == len(self.parts[0]):
-            return self
-        return replace(self, parts=[part[np.ix_(used, used)] for part in self.parts])
-
-    def times(self, D: Floats, bits: int) -> Integers:
-        """The matrix times integers ``|D| ≤ 2^bits``, exactly, in units."""
-        return self._sum(matrix_times(part, D, bits) for part in self.parts)
-
-    def floats(self) -> Floats:
-        """The matrix in float64, rounded, column-major."""
-        total = np.zeros(self.parts[0].shape, order="F")
-        for weight, part in zip(self.weights, self.parts, strict=True):
-            total += part.T.astype(np.float64) * (weight / self.unit)
-        return total
-
-    def integers(self) -> Integers:
-        """The matrix in Python integers, in units: slow."""
-        return self._sum(wide(part) for part in self.parts)
-
-    def _sum(self, values: Iterable[Integers]) -> Integers:
-        return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
-
-
-def _half(a: Integers, start: int) -> Integers:
-    """The upper bits of int64, with the sign, from 32 on; or the 32 bits below."""
-    return np.asarray(a >> 32 if start else a & (2**32 - 1))
-
-
 def correctly_rounded_solve(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
@@ -175,217 +83,159 @@ def correctly_rounded_solve(S: Integers | Mixture, ridge: Floats, Q: Integers) -
     ConditionError
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
-    S = S if isinstance(S, Mixture) else Mixture((S,))
     Z = np.zeros(Q.shape)
     used = np.flatnonzero(S.diagonal())  # a feature that is always 0 has coefficient 0
     asked = np.flatnonzero(Q.any(axis=0))
-    if used.size and asked.size:
-        part = S.of_features(used).compact()
-        Z[np.ix_(used, asked)] = _solve(part, ridge[used], Q[np.ix_(used, asked)])
+    if not used.size or not asked.size:
+        return Z
+    if used.size < len(Z):
+        S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
+        ridge = ridge[used]
+    Q = Q[np.ix_(used, asked)]
+    try:
+        if isinstance(S, Mixture):
+            raise _HardError
+        part, decided = _System(S, ridge).solve(Q)
+    except (_HardError, LinAlgError, OverflowError):
+        part, decided = np.empty(Q.shape), np.zeros(Q.shape, dtype=bool)
+    left = ~decided.all(axis=0)
+    if left.any():
+        part[:, left] = refined(S, ridge, Q[:, left])
+    Z[np.ix_(used, asked)] = part
     return Z
 
 
-def _solve(S: Mixture, ridge: Floats, Q: Integers) -> Floats:
-    for twofold in (False, True):
-        try:
-            return _System(S, ridge, twofold).solve(Q)
-        except LinAlgError:
-            continue
-    raise ConditionError(
-        "The linear system is too ill-conditioned to be solved to the last bit, even in twofold "
-        "precision: rho is too small for the size of the features. Increase rho, or scale the "
-        "columns."
-    )
+class _HardError(Exception):
+    """The system is beyond what int64 and one float64 factor can do."""
 
 
 class _System:
-    """A = S + diag(ridge), factored. Raises LinAlgError where the precision is too low."""
+    """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
-    def __init__(self, S: Mixture, ridge: Floats, twofold: bool) -> None:
-        self.S, self.ridge = S, ridge
-        exact_ridge = [Fraction(float(v)) for v in ridge]
-        denominator = max(S.unit, *(f.denominator for f in exact_ridge))  # a power of two
-        self.places = denominator.bit_length() - 1
-        self.per_unit = denominator // S.unit
-        whole = [int(f * denominator) for f in exact_ridge]
-        self.whole_ridge = np.array(whole, dtype=object)[:, None]
-        self.scale, self.apply_inverse = _approximate_inverse(S, ridge, twofold)
+    def __init__(self, S: Integers, r: Floats) -> None:
+        J = len(S)
+        if S.dtype != np.int64 or not max(r.max(), S.diagonal().max()) < 2.0**61:
+            raise _HardError
+        fraction, whole_r = np.modf(r)
+        whole = S.diagonal() + whole_r.astype(np.int64)
+        m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
+        self.h = h = m // 2
+        # pieces of digits up to 2^g: J products with a limb stay below 2^53
+        self.g = 52 - max(h - 1, m - h) - J.bit_length()
+        self.bits = min(2 * self.g - 1, _DIGIT_BITS)
+        if m > 62 or self.bits < 24:
+            raise _HardError
+        A, self.high, self.low = (np.empty((J, J), order="F") for _ in range(3))
+        for i in range(0, J, max(1, _CACHE // J)):
+            rows = slice(i, i + max(1, _CACHE // J))
+            A.T[rows] = S[rows]
+            high = (S[rows] + (1 << (h - 1))) >> h
+            self.high.T[rows], self.low.T[rows] = high, S[rows] - (high << h)
+        high = (whole + (1 << (h - 1))) >> h
+        np.fill_diagonal(self.high, high)
+        np.fill_diagonal(self.low, whole - (high << h))
+        diagonal = whole + fraction
+        np.fill_diagonal(A, diagonal)
+        self.root = np.sqrt(diagonal)[:, None] * (1 + 1e-6)
+        self.weight = 1.0 / np.sqrt(r)[:, None]
+        self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
+        self.fraction = fraction[:, None]
+        self.planes: list[Integers] = []  # fraction = Σ_k planes[k] 2^(-plane_bits (k+1))
+        while fraction.any():
+            if len(self.planes) == _PLANES:
+                raise _HardError
+            fraction, plane = np.modf(np.ldexp(fraction, self.plane_bits))
+            self.planes.append(plane.astype(np.int64)[:, None])
+        self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
+        if failed:
+            raise _HardError
 
-    def solve(self, Q: Integers) -> Floats:
-        state = _Expansion.start(wide(Q) * self.per_unit)
-        Z = np.full(Q.shape, np.nan)
-        columns = np.arange(Q.shape[1])  # those with unfinished coefficients
-        cramer_bits = self._cramer_bits()
-        while columns.size:
-            state = self._step(state)
-            bound = self._error_bound(state)
-            low, high = state.X - bound, state.X + bound
-            below, above = nearest(low, state.unit), nearest(high, state.unit)
-            if (below > _HUGE / 2).any() or (above < -_HUGE / 2).any():
-                raise RangeError(
-                    "A coefficient, in steps of the grids, is larger than 2**1022. Scale the "
-                    "targets down, or the columns up."
-                )
-            found = np.where(below == above, below, Z[:, columns])
-            if state.bits.max() > cramer_bits:
-                for j, k in np.argwhere(np.isnan(found)):
-                    found[j, k] = _boundary(low[j, k], high[j, k], state.bits[k], cramer_bits)
-            Z[:, columns] = found
-            unfinished = np.asarray(np.isnan(found).any(axis=0))
-            columns, state = columns[unfinished], state.of(unfinished)
-        return Z
+    def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
+        """Z, and which entries are certainly the float64 nearest to A⁻¹Q."""
+        residual = _Residual(np.asfortranarray(Q, dtype=np.int64))  # OverflowError beyond
+        E = np.zeros(Q.shape[1], dtype=np.int64)
+        terms: list[Floats] = []
+        for step in range(_STEPS):
+            c = dpotrs(self.factor, residual.near, lower=True)[0]
+            size = np.abs(c).max(axis=0)
+            if not (size.min() > 0 and size.max() < np.inf):
+                raise _HardError
+            shifts = self.bits - np.frexp(size)[1].astype(np.int64)
+            if step:
+                np.minimum(shifts, self.bits, out=shifts)  # fractions stay below 2^62
+            if shifts.min() < (4 if step else 0):
+                raise _HardError  # a step must gain four bits
+            if step >= 2:
+                down = np.ldexp(1.0, -E)
+                Z, decided = _rounded([*terms, c * down], self._error(residual.near, c) * down)
+                if step == _STEPS - 1 or decided.all():
+                    break
+            digits = np.rint(c * np.ldexp(1.0, shifts))
+            residual = self._after(residual, digits, shifts)
+            E = E + shifts
+            if E.max() > 800:
+                raise _HardError  # so that 2^-E and the bounds stay normal numbers
+            terms.append(digits * np.ldexp(1.0, -E))
+        return Z, decided
 
-    def _step(self, state: _Expansion) -> _Expansion:
-        """The solution with as many bits more as are new, at most _STEP_BITS."""
-        v, exponents = state.leading
-        with np.errstate(all="ignore"):
-            y = self.apply_inverse(v)
-            c = y * self.scale
-        if not np.isfinite(c).all():
-            raise LinAlgError("a factor of the matrix is too close to zero")
-        _, own = np.frexp(np.abs(c).max(axis=0))
-        _, scaled = np.frexp(np.abs(y).max(axis=0))
-        exponents = exponents - self.places
-        sizes = state.gain(exponents + own, exponents + scaled)
-        digits = np.rint(np.ldexp(c, _STEP_BITS - own))
-        product = self.S.times(digits, _STEP_BITS) * self.per_unit
-        product += wide(digits.astype(np.int64)) * self.whole_ridge
-        return state.extended(_STEP_BITS - own - exponents, digits, product, sizes)
-
-    def _error_bound(self, state: _Expansion) -> Integers:
-        """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
-        v, exponents = state.leading
-        root = np.sqrt(self.ridge)[:, None]
-        R = (np.abs(v).astype(np.float64) + 1.0) / root  # + 1 for the bits that v lacks
-        largest = R.max(axis=0)
-        R /= largest
-        length, length_exponents = np.frexp(np.sqrt((R * R).sum(axis=0)) * largest)
-        bound = length * (1 + 1e-6) / np.frexp(root)[0]
-        exponents = exponents + length_exponents - self.places - np.frexp(root)[1]
-        exponents = np.maximum(exponents, -1000)  # ldexp must not make it zero
-        exponents[:, ~v.any(axis=0)] = -2000  # unless nothing is left
-        beyond = max(int(exponents.max()) - 1000, 0)  # what float64 cannot hold
-        whole = np.frompyfunc(math.ceil, 1, 1)(np.ldexp(bound, exponents - beyond))
-        return np.asarray(whole << beyond if beyond else whole)
-
-    def _cramer_bits(self) -> int:
-        """log2 of a bound of the determinant of the system scaled to integers."""
-        diagonal = self.S.diagonal() * self.per_unit + self.whole_ridge[:, 0]
-        return sum(int(v).bit_length() for v in diagonal)
-
-
-@dataclass(frozen=True)
-class _Expansion:
-    """A solution X · 2^-bits (bits per column) and its residual, all integers.
-
-    `sizes` has the smallest corrections of each column so far, as exponents of two.
-    """
-
-    X: Integers
-    residual: Integers
-    bits: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-
-    @classmethod
-    def start(cls, residual: Integers) -> _Expansion:
-        K = residual.shape[1]
-        zero = np.zeros(residual.shape, dtype=np.int64).astype(object)
-        return cls(zero, residual, np.zeros(K, dtype=np.int64), np.full((2, K), 2**62))
-
-    @cached_property
-    def leading(self) -> tuple[Integers, NDArray[np.int64]]:
-        """The leading bits v of the residual, and exponents: v · 2^exponent, rounded down."""
-        lengths = np.asarray(np.frompyfunc(int.bit_length, 1, 1)(self.residual))
-        exponents = lengths.max(axis=0).astype(np.int64) - _LEADING_BITS
-        v = self.residual
-        if (exponents < 0).any():
-            v = v << wide(np.maximum(-exponents, 0))
-        if (exponents > 0).any():
-            v = v >> wide(np.maximum(exponents, 0))
-        return v, exponents
-
-    @property
-    def unit(self) -> Integers:
-        """2^bits."""
-        return _powers(self.bits)
-
-    def of(self, columns: NDArray[np.bool_]) -> _Expansion:
-        """The same for some of the columns."""
-        parts = self.X, self.residual, self.bits, self.sizes
-        return self if columns.all() else _Expansion(*(part[..., columns] for part in parts))
-
-    def gain(self, *exponents: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`sizes` with a correction that is about to be made; raises if it gains too little."""
-        sizes = np.array(exponents) - self.bits
-        if not (self.sizes - sizes >= _LEAST_GAIN).any(axis=0).all():
-            raise LinAlgError("a step gains less than four bits")
-        return np.asarray(np.minimum(self.sizes, sizes))
-
-    def extended(
-        self,
-        shifts: NDArray[np.int64],
-        digits: Floats,
-        product: Integers,
-        sizes: NDArray[np.int64],
-    ) -> _Expansion:
-        """2^shift X + digits, and the residual without their product."""
-        added = wide(digits.astype(np.int64))
-        if (shifts < 0).any():  # where the correction is large
-            coarse = _powers(np.maximum(-shifts, 0))
-            added, product = added * coarse, product * coarse
-        finer = np.maximum(shifts, 0)
-        scale = _powers(finer)
-        return _Expansion(
-            self.X * scale + added, self.residual * scale - product, self.bits + finer, sizes
+    def _after(self, before: _Residual, digits: Floats, shifts: NDArray[np.int64]) -> _Residual:
+        """R ← 2^shifts R - A digits, in int64 and, near to it, in float64."""
+        K, g, h = digits.shape[1], self.g, self.h
+        upper = np.rint(digits * 2.0**-g)
+        pieces = np.hstack([upper, digits - upper * 2.0**g])
+        H, L = dgemm(1.0, self.high, pieces), dgemm(1.0, self.low, pieces)
+        near = before.near * np.ldexp(1.0, shifts) - (
+            (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
         )
+        H, L = H.astype(np.int64), L.astype(np.int64)
+        whole = (before.whole << shifts) - (
+            (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
+        )
+        planes: list[Integers] = []
+        carry: Any = np.int64(0)
+        for k in reversed(range(len(self.planes))):
+            held = before.planes[k] << shifts if before.planes else np.int64(0)
+            total = held - self.planes[k] * digits.astype(np.int64) + carry
+            carry = total >> self.plane_bits
+            planes.insert(0, total & ((1 << self.plane_bits) - 1))
+        whole += carry
+        after = _Residual(whole, planes, self.plane_bits)
+        if not (np.abs(after.near - near).max() < 2.0**61 and np.abs(near).max() < 2.0**62):
+            raise _HardError  # R may have wrapped
+        return after
+
+    def _error(self, near: Floats, c: Floats) -> Floats:
+        """A bound of |A⁻¹R - c|; `near` is R, rounded."""
+        size, rounding = np.abs(c), (2 * len(c) + 16) * _U
+        product = dgemm(1.0, self.high, c) * 2.0**self.h + dgemm(1.0, self.low, c)
+        rest = np.abs(near - (product + self.fraction * c))
+        rest += (4 * _U) * np.abs(near) + (2.0**-self.plane_bits if self.planes else 0.0)
+        rest += rounding * self.root * (self.root * size).sum(axis=0)
+        rest += 2.0 ** (self.h - 1) * rounding * size.sum(axis=0)  # of L, which is not definite
+        rest *= self.weight
+        return np.asarray(self.weight * np.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6))
 
 
-def _powers(bits: NDArray[np.int64]) -> Integers:
-    """2^bits, in Python integers."""
-    return np.array([1 << int(b) for b in bits], dtype=object)
+class _Residual:
+    """R, whole and (in planes, as the fractions of r) fractional; `near` is its float64."""
+
+    def __init__(
+        self, whole: Integers, planes: Sequence[Integers] = (), plane_bits: int = 0
+    ) -> None:
+        self.whole, self.planes = whole, planes
+        self.near = whole.astype(np.float64)
+        if planes:
+            self.near += planes[0] * 2.0**-plane_bits
 
 
-def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
-    """The solution if [low, high] · 2^-bits is narrow enough to prove it a boundary, else NaN.
-
-    A boundary is 0 or the middle of two neighbouring floats: where rounding changes.
-    """
-    below, above = nearest(np.array([low, high], dtype=object), np.array(1 << int(bits)))
-    if not (math.isfinite(below) and math.isfinite(above)):
-        return math.nan
-    middle = Fraction(0) if low <= 0 <= high else (Fraction(below) + Fraction(above)) / 2
-    needed = cramer_bits + middle.denominator.bit_length() + (high - low).bit_length()
-    return float(middle) if needed < bits else math.nan
-
-
-# --- approximate inverses -----------------------------------------------------------------
-
-Apply = Callable[[Integers], Floats]
-
-
-def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floats, Apply]:
-    """Powers of two d, and a map v ↦ y with A⁻¹ v ≈ d y: it solves d A d, of diagonal near one."""
-    if twofold:
-        A = _scaled(_twofold(S.integers()), np.array(1.0 / S.unit))
-    else:
-        A = Twofold(S.floats(), np.zeros((1, 1)))
-    diagonal = two_sum(A.high.diagonal(), ridge)
-    scale = np.ldexp(1.0, -(np.frexp(diagonal.high)[1] // 2))[:, None]
-    np.fill_diagonal(A.high, diagonal.high)
-    if twofold:
-        A.low[np.diag_indices_from(A.low)] += diagonal.low
-        factor = Factor(_scaled(A, scale * scale.T))
-        return scale, lambda v: factor.solve(_scaled(_twofold(v), scale))
-    A.high[:] *= scale
-    A.high[:] *= scale.T
-    cholesky = cho_factor(A.high, lower=True, overwrite_a=True, check_finite=False)
-    return scale, lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False)
-
-
-def _twofold(a: Integers) -> Twofold:
-    high = a.astype(np.float64)
-    return Twofold(high, (wide(a) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64))
-
-
-def _scaled(a: Twofold, scale: Floats) -> Twofold:
-    return Twofold(a.high * scale, a.low * scale)
+def _rounded(terms: list[Floats], bound: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """The sum of terms, and whether all that is within `bound` of it rounds to one float64."""
+    s, e, size = terms[0], np.zeros(1), np.zeros(1)
+    for term in terms[1:]:
+        total = s + term
+        t = total - s
+        error = (s - (total - t)) + (term - t)  # s + term = total + error (Knuth)
+        s, e, size = total, e + error, size + np.abs(error)
+    bound = bound * (1 + 8 * _U) + (8 * _U) * size  # with the roundings of e and of e ± bound
+    low = s + (e - bound)
+    return low + 0.0, low == s + (e + bound)

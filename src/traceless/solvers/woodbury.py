@@ -1,6 +1,6 @@
-"""Live states: coefficients that are ready after each change (Lee et al. 2019).
+"""The solver whose coefficients are ready after each change (Lee et al. 2019).
 
-Besides the knowledge a live state keeps P = (ρI + S)⁻¹ and U = P V, which every change
+Besides the knowledge it keeps P = (ρI + S)⁻¹ and U = P V, which every change
 updates at once (`traceless.solvers.inverse`). The knowledge is brought up to date in batches:
 copies of the rows wait in a short queue until it is asked for, or the queue is full.
 
@@ -9,20 +9,20 @@ residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer
 new inverse would (U does not reach its residual, or P A x is too far from x), it is built
 anew. So the error stays that of a float64 retrain.
 
-A state is not changed: `updated` gives the next one, and the one before keeps its coefficients
-and its knowledge, but hands P over, which it can build again. What a state computes when it is
-asked (the knowledge with the queue in it, an inverse for another ρ) it keeps in single
-attributes, each replaced whole, so that any number of threads may ask.
+It is not changed: `updated` gives the next one, and the one before keeps its coefficients and
+its knowledge, but hands P over, which it can build again. What is computed when it is asked for
+(the knowledge with the queue in it, an inverse for another ρ) is kept in single attributes, each
+replaced whole, so that any number of threads may ask.
 
-A live state may come without knowledge, as P and U alone: the paper's state. It can then
-be updated, but neither repaired nor sealed, and its successors copy P.
+It may come without knowledge, as P and U alone: the paper's state. It can then be updated, but
+neither repaired nor sealed, and its successors copy P.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,22 +30,24 @@ import numpy as np
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dnrm2, dsymm
 
-from traceless.arithmetic.integers import Floats, packed
+from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features import BoundMap
-from traceless.files.saving import Pieces, labels
+from traceless.features.grid import dense_rows
 from traceless.knowledge.feasibility import check_counts
-from traceless.knowledge.gathering import Label, dense_rows, label_array, responses_of, union
+from traceless.knowledge.responses import Label, label_array, responses_of, union
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.knowledge.sums import Knowledge, check_targets
-from traceless.solvers.cholesky import Recipe, Rows, Settled, State
+from traceless.knowledge.specifications import check_targets
+from traceless.knowledge.sums import Knowledge, Recipe, Rows
+from traceless.parameters import positive
+from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, worth_updating
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
-_STRAIN = 128.0  # updates between two looks at the residual, while P is good
+STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
@@ -65,14 +67,14 @@ class _Queued:
 _Exact = tuple[Knowledge | None, tuple[_Queued, ...]]  # knowledge, and what it lacks yet
 
 
-class Live:
+class Woodbury(Cholesky):
     """Coefficients that are ready after each change.
 
     Parameters
     ----------
     recipe : Recipe
     knowledge : Knowledge, or a tuple of responses and counts
-        The latter for a state without knowledge, which needs an inverse.
+        The latter without knowledge, which needs an inverse.
     inverse : Inverse, optional
     """
 
@@ -92,9 +94,9 @@ class Live:
             self.responses, self.counts = knowledge
             self._exact = None, ()
         self._base: _Base | None = None
-        self._settled: Settled | None = None  # the same rows, solved to the last bit
+        self._solved = None
         self._sealed = False
-        self.other: State | None = None
+        self.other = None
 
     def export(self, rho: float) -> dict[str, Any]:
         """The paper's state, as arrays and strings."""
@@ -111,41 +113,28 @@ class Live:
         }
 
     @classmethod
-    def imported(cls, recipe: Recipe, exported: Mapping[str, Any]) -> Live:
-        """A state without knowledge from what `export` returned."""
+    def imported(cls, recipe: Recipe, exported: Mapping[str, Any]) -> Woodbury:
+        """Without knowledge, from what `export` returned."""
         P = np.zeros((len(recipe.phi.steps),) * 2, order="F")
         P[np.triu_indices(len(P))] = exported["P"]
         U = np.array(exported["U"], dtype=np.float64)
         names, counts = (np.asarray(exported[key]).tolist() for key in ("responses", "counts"))
         return cls(recipe, (tuple(names), tuple(counts)), Inverse(P, U, float(exported["rho"])))
 
-    def pieces(self) -> Pieces:
-        """What a file needs to make this state again, as it stands."""
-        facts, tensors = self._known_pieces()
-        facts |= {"sealed": self._sealed, "inverse": None}
-        inverse = self._inverse
-        P = None if inverse is None else inverse.copy_of_P()
-        if inverse is not None and P is not None:
-            tensors |= {"P": packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
-            facts["inverse"] = {
-                "rho": inverse.rho,
-                "strain": inverse.strain,
-                "floor": list(inverse.floor),
-                "patience": min(inverse.patience, _STRAIN),
-            }
-        return facts, tensors
-
-    def _known_pieces(self) -> Pieces:
-        if self._exact[0] is None:
-            said = {"responses": labels(self.responses), "counts": list(self.counts)}
-            return {"knowledge": None, **said}, {}
-        facts, tensors = self.knowledge()._pieces()
-        return {"knowledge": facts}, tensors
+    @property
+    def has_knowledge(self) -> bool:
+        """False after `imported` and `forget_estimate`."""
+        return self._exact[0] is not None
 
     @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return sum(self.counts)
+    def is_sealed(self) -> bool:
+        """Whether coefficients are correctly rounded now."""
+        return self._sealed
+
+    def snapshot(self) -> tuple[Inverse | None, Floats | None]:
+        """The inverse as it stands, and a copy of its P; None where there is none."""
+        inverse = self._inverse
+        return inverse, None if inverse is None else inverse.copy_of_P()
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
@@ -167,31 +156,27 @@ class Live:
             self._exact = known, ()
         return known
 
-    def sealed(self) -> Live:
-        """The same state with correctly rounded coefficients, until the next change."""
+    def sealed(self) -> Woodbury:
+        """The same with correctly rounded coefficients, until the next change."""
+        self.knowledge()
         other = self._twin()
-        other._settled, other._sealed = self._solved(), True
+        other._sealed = True
         return other
 
-    def _twin(self) -> Live:
-        """A state that shares everything with this one, to be made the next."""
-        other = object.__new__(Live)
+    def _twin(self) -> Woodbury:
+        """Another that shares everything with this one, to be made the next."""
+        other = object.__new__(Woodbury)
         other.__dict__.update(self.__dict__)
         other.other = None
         return other
 
-    def __copy__(self) -> Live:
-        """A state with a P of its own."""
+    def __copy__(self) -> Woodbury:
+        """A copy with a P of its own."""
         other, inverse = self._twin(), self._inverse
         other._inverse = None if inverse is None else copy.copy(inverse)
         return other
 
-    def _solved(self) -> Settled:
-        if self._settled is None:
-            self._settled = Settled(self.recipe, self.knowledge())
-        return self._settled
-
-    def weights(
+    def coefficients(
         self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Coefficients:
         """Coefficients in float64; correctly rounded once sealed.
@@ -200,14 +185,14 @@ class Live:
         the knowledge is solved.
         """
         if class_weights is not None or self._sealed:
-            return self._solved().weights(rho, phi, code, class_weights)
+            return super().coefficients(rho, phi, code, class_weights)
         return Coefficients(code(self.inverse(rho).U) * phi.steps[:, None] + 0.0)
 
     def inverse(self, rho: float) -> Inverse:
         """U for this rho, and P unless a later state has taken it over."""
         inverse = self._inverse
         if inverse is None or inverse.rho != rho:
-            inverse = self._inverse = self._built(rho)
+            inverse = self._inverse = self._built(positive("rho", rho))
         return inverse
 
     def whole_inverse(self, rho: float) -> Inverse:
@@ -218,34 +203,32 @@ class Live:
 
     # --- changes -------------------------------------------------------------------------
 
-    def updated(self, add: Rows | None, forget: Rows | None, certain: bool = False) -> Live:
-        """The state after a change; this one is what it was, except that P may be gone.
+    def updated(
+        self,
+        add: Rows | Any | None,
+        forget: Rows | Any | None,
+        gather: Callable[[Any], Knowledge],
+        certain: bool = False,
+    ) -> Cholesky:
+        """The solver after a change; this one is what it was, except that P may be gone.
 
-        Parameters
-        ----------
-        add, forget : rows
-        certain : bool
-            Whether the rows to be forgotten are known to be held, so that sums need no check.
+        Rows that are not in memory are gathered, and P is built anew.
         """
-        return self._after(
-            [
-                self._queued(rows, sign)
-                for rows, sign in ((add, 1), (forget, -1))
-                if rows is not None
-            ],
-            certain,
-        )
+        sides = [(rows, sign) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
+        if not all(isinstance(rows, tuple) for rows, _ in sides):
+            return super().updated(add, forget, gather, certain)
+        return self._after([self._queued(rows, sign) for rows, sign in sides], certain)
 
     def forget_estimate(
         self, rows: Rows, rho: float, code: Coding, error: float
-    ) -> tuple[Live, float]:
+    ) -> tuple[Woodbury, float]:
         """Forget rows that are known only approximately; the knowledge is given up for it.
 
         Also returns the relative error of the coefficients to be expected if the features of
         the rows are off by `error`, relatively.
         """
         queued = self._queued(rows, -1)
-        bare = Live(self.recipe, (self.responses, self.counts), self.whole_inverse(rho))
+        bare = Woodbury(self.recipe, (self.responses, self.counts), self.whole_inverse(rho))
         state = bare._after([queued])
         inverse = state.inverse(rho)
         change = _aligned(queued, state.responses)
@@ -270,7 +253,7 @@ class Live:
             kept = np.array([*responses.names, None], dtype=object)[Y.argmax(axis=1)]
         return _Queued((dense, kept, weights), change, responses.names, responses.counts)
 
-    def _after(self, new: list[_Queued], certain: bool = False) -> Live:
+    def _after(self, new: list[_Queued], certain: bool = False) -> Woodbury:
         responses, counts = self._totals(new)
         plan = self._plan(new, responses)
         try:
@@ -280,7 +263,7 @@ class Live:
                 plan.drop()
             raise
         state = self._twin()
-        state._settled, state._sealed = None, False
+        state._solved, state._sealed = None, False
         state._exact, state.responses, state.counts = exact, responses, counts
         state._inverse = None if plan is None else plan.done(keep=exact[0] is None)
         if 0 in counts and self.recipe.task == "classification":
@@ -449,7 +432,7 @@ class Live:
 def _patience(inverse: Inverse, decay: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new."""
     good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
-    return _STRAIN if good else 0.0
+    return STRAIN if good else 0.0
 
 
 def _spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:

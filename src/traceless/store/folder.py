@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from traceless import loading
+from traceless.estimators import loading
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from traceless import loading
+from traceless.estimators import loading
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
 from traceless.store import version_1

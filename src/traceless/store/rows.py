@@ -27,7 +27,8 @@ from sklearn.utils.validation import column_or_1d
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import StoreError
-from traceless.knowledge.gathering import Classes, dense_rows
+from traceless.features.grid import dense_rows
+from traceless.knowledge.responses import Classes
 from traceless.knowledge.sample_weights import rounded_weights
 
 SECRET_BYTES = 32

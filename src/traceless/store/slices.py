@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from traceless import loading
+from traceless.estimators import loading
 from traceless.knowledge.sums import Knowledge
 from traceless.store.alive import Alive
 from traceless.store.folder import Folder

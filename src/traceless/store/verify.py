@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from traceless import loading
+from traceless.estimators import loading
 from traceless.exceptions import StoreBusyError, StoreError
 from traceless.files import saving
 from traceless.store import version_1

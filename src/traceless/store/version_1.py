@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from traceless.estimators import version_1
 from traceless.exceptions import StoreError
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
-from traceless.loading import version_1
 from traceless.store.rows import Batch
 
 LACKS = "a store of version 1: equal sums, which other rows could have too"

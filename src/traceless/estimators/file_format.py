@@ -1,0 +1,56 @@
+"""The file format of least-squares estimators: how they are written, and how they are read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.row_guard import Guard
+from traceless.files import facts, saving
+from traceless.knowledge import file_format as knowledge_format
+from traceless.knowledge.provenance import Provenance
+from traceless.solvers import file_format as solver_format
+
+Tensors = Mapping[str, NDArray[Any]]
+
+
+def written(estimator: LeastSquares) -> saving.Pieces:
+    """What a file needs to make an estimator again."""
+    out: dict[str, Any] = {"parameters": saving.parameters(estimator)}
+    tensors: dict[str, Any] = {}
+    state = estimator._current()
+    if state is not None:
+        estimator._phi(state)
+        out["columns"] = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
+        out["merged"] = estimator._provenance.facts()
+        out["state"], tensors = solver_format.written(state)
+        if "_guard" in estimator.__dict__:
+            out["guard"], digests = estimator._guard.pieces()
+            tensors |= digests
+    return out, tensors
+
+
+def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) -> None:
+    """Give an estimator, whose parameters are set, what a file says it had learned."""
+    state, tensors = said["state"], dict(tensors)
+    guard = Guard.from_pieces(said["guard"], tensors) if "guard" in said else None
+    J = estimator._map().n_outputs(estimator.n_features_in_)
+    known = None
+    if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
+        known = knowledge_format.read(state["knowledge"], tensors)
+        if known.n_outputs != J:
+            raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
+        estimator._check_ours(known.specification, known.task)
+        known.check_possible()
+    elif solver_format.width_of_inverse(tensors) != J:  # before tables of J features are made
+        raise ValueError(f"an inverse of other than {facts.short(J)} features.")
+    recipe = estimator._recipe(known)
+    estimator._state = solver_format.read(estimator.solver, recipe, known, state, tensors)
+    estimator._merged = Provenance.from_facts(said["merged"])
+    if guard is not None:
+        if len(guard) != estimator.n_samples_:
+            raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")
+        estimator._guard = guard

@@ -1,0 +1,171 @@
+"""Open a file of a model: read, audit, and only then construct.
+
+Files are data. What is in one is looked up in a closed list of kinds, every fact is checked by
+type and range and against the shapes of the tensors, and nothing larger than the file is made
+before that: no code is run, nothing is imported by name, and no path in a file is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.estimators import file_format
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.lssvm import LSSVC, LSSVR
+from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.sliding_window import SlidingWindow
+from traceless.estimators.version_1 import upgraded, warn_of_changes
+from traceless.estimators.window_rows import rows_from
+from traceless.exceptions import FileError
+from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.files import container, facts, saving
+from traceless.hinge.file_format import restore_hinge
+from traceless.knowledge import file_format as knowledge_format
+
+__all__ = ["constructed", "from_description", "load"]
+
+Tensors = Mapping[str, NDArray[Any]]
+_ESTIMATORS = {kind.__name__: kind for kind in (LSSVC, LSSVR, PathSVC, SlidingWindow)}
+_MAPS = {
+    kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer, Landmarks)
+}
+
+
+def load(path: Any) -> Any:
+    """What `save` wrote to a file: an estimator, as it was, or a piece of knowledge.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    LSSVC, LSSVR, PathSVC, SlidingWindow or Knowledge
+        With the same parameters, digest and predictions, ready to go on learning and forgetting.
+
+    Raises
+    ------
+    FileError
+        If the file is not one of traceless, was written by a newer version, or is not to the
+        last byte what was written.
+
+    Warns
+    -----
+    UserWarning
+        If the file is of version 1 and has fractional weights, or slices merged without a name:
+        the message says how rows learned then are forgotten exactly.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import traceless
+    >>> clf = traceless.LSSVC().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sha256 = clf.save(f"{folder}/model.traceless")
+    ...     again = traceless.load(f"{folder}/model.traceless")
+    >>> again.digest() == clf.digest()
+    True
+    """
+    contents = container.read(path)
+    try:
+        out = constructed(contents)
+    except FileError as error:
+        raise FileError(f"{path}: {error}") from None
+    if contents.version == 1:
+        warn_of_changes(contents, path)
+    return out
+
+
+def constructed(contents: container.Contents) -> Any:
+    """What a file that has been read holds, audited and made."""
+    try:
+        contents = upgraded(contents) if contents.version == 1 else contents
+        with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
+            out = _made(contents.kind, contents.facts, contents.tensors)
+        _check_same(contents, *out._pieces())
+    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+        raise FileError(f"what the file says cannot be: {error}") from None
+    return out
+
+
+def _check_same(contents: container.Contents, said: Any, tensors: container.Tensors) -> None:
+    """There is one file for a model: taken apart again, it is what was read."""
+    same = container.canonical_json(said) == container.canonical_json(contents.facts)
+    if not same or tensors.keys() != contents.tensors.keys():
+        raise ValueError("the file is not in canonical form.")
+    for name, tensor in tensors.items():
+        found = contents.tensors[name]
+        if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
+            raise ValueError(f"its {name} is not in canonical form.")
+
+
+def from_description(description: Any) -> Any:
+    """The estimator that `saving.described` described; it has learned nothing.
+
+    Parameters
+    ----------
+    description : mapping
+        In JSON's types: ``kind`` and ``parameters``.
+    """
+    kind = facts.text(facts.named(description, {"kind", "parameters"})["kind"])
+    if kind not in _ESTIMATORS:
+        raise ValueError(f"{kind!r} is none of {', '.join(_ESTIMATORS)}.")
+    return saving.from_description(description, _ESTIMATORS | _MAPS)
+
+
+def _made(kind: str, said: Any, tensors: Tensors) -> Any:
+    """What a file of a kind holds."""
+    if kind == "Knowledge":
+        facts.only(tensors, *knowledge_format.sums_of(tensors))
+        return knowledge_format.read(said, tensors)
+    parameters = _learned(kind, said)["parameters"]
+    estimator = from_description({"kind": kind, "parameters": parameters})
+    if "state" not in said:
+        facts.only(tensors)
+        return estimator
+    _take_columns(estimator, said["columns"])
+    if isinstance(estimator, SlidingWindow):
+        _restore_window(estimator, said["state"], tensors)
+    elif isinstance(estimator, LeastSquares):
+        file_format.restore(estimator, said, tensors)
+    else:
+        restore_hinge(estimator, said["state"], tensors)
+    return estimator
+
+
+def _learned(kind: str, said: Any) -> dict[str, Any]:
+    least_squares = kind in ("LSSVC", "LSSVR")
+    fitted = {"columns", "state"} | ({"merged"} if least_squares else set())
+    if not (isinstance(said, Mapping) and "state" in said):
+        return facts.named(said, {"parameters"})
+    return facts.named(said, {"parameters"} | fitted, {"guard"} if least_squares else set())
+
+
+def _take_columns(estimator: Any, said: Any) -> None:
+    said = facts.named(said, {"n", "names"})
+    estimator.n_features_in_ = facts.whole(said["n"], 0, 2**48)
+    if said["names"] is not None:
+        names = [facts.text(name) for name in facts.several(said["names"])]
+        if len(names) != estimator.n_features_in_:
+            raise ValueError(f"{len(names)} names for {estimator.n_features_in_} columns.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
+    said = facts.named(said, {"classes", "estimator"})
+    kind, inside = type(window.estimator).__name__, "estimator."
+    theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
+    ours = {name: tensor for name, tensor in tensors.items() if inside not in name}
+    inner = _made(kind, said["estimator"], theirs)
+    rows = rows_from(said, ours, window.n_features_in_)
+    if (
+        not len(rows[2]) == inner.n_samples_ <= window.size
+        or inner.n_features_in_ != window.n_features_in_
+        or (said["classes"] is not None) != hasattr(inner, "classes_")
+    ):
+        raise ValueError("the window does not hold the rows of its estimator.")
+    window._model, window._rows = inner, rows

@@ -1,0 +1,184 @@
+"""What stands beside the features of a row: labels as one-hot codes, or targets on a grid."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.arithmetic.integers import LARGEST, Floats, peak
+from traceless.exceptions import MismatchError, RangeError
+from traceless.features.grid import grid_steps
+from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
+
+Label = int | str | bool | bytes
+Task = Literal["classification", "regression"]
+_PART = 2**16  # labels that are looked at together, so that memory does not grow with the rows
+
+
+class Responses(Protocol):
+    """Integers beside the features of each row: one column per class or target."""
+
+    names: tuple[Label, ...]
+    counts: tuple[int, ...]
+
+    def __len__(self) -> int: ...
+
+    def encode(self, rows: Any, out: Floats) -> None:
+        """Write the responses of some rows."""
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The responses of some rows as bytes, one row each, for a fingerprint."""
+
+
+class Classes:
+    """Responses of a classification: 1 in the column of the row's class."""
+
+    def __init__(self, y: Any, weights: Floats | None) -> None:
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise ValueError(f"Class labels must be one per row, got shape {y.shape}.")
+        found = _sorted_labels(y)
+        self.names: tuple[Label, ...] = tuple([_label(v) for v in found.tolist()])
+        check_one_type(self.names)
+        self._class = np.empty(len(y), dtype=np.min_scalar_type(max(len(found) - 1, 0)))
+        counts = np.zeros(len(found), dtype=np.int64)
+        for start in range(0, len(y), _PART):
+            part = np.searchsorted(found, y[start : start + _PART])
+            self._class[start : start + _PART] = part
+            alive = part if weights is None else part[weights[start : start + _PART] > 0]
+            counts += np.bincount(alive, minlength=len(counts))
+        self.counts: tuple[int, ...] = tuple(counts.tolist())
+
+    def __len__(self) -> int:
+        return len(self._class)
+
+    def encode(self, rows: Any, out: Floats) -> None:
+        """Write the one-hot codes of some rows."""
+        out[:] = 0.0
+        out[np.arange(len(out)), self._class[rows]] = 1.0
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The labels of some rows, with their type."""
+        return np.asarray(self._label_hashes[self._class[rows]])
+
+    @cached_property
+    def _label_hashes(self) -> Bytes:
+        return label_hashes([label_bytes(name) for name in self.names])
+
+    def members(self) -> list[NDArray[np.intp]]:
+        """The rows of each class, in order."""
+        ends = np.cumsum(np.bincount(self._class, minlength=len(self.names)))
+        order = np.argsort(self._class, kind="stable")
+        return np.split(order, ends[:-1]) if self.names else []
+
+
+class Targets:
+    """Responses of a regression: the targets, in steps of their grid."""
+
+    def __init__(self, y: Any, weights: Floats | None, resolution: float) -> None:
+        self._codes = _target_codes(np.asarray(y, dtype=np.float64), resolution)
+        n = len(self._codes) if weights is None else int(np.count_nonzero(weights))
+        self.names: tuple[Label, ...] = tuple(range(self._codes.shape[1]))
+        self.counts: tuple[int, ...] = (n,)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def encode(self, rows: Any, out: Floats) -> None:
+        """Write the codes of the targets of some rows."""
+        out[:] = self._codes[rows]
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The codes of the targets of some rows."""
+        return code_bytes(self._codes[rows])
+
+
+def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
+    """The responses of rows with labels or targets y."""
+    if task == "classification":
+        return Classes(y, weights)
+    return Targets(y, weights, target_resolution)
+
+
+def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
+    if y.dtype == object:
+        one_of_each = {type(v): v for v in y.tolist()}.values()
+        if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
+            check_one_type(tuple(map(_label, one_of_each)))
+    try:
+        found = [np.unique(y[start : start + _PART]) for start in range(0, len(y), _PART)]
+        return np.unique(np.concatenate([y[:0], *found]))
+    except TypeError as error:
+        raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
+
+
+def _label(value: Any) -> Label:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and value.is_integer():
+        if abs(value) > LARGEST:
+            raise ValueError(
+                f"The class label {value!r} came as a float, which does not tell it from its "
+                "neighbours beyond 2^53. Give such labels as integers of one type, or as strings."
+            )
+        return int(value)  # 1.0 and 1 are the same class, whichever came first
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)  # not a subclass, here and below: a label is known by its type
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return bytes(value)
+    raise ValueError(
+        "Unknown label type: class labels must be integers, strings or booleans, got "
+        f"{value!r}. For real targets use a regressor."
+    )
+
+
+def label_bytes(label: Label) -> bytes:
+    """A label as bytes, with its type: 1, "1" and True differ, wherever they are written."""
+    kind = type(label).__name__.encode()
+    if isinstance(label, str):
+        return kind + b":" + label.encode("utf-8", "surrogatepass")
+    return kind + b":" + (label if isinstance(label, bytes) else b"%d" % label)
+
+
+def framed(*parts: bytes) -> bytes:
+    """Parts one behind the other, each with its length, so that they can be told apart."""
+    return b"".join(b"%d:%b," % (len(part), part) for part in parts)
+
+
+def check_one_type(labels: tuple[Label, ...]) -> None:
+    """Raise if labels are of several types, whose order and equality would be unclear."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if len(kinds) > 1:
+        raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
+
+
+def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
+    """Labels as an array; Python's own where they fit no integer type of NumPy."""
+    array = np.array(labels)
+    return array if array.dtype.kind != "f" or not labels else np.array(labels, dtype=object)
+
+
+def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
+    """All names in order; raises if they are of several types."""
+    check_one_type(tuple(label for several in names for label in several))  # 1 == True
+    if all(other == names[0] for other in names):
+        return names[0]
+    return tuple(sorted({label for several in names for label in several}))
+
+
+def _target_codes(y: Floats, resolution: float) -> Floats:
+    step = float(grid_steps(resolution, 1, "target_resolution")[0])
+    codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
+    if not peak(codes) <= LARGEST:
+        raise RangeError(
+            f"A target is not finite or is beyond {LARGEST * step:.6g}, which is as "
+            f"far as the grid of {step:g} is exact. Scale the targets, or give a coarser "
+            "target_resolution."
+        )
+    return codes

@@ -1,0 +1,62 @@
+"""What knowledge speaks of: feature map, number of columns, resolution of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from traceless.exceptions import MismatchError
+from traceless.features.probe import PROBE
+from traceless.knowledge.responses import Label
+
+
+def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Raise a sentence that names the first differences of two specifications."""
+    a, b = _flat(ours), _flat(theirs)
+    keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
+    if keys == [PROBE]:
+        raise MismatchError(
+            f"The feature maps differ: both are {a.get('map')!r} of version {a.get('version')} and "
+            f"with the same parameters, but they {_why_not_the_same(a, b)}."
+        )
+    if keys:
+        keys = [k for k in keys if k != PROBE]  # which follows from the others
+        said = "; ".join(
+            f"{k} is {a.get(k, _Absent)} here and {b.get(k, _Absent)} there" for k in keys
+        )
+        raise MismatchError(
+            f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
+            "the same features; learn one side again with the other's feature map."
+        )
+
+
+def check_targets(ours: Sequence[Label], theirs: Sequence[Label]) -> None:
+    """Raise if there are not as many targets on both sides."""
+    if len(ours) != len(theirs):
+        raise MismatchError(
+            f"There are {len(ours)} targets on one side and {len(theirs)} on the other: give as "
+            "many for each row as were learned."
+        )
+
+
+def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
+    if PROBE in a and PROBE in b:
+        return (
+            "give different codes for the same rows: they are two classes of one name, or one that "
+            "was edited. Learn one side again with the other's class, and raise its `version` "
+            "whenever what it computes changes"
+        )
+    return (
+        "cannot be compared: one is a class of yours, known by what it computes, and the other is "
+        "traceless's own, or was gathered by a traceless that did not look at that yet. If they "
+        "are the same, take it over with dataclasses.replace(knowledge, specification=...)"
+    )
+
+
+class _Absent:
+    pass
+
+
+def _flat(specification: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {k: v for k, v in specification.items() if k != "features"}
+    return rest | dict(specification["features"])

@@ -1,0 +1,149 @@
+"""The rows of a cross-validation: checked once, then selected, coded and summed by index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.estimators.inputs import checked_arrays
+from traceless.estimators.least_squares import LeastSquares
+from traceless.features.grid import dense_rows
+from traceless.knowledge.responses import Label
+from traceless.knowledge.sample_weights import rounded_weights
+from traceless.knowledge.sums import Knowledge
+from traceless.parameters import positive
+from traceless.solvers.rounded import ridge_in_steps
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Checked rows, with a clone of the estimator that checked them and knows their columns."""
+
+    estimator: LeastSquares
+    probe: LeastSquares
+    X: Any
+    y: NDArray[Any]
+    sample_weight: Floats | None
+
+    @classmethod
+    def check(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
+        """Rows as the estimator's own ``fit`` would take them; the estimator stays as it is."""
+        if not isinstance(estimator, LeastSquares):
+            raise TypeError(
+                "Only the estimators of traceless (LSSVC, LSSVR) can be cross-validated by "
+                f"unlearning, got {type(estimator).__name__}. For any other estimator, and for "
+                "pipelines, use the function of the same name in sklearn.model_selection."
+            )
+        probe = clone(estimator)
+        X, y, weight = checked_arrays(probe, (X, y, sample_weight), probe._task, reset=True)
+        rounded_weights(weight, len(y))  # raises what is wrong with them
+        if weight is not None:
+            weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
+        return cls(estimator, probe, X, y, weight)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number J of features."""
+        return len(self.probe._bind().steps)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether classes are weighted by their counts, which differ from fold to fold."""
+        return getattr(self.estimator, "class_weight", None) is not None
+
+    def check_unweighted(self, what: str) -> None:
+        """Raise if classes are weighted: one row less changes the weights of all others."""
+        if self.weighted:
+            raise ValueError(
+                f"{what} holds rows out in closed form, which class weights do not allow: each "
+                "row that leaves changes the weights of the others. Use cross_val_predict, or "
+                "give the weights as sample_weight, with class_weight=None."
+            )
+
+    def knowledge(self, index: Indices) -> Knowledge:
+        """The knowledge of some of the rows."""
+        span = as_slice(index)
+        weight = None if self.sample_weight is None else self.sample_weight[span]
+        return self.probe._knowledge_of((self.X[span], self.y[span], weight))
+
+    def total(self, parts: Iterable[Knowledge] = ()) -> Knowledge:
+        """The knowledge of all rows, or the sum of these parts of it, checked as in ``fit``."""
+        total = sum(parts) or self.knowledge(np.arange(len(self)))
+        assert isinstance(total, Knowledge)
+        self.probe._check_first(total, self.X, self.y)
+        return total
+
+    def model(self, knowledge: Knowledge) -> LeastSquares:
+        """A new model with this knowledge, as if fitted to the rows it came from."""
+        if not knowledge.n_samples:
+            raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
+        model: LeastSquares = clone(self.estimator)
+        parameters = model.get_params(deep=False)
+        learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
+        model.__dict__.update(learned)  # column names, and the feature map with its tables made
+        model._state = model._new_state(knowledge)  # merge would check what cannot be wrong
+        return model
+
+    def codes(self, index: Indices) -> Floats:
+        """The integer features of some rows."""
+        return self.probe._bind().codes(dense_rows(self.X[as_slice(index)], slice(None)))
+
+    def targets(self, index: Indices, total: Knowledge) -> Floats:
+        """The right-hand sides of some rows: ±1 for classes (of `total`), else targets in steps."""
+        y = self.y[as_slice(index)]
+        if total.task == "regression":
+            step = float(total.specification["target_resolution"])
+            return np.asarray(np.rint(y.reshape(len(y), -1) / step))
+        indicators = (y[:, None] == np.array(total.responses)).astype(np.float64)
+        return np.asarray(self.probe._code(indicators))
+
+    def right_sides(self, known: Knowledge, classes: tuple[Label, ...]) -> Integers:
+        """Σ ω y φ in integers, y as in `targets`; a class without rows is -1 throughout."""
+        V = wide(known.response_sums)
+        if known.responses != classes:
+            absent = np.zeros(len(V), dtype=np.int64).astype(object)
+            sums = dict(zip(known.responses, V.T, strict=True))
+            V = np.column_stack([sums.get(label, absent) for label in classes])
+        coded: Integers = self.probe._code(V)
+        return coded
+
+    def weights(self, total: Knowledge) -> Floats | None:
+        """The weights as they were rounded, in the units of `total`."""
+        rounded = rounded_weights(self.sample_weight, len(self))
+        return None if rounded is None else np.ldexp(rounded, total.weight_bits)
+
+    def ridge(self, known: Knowledge, rho: float | None = None) -> Floats:
+        """ρ in the units of a knowledge's integers, one for each feature."""
+        rho = positive("rho", self.probe.rho if rho is None else rho)
+        return ridge_in_steps(rho, self.probe._bind().steps, known.weight_bits)
+
+    def in_units(self, scores: Floats, total: Knowledge) -> Floats:
+        """Scores of the integer model as an estimator returns them."""
+        if total.task == "regression":
+            scores = scores * float(total.specification["target_resolution"])
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+def as_slice(index: Indices) -> Any:
+    """Neighbouring rows as a slice, which is a view where an array of indices would copy."""
+    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
+        return slice(int(index[0]), int(index[-1]) + 1)
+    return index
+
+
+def subset(X: Any, index: Indices) -> Any:
+    """Some rows of what the user gave, in its own kind."""
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
+    return X[as_slice(index)] if hasattr(X, "shape") else [X[i] for i in index]

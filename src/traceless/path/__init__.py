@@ -1,1 +1,0 @@
-"""Random chains of updates on degenerate data: `traceless.path.stress`."""

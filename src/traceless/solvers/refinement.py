@@ -1,0 +1,351 @@
+"""Correctly rounded coefficients of any system, with residuals in Python integers.
+
+    (S + diag(r)) Z = Q,     S, Q integers, S = Σ ω φφᵀ, r > 0
+
+or, with classes that are weighted when solved, S = Σ_c ω_c S_c for integers S_c and float64
+weights ω_c (`Mixture`). It is solved in float64 by Cholesky, and the solution is then
+extended, a few bits at a time, with residuals computed *exactly* from the integers:
+
+    c = A⁻¹ R (float64),   d = round(2^s c),   X ← 2^s X + d,   R ← 2^s R - A d
+
+so that always X · 2^-p + A⁻¹ R · 2^-p is the solution. Because A - diag(r) is positive
+semidefinite, the error is bounded rigorously:
+
+    |A⁻¹ R|_j ≤ r_j^(-1/2) · (Σ_i R_i² / r_i)^(1/2)
+
+and a coefficient is finished when both ends of its interval round to the same float64.
+The result depends on the integers alone, not on BLAS, threads or machine. A coefficient
+that lies exactly on a boundary (zero, or halfway between two floats) is recognised by
+Cramer's rule: it is a fraction with denominator det A ≤ Π A_jj, hence either on the
+boundary or farther from it than one over that.
+
+Float64 sees only leading bits, with their exponents kept apart, so neither ρ nor the
+targets are limited by its range. A step is of use if the correction c has become smaller
+by four bits or more than in any step before, either as it is or in the variables that give
+A a diagonal near one: rounding to digits shrinks the first, Cholesky the second, and where
+columns differ in size one of them may grow for a step. Where neither shrinks, float64 is
+too short for the system.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from traceless.arithmetic.double_double import Factor, Twofold, two_sum
+from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
+from traceless.exceptions import ConditionError, RangeError
+
+__all__ = ["Mixture", "refined"]
+
+_STEP_BITS = 20  # bits added to the solution by each step, at most
+_LEAST_GAIN = 4  # bits
+_LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given
+_HUGE = np.finfo(np.float64).max
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The matrix Σ_c ω_c S_c, never added up: its integers would be too long for int64.
+
+    Attributes
+    ----------
+    parts : integer arrays of shape (J, J), which add up to a positive semidefinite one
+    weights : whole numbers, the ω_c in units of 1/`unit`
+    unit : a power of two
+    """
+
+    parts: Sequence[Integers]
+    weights: tuple[int, ...] = (1,)
+    unit: int = 1
+
+    @classmethod
+    def of(cls, parts: Sequence[Integers], weights: Sequence[float]) -> Mixture:
+        """Of float64 weights, which all are fractions of a power of two."""
+        exactly = [Fraction(weight) for weight in weights]
+        unit = max(f.denominator for f in exactly)
+        return cls(parts, tuple(int(f * unit) for f in exactly), unit)
+
+    def compact(self) -> Mixture:
+        """The same matrix, of fewer parts where there are many.
+
+        Weights are cut into short pieces, ω_c = Σ_l ω_cl 2^(bl), and parts of long integers in
+        two, such that Σ_c ω_cl S_c fits into int64: one part for each piece, however many
+        classes there are.
+        """
+        if any(part.dtype != np.int64 for part in self.parts):
+            return self._in_words()
+        bits = max(int(np.abs(p.diagonal()).max(initial=0)) for p in self.parts).bit_length()
+        halves = [(0, bits)] if bits <= 40 else [(0, 32), (32, bits - 32)]
+        b = 62 - max(length for _, length in halves) - len(self.parts).bit_length()
+        pieces = range(0, max(self.weights).bit_length(), b)
+        if 2 * len(halves) * len(pieces) > len(self.parts):
+            return self
+        parts, weights = [], []
+        for start, length in halves:
+            cut = [p if bits == length else _half(p, start) for p in self.parts]
+            for shift in pieces:
+                total = np.zeros(self.parts[0].shape, dtype=np.int64)
+                for weight, part in zip(self.weights, cut, strict=True):
+                    total += ((weight >> shift) & ((1 << b) - 1)) * part
+                parts.append(total)
+                weights.append(1 << (start + shift))
+        return Mixture(parts, tuple(weights), self.unit)
+
+    def _in_words(self) -> Mixture:
+        """The same matrix with parts of int64, which are far quicker to multiply with."""
+        cut = [
+            (part, weight << shift)
+            for whole, weight in zip(self.parts, self.weights, strict=True)
+            for shift, part in words(whole)
+        ]
+        return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
+
+    def diagonal(self) -> Integers:
+        """Of the whole matrix, in units."""
+        return self._sum(wide(part.diagonal()) for part in self.parts)
+
+    def of_features(self, used: NDArray[np.intp]) -> Mixture:
+        """The same for some of the features."""
+        return replace(self, parts=[part[np.ix_(used, used)] for part in self.parts])
+
+    def times(self, D: Floats, bits: int) -> Integers:
+        """The matrix times integers ``|D| ≤ 2^bits``, exactly, in units."""
+        return self._sum(matrix_times(part, D, bits) for part in self.parts)
+
+    def floats(self) -> Floats:
+        """The matrix in float64, rounded, column-major."""
+        total = np.zeros(self.parts[0].shape, order="F")
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            total += part.T.astype(np.float64) * (weight / self.unit)
+        return total
+
+    def integers(self) -> Integers:
+        """The matrix in Python integers, in units: slow."""
+        return self._sum(wide(part) for part in self.parts)
+
+    def _sum(self, values: Iterable[Integers]) -> Integers:
+        return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
+
+
+def _half(a: Integers, start: int) -> Integers:
+    """The upper bits of int64, with the sign, from 32 on; or the 32 bits below."""
+    return np.asarray(a >> 32 if start else a & (2**32 - 1))
+
+
+def refined(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
+    """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
+
+    No column of Q and no entry of the diagonal of S is zero.
+    """
+    S = (S if isinstance(S, Mixture) else Mixture((S,))).compact()
+    for twofold in (False, True):
+        try:
+            return _System(S, ridge, twofold).solve(Q)
+        except LinAlgError:
+            continue
+    raise ConditionError(
+        "The linear system is too ill-conditioned to be solved to the last bit, even in twofold "
+        "precision: rho is too small for the size of the features. Increase rho, or scale the "
+        "columns."
+    )
+
+
+class _System:
+    """A = S + diag(ridge), factored. Raises LinAlgError where the precision is too low."""
+
+    def __init__(self, S: Mixture, ridge: Floats, twofold: bool) -> None:
+        self.S, self.ridge = S, ridge
+        exact_ridge = [Fraction(float(v)) for v in ridge]
+        denominator = max(S.unit, *(f.denominator for f in exact_ridge))  # a power of two
+        self.places = denominator.bit_length() - 1
+        self.per_unit = denominator // S.unit
+        whole = [int(f * denominator) for f in exact_ridge]
+        self.whole_ridge = np.array(whole, dtype=object)[:, None]
+        self.scale, self.apply_inverse = _approximate_inverse(S, ridge, twofold)
+
+    def solve(self, Q: Integers) -> Floats:
+        state = _Expansion.start(wide(Q) * self.per_unit)
+        Z = np.full(Q.shape, np.nan)
+        columns = np.arange(Q.shape[1])  # those with unfinished coefficients
+        cramer_bits = self._cramer_bits()
+        while columns.size:
+            state = self._step(state)
+            bound = self._error_bound(state)
+            low, high = state.X - bound, state.X + bound
+            below, above = nearest(low, state.unit), nearest(high, state.unit)
+            if (below > _HUGE / 2).any() or (above < -_HUGE / 2).any():
+                raise RangeError(
+                    "A coefficient, in steps of the grids, is larger than 2**1022. Scale the "
+                    "targets down, or the columns up."
+                )
+            found = np.where(below == above, below, Z[:, columns])
+            if state.bits.max() > cramer_bits:
+                for j, k in np.argwhere(np.isnan(found)):
+                    found[j, k] = _boundary(low[j, k], high[j, k], state.bits[k], cramer_bits)
+            Z[:, columns] = found
+            unfinished = np.asarray(np.isnan(found).any(axis=0))
+            columns, state = columns[unfinished], state.of(unfinished)
+        return Z
+
+    def _step(self, state: _Expansion) -> _Expansion:
+        """The solution with as many bits more as are new, at most _STEP_BITS."""
+        v, exponents = state.leading
+        with np.errstate(all="ignore"):
+            y = self.apply_inverse(v)
+            c = y * self.scale
+        if not np.isfinite(c).all():
+            raise LinAlgError("a factor of the matrix is too close to zero")
+        _, own = np.frexp(np.abs(c).max(axis=0))
+        _, scaled = np.frexp(np.abs(y).max(axis=0))
+        exponents = exponents - self.places
+        sizes = state.gain(exponents + own, exponents + scaled)
+        digits = np.rint(np.ldexp(c, _STEP_BITS - own))
+        product = self.S.times(digits, _STEP_BITS) * self.per_unit
+        product += wide(digits.astype(np.int64)) * self.whole_ridge
+        return state.extended(_STEP_BITS - own - exponents, digits, product, sizes)
+
+    def _error_bound(self, state: _Expansion) -> Integers:
+        """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
+        v, exponents = state.leading
+        root = np.sqrt(self.ridge)[:, None]
+        R = (np.abs(v).astype(np.float64) + 1.0) / root  # + 1 for the bits that v lacks
+        largest = R.max(axis=0)
+        R /= largest
+        length, length_exponents = np.frexp(np.sqrt((R * R).sum(axis=0)) * largest)
+        bound = length * (1 + 1e-6) / np.frexp(root)[0]
+        exponents = exponents + length_exponents - self.places - np.frexp(root)[1]
+        exponents = np.maximum(exponents, -1000)  # ldexp must not make it zero
+        exponents[:, ~v.any(axis=0)] = -2000  # unless nothing is left
+        beyond = max(int(exponents.max()) - 1000, 0)  # what float64 cannot hold
+        whole = np.frompyfunc(math.ceil, 1, 1)(np.ldexp(bound, exponents - beyond))
+        return np.asarray(whole << beyond if beyond else whole)
+
+    def _cramer_bits(self) -> int:
+        """log2 of a bound of the determinant of the system scaled to integers."""
+        diagonal = self.S.diagonal() * self.per_unit + self.whole_ridge[:, 0]
+        return sum(int(v).bit_length() for v in diagonal)
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    """A solution X · 2^-bits (bits per column) and its residual, all integers.
+
+    `sizes` has the smallest corrections of each column so far, as exponents of two.
+    """
+
+    X: Integers
+    residual: Integers
+    bits: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def start(cls, residual: Integers) -> _Expansion:
+        K = residual.shape[1]
+        zero = np.zeros(residual.shape, dtype=np.int64).astype(object)
+        return cls(zero, residual, np.zeros(K, dtype=np.int64), np.full((2, K), 2**62))
+
+    @cached_property
+    def leading(self) -> tuple[Integers, NDArray[np.int64]]:
+        """The leading bits v of the residual, and exponents: v · 2^exponent, rounded down."""
+        lengths = np.asarray(np.frompyfunc(int.bit_length, 1, 1)(self.residual))
+        exponents = lengths.max(axis=0).astype(np.int64) - _LEADING_BITS
+        v = self.residual
+        if (exponents < 0).any():
+            v = v << wide(np.maximum(-exponents, 0))
+        if (exponents > 0).any():
+            v = v >> wide(np.maximum(exponents, 0))
+        return v, exponents
+
+    @property
+    def unit(self) -> Integers:
+        """2^bits."""
+        return _powers(self.bits)
+
+    def of(self, columns: NDArray[np.bool_]) -> _Expansion:
+        """The same for some of the columns."""
+        parts = self.X, self.residual, self.bits, self.sizes
+        return self if columns.all() else _Expansion(*(part[..., columns] for part in parts))
+
+    def gain(self, *exponents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`sizes` with a correction that is about to be made; raises if it gains too little."""
+        sizes = np.array(exponents) - self.bits
+        if not (self.sizes - sizes >= _LEAST_GAIN).any(axis=0).all():
+            raise LinAlgError("a step gains less than four bits")
+        return np.asarray(np.minimum(self.sizes, sizes))
+
+    def extended(
+        self,
+        shifts: NDArray[np.int64],
+        digits: Floats,
+        product: Integers,
+        sizes: NDArray[np.int64],
+    ) -> _Expansion:
+        """2^shift X + digits, and the residual without their product."""
+        added = wide(digits.astype(np.int64))
+        if (shifts < 0).any():  # where the correction is large
+            coarse = _powers(np.maximum(-shifts, 0))
+            added, product = added * coarse, product * coarse
+        finer = np.maximum(shifts, 0)
+        scale = _powers(finer)
+        return _Expansion(
+            self.X * scale + added, self.residual * scale - product, self.bits + finer, sizes
+        )
+
+
+def _powers(bits: NDArray[np.int64]) -> Integers:
+    """2^bits, in Python integers."""
+    return np.array([1 << int(b) for b in bits], dtype=object)
+
+
+def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:
+    """The solution if [low, high] · 2^-bits is narrow enough to prove it a boundary, else NaN.
+
+    A boundary is 0 or the middle of two neighbouring floats: where rounding changes.
+    """
+    below, above = nearest(np.array([low, high], dtype=object), np.array(1 << int(bits)))
+    if not (math.isfinite(below) and math.isfinite(above)):
+        return math.nan
+    middle = Fraction(0) if low <= 0 <= high else (Fraction(below) + Fraction(above)) / 2
+    needed = cramer_bits + middle.denominator.bit_length() + (high - low).bit_length()
+    return float(middle) if needed < bits else math.nan
+
+
+# --- approximate inverses -----------------------------------------------------------------
+
+Apply = Callable[[Integers], Floats]
+
+
+def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floats, Apply]:
+    """Powers of two d, and a map v ↦ y with A⁻¹ v ≈ d y: it solves d A d, of diagonal near one."""
+    if twofold:
+        A = _scaled(_twofold(S.integers()), np.array(1.0 / S.unit))
+    else:
+        A = Twofold(S.floats(), np.zeros((1, 1)))
+    diagonal = two_sum(A.high.diagonal(), ridge)
+    scale = np.ldexp(1.0, -(np.frexp(diagonal.high)[1] // 2))[:, None]
+    np.fill_diagonal(A.high, diagonal.high)
+    if twofold:
+        A.low[np.diag_indices_from(A.low)] += diagonal.low
+        factor = Factor(_scaled(A, scale * scale.T))
+        return scale, lambda v: factor.solve(_scaled(_twofold(v), scale))
+    A.high[:] *= scale
+    A.high[:] *= scale.T
+    cholesky = cho_factor(A.high, lower=True, overwrite_a=True, check_finite=False)
+    return scale, lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False)
+
+
+def _twofold(a: Integers) -> Twofold:
+    high = a.astype(np.float64)
+    return Twofold(high, (wide(a) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64))
+
+
+def _scaled(a: Twofold, scale: Floats) -> Twofold:
+    return Twofold(a.high * scale, a.low * scale)

@@ -1,0 +1,38 @@
+"""Where rows come from: arrays, tables, files, many processes, a cluster.
+
+Knowledge is a sum of integers, so it does not matter where the rows are, how they are cut
+into partitions, or in which order the partitions are added: the result has the same bits. An
+engine computes the knowledge of a partition and ``+``, nothing else.
+
+- `scan` reads Parquet, NumPy and Zarr files that need not fit into memory, in this process
+  or in several (joblib).
+- Dask arrays and dataframes are learned where they are: pass them to ``fit``.
+- `from_spark` does so for a Spark DataFrame.
+
+Each gives a `Source`, which the estimators take in place of rows:
+``fit(source)``, ``partial_fit(source)``, ``forget(source)``.
+
+The command line reads files with a declared `Schema` instead: a `Table` reads CSV, TSV, Parquet,
+Arrow and npz in batches, by the names of the columns. No type is inferred, no category
+collected and no mean taken, so a schema holds nothing of the rows.
+"""
+
+from traceless.sources.files import scan
+from traceless.sources.schema import Category, Hashed, Number, Schema
+from traceless.sources.source import Source, as_source
+from traceless.sources.spark import from_spark
+from traceless.sources.table import Batch, Table, column_names
+
+__all__ = [
+    "Batch",
+    "Category",
+    "Hashed",
+    "Number",
+    "Schema",
+    "Source",
+    "Table",
+    "as_source",
+    "column_names",
+    "from_spark",
+    "scan",
+]

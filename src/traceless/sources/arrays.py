@@ -1,0 +1,152 @@
+"""NumPy and Zarr files: one array of rows per file, labels in another or in a column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traceless.sources.files import (
+    default_batch_rows,
+    listed,
+    missing_extra,
+    one_kind,
+    unreadable,
+)
+from traceless.sources.partitions import Partitioned
+from traceless.sources.source import Rows
+
+Place = Path | int | None  # of labels or weights: a file, or a column of the rows
+
+
+@dataclass(frozen=True)
+class RowRange:
+    """Rows from `start` to `stop` of a file."""
+
+    file: Path
+    features: tuple[int, ...] | None
+    target: Path | int
+    weight: Place
+    start: int
+    stop: int
+
+    def batches(self) -> Iterator[Rows]:
+        """All rows, as one batch."""
+        rows = self._read(self.file)
+        X = rows if self.features is None else rows[:, self.features]
+        yield X, self._column(rows, self.target), self._column(rows, self.weight)
+
+    def _column(self, rows: Any, place: Place) -> Any:
+        if place is None:
+            return None
+        return self._read(place) if isinstance(place, Path) else rows[:, place]
+
+    def _read(self, file: Path) -> Any:
+        array = opened(file)
+        try:
+            return array[self.start : self.stop]
+        except (OSError, ValueError, RuntimeError) as error:  # a damaged chunk
+            raise unreadable(file, error) from error
+
+
+def scan_arrays(
+    files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
+) -> Partitioned:
+    """See `traceless.scan`."""
+    width = _shape(files[0])[1]
+    targets = _places(target, files, width, "target")
+    weights = [None] * len(files)
+    if weight is not None:
+        weights = _places(weight, files, width, "sample_weight")
+    taken = {place for place in (targets[0], weights[0]) if isinstance(place, int)}
+    features = _features(columns, taken, width, files[0])
+    partitions: list[RowRange] = []
+    for file, y, w in zip(files, targets, weights, strict=True):
+        n, rows = _check_file(file, width, y, w), batch_rows or default_batch_rows(width)
+        if file.suffix == ".zarr":  # whole chunks (or shards), so that none is read twice
+            array = opened(file)
+            chunk = (array.shards or array.chunks)[0]
+            rows = chunk * math.ceil(rows / chunk)
+        partitions += [
+            RowRange(file, features, y, w, start, min(start + rows, n))
+            for start in range(0, max(n, 1), rows)
+        ]
+    return Partitioned(partitions, width if features is None else len(features))
+
+
+def opened(file: Path) -> Any:
+    """The array in a file: mapped, not read."""
+    try:
+        if file.suffix == ".npy":
+            return np.load(file, mmap_mode="r", allow_pickle=False)
+        import zarr
+
+        return zarr.open_array(file, mode="r")
+    except ImportError as error:
+        raise missing_extra("Zarr", error) from error
+    except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
+        raise unreadable(file, error) from error
+
+
+def _shape(file: Path) -> tuple[int, int]:
+    """Rows and columns of a table of numbers."""
+    array = opened(file)
+    if len(array.shape) != 2:
+        raise ValueError(
+            f"{file} must hold one row per row of data, two dimensions in all; its shape is "
+            f"{tuple(array.shape)}."
+        )
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{file} holds {array.dtype}; features must be real numbers.")
+    return int(array.shape[0]), int(array.shape[1])
+
+
+def _places(place: Any, files: list[Path], width: int, what: str) -> list[Any]:
+    """Where the labels (or weights) of each file are."""
+    if isinstance(place, Integral):
+        if not -width <= int(place) < width:
+            raise ValueError(f"{what}={place}, but {files[0]} has {width} columns only.")
+        return [int(place) % width] * len(files)
+    if place is None:
+        raise TypeError(f"{what} must be a column's number or files; got None.")
+    found = listed(place)
+    one_kind(found)
+    if len(found) != len(files):
+        raise ValueError(
+            f"There are {len(files)} files of rows and {len(found)} of {what} ({found[0]}, ...): "
+            "as many are needed, in the same order."
+        )
+    return found
+
+
+def _features(columns: Any, taken: set[int], width: int, file: Path) -> tuple[int, ...] | None:
+    """The numbers of the columns that are features; None for all columns."""
+    if columns is None:
+        return tuple(sorted(set(range(width)) - taken)) if taken else None
+    valid = all(isinstance(c, Integral) and -width <= int(c) < width for c in columns)
+    chosen = tuple(int(c) % width for c in columns) if valid else ()
+    if not chosen or taken & set(chosen):
+        raise ValueError(
+            f"columns must be numbers of the {width} columns of {file}, target and weight not "
+            f"among them; got {list(columns)!r}."
+        )
+    return chosen
+
+
+def _check_file(file: Path, width: int, target: Place, weight: Place) -> int:
+    """Number of rows; raises unless columns, labels and weights fit together."""
+    n, columns = _shape(file)
+    if columns != width:
+        raise ValueError(f"{file} has {columns} columns; the first file has {width}.")
+    for other in (target, weight):
+        if isinstance(other, Path) and (shape := opened(other).shape)[:1] != (n,):
+            raise ValueError(
+                f"{file} has {n} rows and {other} has shape {tuple(shape)}: one entry is needed "
+                "per row."
+            )
+    return n

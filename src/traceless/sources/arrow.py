@@ -1,0 +1,154 @@
+"""Arrow columns as NumPy arrays: shared by Parquet files, tables and Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.sources.source import Rows
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are features, target and weight.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Columns of numbers, or a single column of lists.
+    width : int
+        Number of features.
+    target : str or tuple of str
+        Several targets make y two-dimensional.
+    weight : str or None
+    """
+
+    features: tuple[str, ...]
+    width: int
+    target: str | tuple[str, ...]
+    weight: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, each once."""
+        return [*self.features, *_not_features(self.target, self.weight)]
+
+
+def choose(
+    present: list[str], columns: Any, target: Any, weight: str | None, where: str
+) -> tuple[tuple[str, ...], str | tuple[str, ...]]:
+    """The names of the features and of the target, checked to be there.
+
+    `columns` None means all that are neither target nor weight.
+    """
+    if not isinstance(target, str):
+        target = tuple(target)
+    rest = _not_features(target, weight)
+    if columns is None:
+        columns = [name for name in present if name not in rest]
+    features = (columns,) if isinstance(columns, str) else tuple(columns)
+    check_present(present, [*rest, *features], where)
+    both = [name for name in features if name in rest]
+    if both or not features:
+        what = "has no columns left that could be features"
+        if both:
+            what = f"has {both[0]!r} both as a feature and as target or weight"
+        raise ValueError(f"{where} {what}; say which columns to learn from with columns=[...].")
+    return features, target
+
+
+def check_present(present: list[str], wanted: list[str], where: str) -> None:
+    """Raise if a column is not there."""
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        shown = ", ".join(map(repr, present[:20])) + (", ..." if len(present) > 20 else "")
+        raise ValueError(f"{where} has no column {missing[0]!r}; it has {shown}.")
+
+
+def not_numbers(name: str, kind: Any, where: str) -> TypeError:
+    """The error for a feature that does not hold numbers."""
+    return TypeError(
+        f"Column {name!r} of {where} is of type {kind}; features must be numbers, or one column "
+        "of lists of numbers. Encode it, or leave it out with columns=[...]."
+    )
+
+
+def is_list(kind: Any) -> bool:
+    """Whether an Arrow type is a list, of fixed size or not."""
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers or truth values."""
+    from pyarrow import types
+
+    tests = types.is_integer, types.is_floating, types.is_decimal, types.is_boolean
+    return any(test(kind) for test in tests)
+
+
+def floats(column: Any) -> NDArray[Any]:
+    """A column of numbers as float64, or float32 where it has that type; nulls become NaN."""
+    import pyarrow as pa
+
+    if not pa.types.is_float32(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
+    """X, y and weights of a record batch; a null in X becomes NaN, which coding refuses."""
+    import pyarrow as pa
+
+    first = batch.column(columns.features[0])
+    if is_list(first.type):
+        X = _from_lists(first, columns, where)
+    else:
+        features = [batch.column(name) for name in columns.features]
+        # single precision takes half the memory, where all columns have it
+        single = all(pa.types.is_float32(column.type) for column in features)
+        table = np.empty((len(features), batch.num_rows), np.float32 if single else np.float64)
+        for row, column in zip(table, features, strict=True):
+            row[:] = floats(column)
+        X = table.T
+    if isinstance(columns.target, str):
+        y = _labels(batch, columns.target, where)
+    else:
+        y = np.column_stack([_labels(batch, name, where) for name in columns.target])
+    weight = columns.weight
+    return X, y, None if weight is None else _labels(batch, weight, where).astype(np.float64)
+
+
+def _not_features(target: str | tuple[str, ...], weight: str | None) -> list[str]:
+    targets = [target] if isinstance(target, str) else list(target)
+    return list(dict.fromkeys([*targets, *([] if weight is None else [weight])]))
+
+
+def _from_lists(column: Any, columns: Columns, where: str) -> NDArray[Any]:
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column)
+    if column.null_count or pc.any(pc.not_equal(lengths, columns.width)).as_py():
+        raise ValueError(
+            f"Column {columns.features[0]!r} of {where} must hold {columns.width} numbers in "
+            "every row, as in its first; some rows have another length, or none."
+        )
+    return floats(column.flatten()).reshape(len(column), columns.width)
+
+
+def _labels(batch: Any, name: str, where: str) -> NDArray[Any]:
+    import pyarrow as pa
+
+    column = batch.column(name)
+    if column.null_count:
+        raise ValueError(
+            f"Column {name!r} of {where} has nulls; every row needs a target (and a weight, "
+            "where there are weights). Drop these rows first."
+        )
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return np.asarray(column.to_numpy(zero_copy_only=False))

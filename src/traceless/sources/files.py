@@ -1,0 +1,152 @@
+"""Files of rows: which there are, and of what kind.
+
+No file is left out silently: every file of a folder that is not hidden must be of the same
+kind, and no file may be listed twice, because its rows would be learned twice.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from traceless.sources.partitions import Partitioned
+
+KINDS = (".parquet", ".npy", ".zarr")
+
+
+def scan(
+    path: Any,
+    target: Any,
+    *,
+    sample_weight: Any = None,
+    columns: Any = None,
+    batch_rows: int | None = None,
+) -> Partitioned:
+    """Open files of rows that need not fit into memory, to learn or forget them.
+
+    Parameters
+    ----------
+    path : path, or list of paths
+        A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. The files
+        must be of one kind, known by the suffix: ``.parquet``, ``.npy`` or ``.zarr``.
+    target : str, list of str, int, or paths
+        For Parquet the name of a column, or a list of names for a regression with several
+        targets. For arrays the number of a column, or as many files of labels or targets as
+        there are files of rows, given like `path`.
+    sample_weight : str, int or paths, optional
+        Where the weights are, likewise.
+    columns : list of str or int, optional
+        The features; all other columns by default. In Parquet one column of lists will do.
+    batch_rows : int, optional
+        Rows read at a time; by default about 64 MB of them.
+
+    Returns
+    -------
+    Source
+        To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Its rows
+        are read then, by ``n_jobs`` processes; the files must not change in between. Its
+        method ``on(engine)`` lets a Dask client or a Spark session read them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.mkdtemp()
+    >>> np.save(f"{folder}/rows.npy", [[0.5, 2.0, 1], [1.5, 0.0, 0]])
+    >>> source = scan(f"{folder}/rows.npy", target=2)
+    >>> source.n_features
+    2
+    """
+    files = listed(path)
+    kind = one_kind(files)
+    if batch_rows is not None and batch_rows < 1:
+        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
+    if kind == ".parquet":
+        from traceless.sources.parquet import scan_parquet as scan_files
+    else:
+        from traceless.sources.arrays import scan_arrays as scan_files
+    return scan_files(files, target, sample_weight, columns, batch_rows)
+
+
+def default_batch_rows(width: int) -> int:
+    """Number of rows in about 64 MB, at least 1024 and at most 65 536."""
+    return max(1024, min(2**16, 2**23 // max(width, 1)))
+
+
+def listed(path: Any) -> list[Path]:
+    """The files that a path, a pattern or a list of these names, each once."""
+    several = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(several, Iterable):
+        raise TypeError(f"A path, a pattern or a list of these is needed, got {path!r}.")
+    files = [file.resolve() for one in several for file in _expanded(os.path.expanduser(one))]
+    if not files:
+        raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
+    file, times = Counter(files).most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            f"{file} is listed twice, and its rows would be learned twice. List it once."
+        )
+    return files
+
+
+def one_kind(files: list[Path]) -> str:
+    """The suffix that all files share."""
+    for file in files:
+        if file.suffix not in KINDS:
+            raise ValueError(
+                f"{file} is of no known kind: scan reads {', '.join(KINDS)}. In a folder of "
+                "several kinds, say which with a pattern such as 'folder/*.parquet'."
+            )
+        if file.suffix != files[0].suffix:
+            raise ValueError(
+                f"The files are of different kinds: {files[0]} and {file}. Scan one kind at a "
+                "time; a model can learn from several sources with partial_fit."
+            )
+    return files[0].suffix
+
+
+def missing_extra(what: str, error: ImportError) -> ImportError:
+    """The error for a library that is not installed and reads a kind of file."""
+    return ImportError(
+        f"Reading {what} files needs a library: pip install 'traceless[files]' ({error})."
+    )
+
+
+def unreadable(file: Any, error: Exception) -> ValueError:
+    """The error for a file that is not what its suffix says."""
+    said = (str(error) or type(error).__name__).splitlines()[0]
+    return ValueError(
+        f"{file} cannot be read: {said.rstrip('.')}. It is truncated, damaged, still being "
+        "written, or not of the kind that its suffix says."
+    )
+
+
+def _expanded(path: str) -> list[Path]:
+    one = Path(path)
+    if one.is_file() or (one.is_dir() and one.suffix == ".zarr"):
+        return [one]
+    if one.is_dir():
+        return _in_folder(one)
+    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+    if not matches:
+        what = "No file matches the pattern" if glob.has_magic(path) else "There is no file"
+        raise FileNotFoundError(f"{what} {path}; scan takes files, folders and patterns.")
+    # A folder that a pattern such as ** passes through is not itself meant.
+    return [file for file in map(Path, matches) if file.is_file() or file.suffix == ".zarr"]
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = sorted(f for f in folder.iterdir() if not f.name.startswith((".", "_")))
+    if not files:
+        raise FileNotFoundError(f"The folder {folder} holds no files to scan.")
+    for file in files:
+        if file.is_dir() and file.suffix != ".zarr":
+            raise ValueError(
+                f"The folder {folder} has the subfolder {file.name}; say which files are meant "
+                f"with a pattern such as '{folder}/**/*.parquet'."
+            )
+    return files

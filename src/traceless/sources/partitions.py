@@ -1,0 +1,209 @@
+"""Partitions of rows, learned by many processes of one machine (joblib).
+
+Each process computes the knowledge of some partitions and leaves it in a file; then pairs of
+files are added, round by round, by the processes too. This process reads the last file only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import joblib
+from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from traceless.exceptions import EngineError
+from traceless.knowledge.sums import Knowledge
+from traceless.progress import progress
+from traceless.sources.source import Rows, Source, first_rows, quiet, sum_batches
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Recipe
+
+T = TypeVar("T")
+TASKS_PER_WORKER = 4  # they finish at different times, and progress can be seen
+
+
+class Partition(Protocol):
+    """Some of the rows: small to send, opened in the task that reads it."""
+
+    def batches(self) -> Iterator[Rows]:
+        """The rows, a batch at a time; at least one batch, even if it is empty."""
+
+
+@dataclass(frozen=True)
+class Partitioned(Source):
+    """A source that is a sequence of partitions."""
+
+    partitions: Sequence[Partition]
+    n_features: int
+    feature_names: list[str] | None = None
+
+    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
+        """The knowledge of all partitions; see `sum_partitions`."""
+        return sum_partitions(recipe, self.partitions, n_jobs)
+
+    def head(self) -> tuple[Any, Any]:
+        """X and y of the first rows, at most 4096."""
+        return _some(first_rows(_batches(self.partitions)))
+
+    def on(self, engine: Any) -> Source:
+        """The same rows, read by the tasks of an engine.
+
+        Parameters
+        ----------
+        engine : distributed.Client or pyspark.sql.SparkSession
+            Its workers must find the files under the same paths.
+
+        Returns
+        -------
+        Source
+        """
+        kind = type(engine).__module__.partition(".")[0]
+        if kind == "pyspark":
+            from traceless.sources.spark import partitions_on_spark
+
+            return partitions_on_spark(self, engine)
+        if kind == "distributed":
+            from traceless.sources.dask import PartitionsOnDask
+
+            return PartitionsOnDask(self, engine)
+        raise TypeError(
+            "on() takes a distributed.Client or a SparkSession, got "
+            f"{type(engine).__name__}. For processes of this machine set n_jobs."
+        )
+
+
+@dataclass(frozen=True)
+class ArrayPartition:
+    """Rows of an array in memory, which joblib maps into all processes once.
+
+    Only the features stay whole: labels may be Python objects, which cannot be mapped.
+    """
+
+    X: Any
+    y: Any
+    weight: Any
+    start: int
+    stop: int
+
+    def batches(self) -> Iterator[Rows]:
+        """All rows, as one batch."""
+        yield self.X[self.start : self.stop], self.y, self.weight
+
+
+def partition_arrays(
+    X: Any, y: Any, weight: Any, n_jobs: int | None, n_outputs: int
+) -> list[ArrayPartition]:
+    """Rows in memory cut for several processes, not so finely that additions matter.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    weight : ndarray of shape (n_samples,), number or None
+    n_jobs : int or None
+        As for `sum_partitions`.
+    n_outputs : int
+        Number J of features.
+    """
+    n, jobs = X.shape[0], effective_n_jobs(n_jobs)
+    worth = n // max(1024, 8 * n_outputs)
+    count = max(1, min(TASKS_PER_WORKER * jobs if jobs > 1 else 1, worth))
+    shared = weight is None or not getattr(weight, "ndim", 0)
+    return [
+        ArrayPartition(X, y[a:b], weight if shared else weight[a:b], a, b)
+        for a, b in pairwise(n * k // count for k in range(count + 1))
+    ]
+
+
+def sum_partitions(
+    recipe: Recipe, partitions: Sequence[Partition], n_jobs: int | None = None
+) -> Knowledge:
+    """The knowledge of all rows of some partitions.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    partitions : sequence of Partition
+        At least one.
+    n_jobs : int, optional
+        Number of processes; -1 for as many as cores. None or 1: in this process, unless
+        ``joblib.parallel_config`` says otherwise. Its other settings hold too, as long as
+        the workers share this machine's temporary folder.
+    """
+    jobs = min(effective_n_jobs(n_jobs), len(partitions))
+    if jobs <= 1:
+        one = recipe if len(partitions) == 1 else quiet(recipe)
+        watched = progress(partitions, "learning", recipe.verbose)
+        return _some(sum_batches(one, _batches(watched)))
+    groups = grouped(partitions, TASKS_PER_WORKER * jobs)
+    with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
+        files = [Path(folder) / str(k) for k in range(len(groups))]
+        tasks = [(quiet(recipe), *task) for task in zip(groups, files, strict=True)]
+        _run(_learn_to_file, tasks, jobs, "learning", recipe.verbose)
+        while len(files) > 1:
+            _run(_add_files, list(zip(files[::2], files[1::2], strict=False)), jobs, "adding")
+            files = files[::2]
+        knowledge: Knowledge = joblib.load(files[0])
+        return knowledge
+
+
+def grouped(partitions: Sequence[Partition], n: int) -> list[Sequence[Partition]]:
+    """Partitions for at most `n` tasks, about as many for each."""
+    n = min(len(partitions), n)
+    return [partitions[a:b] for a, b in pairwise(len(partitions) * k // n for k in range(n + 1))]
+
+
+def learn(recipe: Recipe, partitions: Sequence[Partition]) -> Knowledge:
+    """The task that reads some partitions, with one thread."""
+    with threadpool_limits(1):
+        return _some(sum_batches(recipe, _batches(partitions)))
+
+
+def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], file: Path) -> None:
+    joblib.dump(learn(recipe, partitions), file)
+
+
+def _add_files(file: Path, other: Path) -> None:
+    with threadpool_limits(1):
+        total = joblib.load(file) + joblib.load(other)
+    other.unlink()
+    joblib.dump(total, file)
+
+
+def _run(
+    task: Callable[..., None],
+    arguments: Sequence[tuple[Any, ...]],
+    jobs: int,
+    label: str,
+    verbose: bool = False,
+) -> None:
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    try:
+        # With threads for workers the limits of the tasks overlap; this one undoes them all.
+        with threadpool_limits(1):
+            done = parallel(delayed(task)(*those) for those in arguments)
+            for _ in progress(range(len(arguments)), label, verbose):
+                next(done)
+    except BrokenExecutor as error:
+        raise EngineError(
+            "A worker process died before its rows were learned: it was killed, or ran out of "
+            "memory. Nothing was changed; free some memory or take fewer n_jobs, and try again."
+        ) from error
+
+
+def _batches(partitions: Iterable[Partition]) -> Iterator[Rows]:
+    return chain.from_iterable(partition.batches() for partition in partitions)
+
+
+def _some(found: T | None) -> T:
+    if found is None:
+        raise ValueError("There are no partitions to learn from; an empty one has an empty batch.")
+    return found

@@ -1,0 +1,172 @@
+"""A table: files, folders, patterns or standard input, as batches of a schema's rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.arithmetic.integers import Floats
+from traceless.exceptions import TableError
+from traceless.sources.arrow import check_present
+from traceless.sources.cells import Cells
+from traceless.sources.files import default_batch_rows
+from traceless.sources.formats import STDIN, inputs_of, opened, readable, shown
+from traceless.sources.schema import Schema
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows of one file.
+
+    Attributes
+    ----------
+    schema : Schema
+    cells : dict of str to Cells
+    n_rows : int
+    """
+
+    schema: Schema
+    cells: dict[str, Cells]
+    n_rows: int
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """The features."""
+        out = np.zeros((self.n_rows, self.schema.width))
+        start = 0
+        for column in self.schema.columns:
+            column.encode(self.cells[column.name], out[:, start : start + column.width])
+            start += column.width
+        return out
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """The labels or targets."""
+        targets = [self.schema.target_of(self.cells[name]) for name in self.schema.target]
+        return targets[0] if len(targets) == 1 else np.column_stack(targets)
+
+    @property
+    def weight(self) -> Floats | None:
+        """The weights, where there is a column of them."""
+        name = self.schema.weight
+        return None if name is None else self.cells[name].numbers()
+
+
+class Table:
+    r"""Files of rows, read as a schema says.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Files, folders, patterns such as ``"data/*.csv"``, or ``"-"`` for standard input.
+        The suffix says what a file is: .csv, .tsv, .parquet, .arrow, .feather or .npz.
+    schema : Schema
+    format_ : {"csv", "tsv", "parquet", "arrow", "npz"}, optional
+        For files of other suffixes, and standard input (by default CSV).
+
+    Attributes
+    ----------
+    part : float or None
+        Fraction that has been read, between 0 and 1; None where the size is unknown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from traceless.sources import Number, Schema, Table
+    >>> path = f"{tempfile.mkdtemp()}/people.csv"
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("name,age,bought\nAnn,31,yes\nBob,45,no\n")
+    >>> X, y, weight = Table([path], Schema([Number("age")], ["bought"])).arrays()
+    >>> X.tolist(), y.tolist(), weight
+    ([[31.0], [45.0]], ['yes', 'no'], None)
+    """
+
+    def __init__(self, paths: Sequence[str], schema: Schema, format_: str | None = None) -> None:
+        self.schema = schema
+        self.part: float | None = 0.0
+        self._format = format_
+        self._inputs = inputs_of(paths)
+        self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
+        """All rows, a batch at a time.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The columns to read; by default features, target and weight.
+        """
+        wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        empty = True
+        for place, source in enumerate(self._inputs):
+            for batch, part in self._read(source, wanted):
+                empty = False
+                self.part = self._part(place, part)
+                yield batch
+        if empty:
+            raise TableError(f"There are no rows in {', '.join(map(shown, self._inputs[:3]))}.")
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Batches as (X, y), or (X, y, weight) where there is a column of weights."""
+        for batch in self.batches():
+            weight = batch.weight
+            yield (batch.X, batch.y) if weight is None else (batch.X, batch.y, weight)
+
+    def arrays(self) -> tuple[Floats, NDArray[Any], Floats | None]:
+        """X, y and weight of all rows at once."""
+        X, y, *weight = (np.concatenate(parts) for parts in zip(*self.rows(), strict=True))
+        return X, y, weight[0] if weight else None
+
+    def _read(self, source: str, wanted: list[str]) -> Iterator[tuple[Batch, float | None]]:
+        where, first = shown(source), 1
+        with opened(source, self._format) as table:
+            _check_columns(table.names, wanted, where)
+            rows = default_batch_rows(self.schema.width)
+            with readable(where):
+                for batch, part in table.batches(wanted, rows):
+                    cells = {
+                        name: Cells(column, name, where, first, table.typed)
+                        for name, column in zip(wanted, batch.columns, strict=True)
+                    }
+                    first += batch.num_rows
+                    if batch.num_rows:
+                        yield Batch(self.schema, cells, batch.num_rows), part
+
+    def _part(self, place: int, part: float | None) -> float | None:
+        if part is None or STDIN in self._inputs:
+            return None
+        return (sum(self._sizes[:place]) + part * self._sizes[place]) / max(sum(self._sizes), 1)
+
+
+def column_names(path: str, format_: str | None = None) -> list[str]:
+    """The names of a file's columns; its rows are not looked at.
+
+    Parameters
+    ----------
+    path : str
+        A file, or ``"-"``; of several, the first.
+    format_ : str, optional
+        As for `Table`.
+
+    Returns
+    -------
+    list of str
+    """
+    with opened(inputs_of([path])[0], format_) as table:
+        return list(table.names)
+
+
+def _check_columns(present: list[str], wanted: list[str], where: str) -> None:
+    """Raise unless each wanted column is there, once."""
+    try:
+        check_present(present, wanted, where)
+    except ValueError as error:
+        raise TableError(str(error)) from error
+    twice = [name for name in wanted if present.count(name) > 1]
+    if twice:
+        raise TableError(f"{where} has {present.count(twice[0])} columns {twice[0]!r}; keep one.")

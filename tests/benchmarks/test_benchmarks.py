@@ -1,0 +1,95 @@
+"""The report on benchmarks: what it makes of numbers, and that the README has these numbers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import findings, report
+from benchmarks.findings import Findings, Record
+from papers import page
+from papers.claims import Claim
+
+ROOT = Path(__file__).parent.parent.parent
+SIZES = [
+    Record("grow", way, value * n, f"n = {n}")
+    for n in (10, 100, 1000)
+    for way, value in (("ours", 1e-3), ("theirs", 4e-3), ("floor", 5e-4))
+]
+ONE = [Record("once", "ours", 2.0), Record("once", "theirs", 3000.0), Record("once", "floor", 0.1)]
+FOUND = Findings(
+    [*SIZES, *ONE, Record("memory", "ours", 27e6, unit="B")],
+    [Claim("theirs / ours", 4.0, 3.0, at_least=True), Claim("ours / floor", 2.0, 1.5)],
+    ["A note with `code`."],
+    name="foundation",
+    machine=["a machine"],
+    day="2026-01-01",
+)
+
+
+def test_findings_come_back_from_json():
+    assert Findings.from_json(FOUND.to_json()) == FOUND
+
+
+def test_others_are_multiples_of_ours():
+    assert findings.columns_of(ONE) == (
+        ["", "time"],
+        [["ours", "2 s"], ["theirs", "1500 ×"], ["floor", "0.05 ×"]],
+    )
+    head, rows = findings.columns_of(SIZES)
+    assert head == ["", "n = 10", "n = 100", "n = 1000"]
+    assert rows[1] == ["theirs", "4 ×", "4 ×", "4 ×"]
+
+
+def test_many_cases_become_rows_and_gaps_are_shown():
+    records = [Record("job", "ours", 1.0, f"case {k}") for k in "abc"]
+    head, rows = findings.columns_of([*records, Record("job", "theirs", 2.0, "case b")])
+    assert head == ["", "ours", "theirs"]
+    assert rows == [["case a", "1 s", "–"], ["case b", "1 s", "2 ×"], ["case c", "1 s", "–"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (1.234, "s", "1.23 s"),
+        (0.0123, "s", "12.3 ms"),
+        (4.5e-5, "s", "45 µs"),
+        (4321.0, "s", "4321 s"),
+        (27.4e6, "B", "27.4 MB"),
+        (12, "B", "12 B"),
+        (0.914, "share", "91.4 %"),
+    ],
+)
+def test_numbers_are_told_with_units(value, unit, said):
+    assert findings.spoken(value, unit) == said
+
+
+def test_the_page_is_written_twice_and_html_needs_no_other_file(tmp_path):
+    blocks = report.blocks([FOUND], tmp_path)
+    text = page.markdown(blocks, tmp_path)
+    assert "| theirs / ours | 4 × | ≥ 3 | met |" in text
+    assert "| ours / floor | 2 × | ≤ 1.5 | missed |" in text
+    assert "(bench-foundation.png)" in text
+    assert "short form" not in text
+    assert "short form" in page.markdown(
+        report.blocks([replace(FOUND, quick=True)], tmp_path), tmp_path
+    )
+    html = page.html(blocks, "Numbers & <more>")
+    assert "<title>Numbers &amp; &lt;more&gt;</title>" in html
+    assert "<code>code</code>" in html
+    assert 'src="data:image/png;base64,' in html
+    assert "http" not in html
+
+
+def test_the_page_has_the_committed_numbers(tmp_path):
+    written = (ROOT / "docs" / "benchmarks.md").read_text()
+    for found in report.committed():
+        for records in found.jobs().values():
+            table = page.Table(*findings.columns_of(records))
+            assert page.markdown([table], tmp_path) in written
+
+
+def test_the_readme_has_the_committed_numbers():
+    readme = (ROOT / "README.md").read_text()
+    between = readme.partition(report.MARKS[0])[2].partition(report.MARKS[1])[0]
+    assert between == report.readme_table(report.committed())

@@ -1,0 +1,28 @@
+"""Jobs take turns, and the first round is not counted."""
+
+from papers.timing import interleave, machine
+
+
+def test_jobs_take_turns_and_the_first_round_is_not_counted():
+    ran, counted = [], []
+    jobs = {name: (lambda name=name: ran.append(name)) for name in "ab"}
+    interleave(jobs, 2, of=lambda seconds: counted.append(len(seconds)) or 0.0)
+    assert ran == ["a", "b"] * 3
+    assert counted == [2, 2]
+
+
+def test_prepared_jobs_are_made_anew_each_time():
+    made, ran = [], []
+
+    def prepare():
+        made.append(object())
+        return lambda job=made[-1]: ran.append(job)
+
+    assert interleave({"job": prepare}, 2, prepared=True)["job"] >= 0
+    assert ran == made
+    assert len(made) == 3
+
+
+def test_the_machine_is_named():
+    assert "cores" in machine()[0]
+    assert "numpy" in machine()[1]

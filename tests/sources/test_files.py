@@ -1,0 +1,360 @@
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from traceless import RangeError, scan
+from traceless.features import Linear
+from traceless.knowledge.sums import Recipe
+
+EDGES = [0, 30, 30, 170, 400]  # of files; one holds nothing
+LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
+
+
+def parts(rows):
+    return [tuple(a[i:j] for a in rows) for i, j in pairwise(EDGES)]
+
+
+def as_table(X, y, weight, order="abcde"):
+    columns = {name: X[:, "abcde".index(name)] for name in order}
+    targets = {"y": y} if y.ndim == 1 else {"y": y[:, 0], "z": y[:, 1]}
+    return pa.table(columns | targets | {"w": weight})
+
+
+def write_parquet(folder, rows, **options):
+    for k, part in enumerate(parts(rows)):
+        order = "abcde" if k == 0 else "cdeab"  # columns are found by name
+        pq.write_table(as_table(*part, order), folder / f"{k}.parquet", **options)
+    return ["y", "z"] if rows[1].ndim == 2 else "y"
+
+
+def save(kind, file, array):
+    if kind == "npy":
+        np.save(file, array)
+        return
+    options = {"zarr_format": 2} if array.dtype.kind == "U" else {}
+    chunks = (min(17, len(array)) or 1, *array.shape[1:])
+    zarr.create_array(file, data=array, chunks=chunks, **options)
+
+
+# --- the same knowledge ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_jobs", "batch_rows"), [(1, None), (1, 64), (1, 7), (2, 64)])
+def test_parquet(n_jobs, batch_rows, recipe, rows, digest, tmp_path):
+    target = write_parquet(tmp_path, rows, row_group_size=50)
+    (tmp_path / "_SUCCESS").touch()
+    source = scan(tmp_path, target, sample_weight="w", batch_rows=batch_rows)
+    assert source.n_features == 5
+    assert source.feature_names == list("abcde")
+    assert source.knowledge(recipe, n_jobs).digest() == digest
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_arrays(kind, n_jobs, recipe, rows, digest, tmp_path):
+    for name in "Xyw":
+        (tmp_path / name).mkdir()
+    for k, part in enumerate(parts(rows)):
+        for name, array in zip("Xyw", part, strict=True):
+            save(kind, tmp_path / name / f"{k}.{kind}", np.ascontiguousarray(array))
+    for batch_rows in (None, 13):
+        source = scan(
+            tmp_path / "X",
+            f"{tmp_path}/y/*.{kind}",
+            sample_weight=[tmp_path / "w" / f"{k}.{kind}" for k in range(4)],
+            batch_rows=batch_rows,
+        )
+        assert (source.n_features, source.feature_names) == (5, None)
+        assert source.knowledge(recipe, n_jobs).digest() == digest
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_a_target_among_the_columns(kind, tmp_path, rng):
+    table = rng.integers(0, 3, size=(50, 4)).astype(float)
+    save(kind, tmp_path / f"t.{kind}", table)
+    known = LINEAR.knowledge((table[:, [0, 2]], table[:, 3], table[:, 1]))
+    path = tmp_path / f"t.{kind}"
+    assert scan(path, -1, sample_weight=1).knowledge(LINEAR) == known
+    assert scan(path, 3, sample_weight=1, columns=[0, 2]).knowledge(LINEAR) == known
+    assert scan(path, 3, sample_weight=1, columns=[2, -4]).knowledge(LINEAR) != known
+
+
+def test_a_sharded_zarr_array_is_read_by_shards(tmp_path, rng):
+    X = rng.normal(size=(100, 2))
+    zarr.create_array(tmp_path / "X.zarr", data=X, chunks=(5, 2), shards=(20, 2))
+    np.save(tmp_path / "y.npy", np.arange(100) % 3)
+    source = scan(tmp_path / "X.zarr", tmp_path / "y.npy", batch_rows=7)
+    assert [s.stop for s in source.partitions] == [20, 40, 60, 80, 100]
+    assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.arange(100) % 3, None))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.list_(pa.float64(), 2), pa.large_list(pa.int8())]
+)
+def test_a_column_of_lists(kind, tmp_path):
+    X = np.array([[1.0, 2], [3, 4], [5, 7]])
+    table = pa.table({"x": pa.array(X.tolist(), kind), "y": ["a", "b", "a"]})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=2)
+    source = scan(tmp_path, "y")
+    assert (source.n_features, source.feature_names) == (2, None)
+    assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.array(["a", "b", "a"]), None))
+    assert np.array_equal(source.head()[0], X)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int64(), pa.uint8(), pa.float16(), pa.float32(), pa.decimal128(9, 2), pa.bool_()],
+)
+def test_numbers_of_any_type(kind, tmp_path):
+    column = pa.array([1, 0, 1], pa.int8()).cast(kind)
+    table = pa.table({"one": column, "two.three": [0.5, 1.5, 2.5], "y": [True, False, True]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    X = np.array([[1, 0.5], [0, 1.5], [1, 2.5]])
+    expected = LINEAR.knowledge((X, np.array([True, False, True]), None))
+    assert scan(tmp_path / "t.parquet", "y").knowledge(LINEAR) == expected
+
+
+def test_labels_that_are_categories(tmp_path):
+    y = pa.array(["b", "a", "b"]).dictionary_encode()
+    pq.write_table(pa.table({"a": [1, 2, 3], "b": [1, 2, 4], "y": y}), tmp_path / "t.parquet")
+    assert scan(tmp_path, "y").knowledge(LINEAR).class_counts == {"a": 1, "b": 2}
+
+
+def test_the_head_and_no_rows(recipe, rows, tmp_path):
+    target = write_parquet(tmp_path, rows)
+    files = [tmp_path / "1.parquet", tmp_path / "0.parquet"]  # the first has no rows
+    X, y = scan(files, target, columns=list("abcde"), sample_weight="w").head()
+    assert np.array_equal(X, rows[0][:30])
+    assert np.array_equal(y, rows[1][:30])
+    nothing = scan(tmp_path / "1.parquet", target, sample_weight="w")
+    assert nothing.head()[0].shape == (0, 5)
+    assert nothing.knowledge(recipe) == recipe.knowledge((X[:0], y[:0], None))
+
+
+def test_folders_below_are_found_by_a_pattern(tmp_path):
+    for year in ("2024", "2025"):
+        (tmp_path / year).mkdir()
+        pq.write_table(pa.table({"a": [1], "b": [2], "y": [year]}), tmp_path / year / "t.parquet")
+    with pytest.raises(ValueError, match=r"subfolder 2024.*\*\*"):
+        scan(tmp_path, "y")
+    for pattern in ("**/*.parquet", "**", "*/t.parquet"):
+        known = scan(str(tmp_path / pattern), "y").knowledge(LINEAR)
+        assert known.class_counts == {"2024": 1, "2025": 1}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads VmHWM from /proc")
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    group = pa.table({f"x{k}": np.arange(20_000) % 7.0 for k in range(20)} | {"y": [0, 1] * 10_000})
+    with pq.ParquetWriter(tmp_path / "few.parquet", group.schema) as few:
+        for _ in range(10):
+            few.write_table(group)
+    with pq.ParquetWriter(tmp_path / "many.parquet", group.schema) as many:
+        for _ in range(100):  # 336 MB in memory
+            many.write_table(group)
+    code = """if True:
+        import re, sys
+        from pathlib import Path
+        from traceless import scan
+        from traceless.features import Linear
+        from traceless.knowledge.sums import Recipe
+
+        recipe = Recipe(Linear().bind(20), task="classification", target_resolution=1.0)
+        for name in ("few", "many"):
+            known = scan(f"{sys.argv[1]}/{name}.parquet", "y").knowledge(recipe)
+            status = Path("/proc/self/status").read_text()
+            print(known.n_samples, re.search(r"VmHWM:\\s*(\\d+) kB", status)[1])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
+    )
+    (n_few, few), (n_many, many) = (map(int, line.split()) for line in done.stdout.splitlines())
+    assert (n_few, n_many) == (200_000, 2_000_000)
+    assert many - few < 30_000  # kB
+
+
+# --- what can be wrong ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table():
+    return pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": [0, 1]})
+
+
+def test_files_that_are_not_there(tmp_path, table):
+    with pytest.raises(FileNotFoundError, match=r"no file .*gone\.parquet"):
+        scan(tmp_path / "gone.parquet", "y")
+    with pytest.raises(FileNotFoundError, match=r"matches the pattern .*\*\.npy"):
+        scan(f"{tmp_path}/*.npy", 0)
+    with pytest.raises(FileNotFoundError, match="holds no files"):
+        scan(tmp_path, "y")
+    with pytest.raises(FileNotFoundError, match="list of paths is empty"):
+        scan([], "y")
+    with pytest.raises(TypeError, match="path, a pattern or a list"):
+        scan(3, "y")
+
+
+def test_kinds(tmp_path, table):
+    (tmp_path / "t.csv").write_text("1,2")
+    with pytest.raises(ValueError, match=r"t\.csv is of no known kind.*\.parquet, \.npy, \.zarr"):
+        scan(tmp_path, "y")
+    pq.write_table(table, tmp_path / "t.parquet")
+    np.save(tmp_path / "t.npy", np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"different kinds: .*t\.npy and .*t\.parquet"):
+        scan([tmp_path / "t.npy", tmp_path / "t.parquet"], "y")
+    with pytest.raises(ValueError, match="batch_rows must be at least 1, got 0"):
+        scan(tmp_path / "t.npy", 0, batch_rows=0)
+
+
+def test_a_file_listed_twice_would_be_learned_twice(tmp_path, table):
+    pq.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "t.parquet")
+    for paths in (
+        [tmp_path / "t.parquet"] * 2,
+        [f"{tmp_path}/*.parquet"],
+        [tmp_path / "t.parquet", tmp_path / ".." / tmp_path.name / "t.parquet"],
+    ):
+        with pytest.raises(ValueError, match=r"t\.parquet is listed twice"):
+            scan(paths, "y")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "label"}, r"t\.parquet has no column 'label'; it has 'a', 'b', 'y'"),
+        ({"target": "y", "sample_weight": "w"}, "no column 'w'"),
+        ({"target": "y", "columns": ["a", "c"]}, "no column 'c'"),
+        ({"target": "y", "columns": ["a", "y"]}, "'y' both as a feature and as target"),
+        ({"target": ["a", "b", "y"]}, "no columns left"),
+        ({"target": "y", "columns": []}, "no columns left"),
+    ],
+)
+def test_columns_that_are_not_there(options, message, tmp_path, table):
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=message):
+        scan(tmp_path, **options)
+
+
+def test_files_must_have_the_same_columns(tmp_path, table):
+    pq.write_table(table, tmp_path / "1.parquet")
+    pq.write_table(table.append_column("c", [[1, 2]]), tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet has a column 'c' that the first"):
+        scan(tmp_path, "y")
+    assert scan(tmp_path, "y", columns=["b", "a"]).feature_names == ["b", "a"]
+    pq.write_table(table.drop_columns("b"), tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet has no column 'b'"):
+        scan(tmp_path, "y")
+
+
+def test_text_is_no_feature(tmp_path, table):
+    for column in (["x", "y"], pa.array(["x", "y"]).dictionary_encode(), [[1], [2]]):
+        pq.write_table(table.append_column("t", pa.chunked_array([column])), tmp_path / "t.parquet")
+        with pytest.raises(TypeError, match=r"Column 't' of .*t\.parquet is of type"):
+            scan(tmp_path, "y")
+    np.save(tmp_path / "t.npy", [["x", "y"]])
+    with pytest.raises(TypeError, match=r"t\.npy holds <U1; features must be real numbers"):
+        scan(tmp_path / "t.npy", 0)
+
+
+def test_nulls(tmp_path):
+    table = pa.table(
+        {
+            "a": [1.0, None, 2.0],
+            "b": [True, None, False],
+            "c": [1, 2, 3],
+            "d": [4, 5, 6],
+            "y": [1, 2, None],
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
+    with pytest.raises(ValueError, match=r"Column 'y' of .*t\.parquet has nulls"):
+        scan(tmp_path, "y", columns=["c", "d"], batch_rows=1).knowledge(LINEAR)
+    for columns in (["a", "d"], ["d", "b"]):
+        with pytest.raises(RangeError, match="NaN"):
+            scan(tmp_path, "c", columns=columns, batch_rows=1).knowledge(LINEAR)
+
+
+def test_lists_of_different_lengths(tmp_path):
+    for lists in ([[1, 2], [3]], [[1, 2], None]):
+        pq.write_table(pa.table({"x": lists, "y": [0, 1]}), tmp_path / "t.parquet")
+        with pytest.raises(ValueError, match=r"'x' of .*t\.parquet must hold 2 numbers"):
+            scan(tmp_path, "y").knowledge(LINEAR)
+    pq.write_table(pa.table({"x": lists, "y": [0, 1]}).slice(0, 0), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="how long the lists in 'x' are"):
+        scan(tmp_path, "y")
+
+
+def test_damaged_files(tmp_path, table, rng):
+    whole = pa.table({"a": rng.normal(size=5000), "b": rng.normal(size=5000), "y": [0, 1] * 2500})
+    file = tmp_path / "t.parquet"
+    pq.write_table(whole, file)
+    source, content = scan(file, "y"), file.read_bytes()
+    for damaged in (content[:-100], content[:100], b"", b"not at all"):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"t\.parquet cannot be read.*truncated"):
+            scan(file, "y")
+        with pytest.raises(ValueError, match=r"t\.parquet cannot be read.*truncated"):
+            source.knowledge(LINEAR)
+    file.write_bytes(content[:4] + b"\0" * 20_000 + content[20_004:])
+    with pytest.raises(ValueError, match=r"t\.parquet cannot be read"):
+        scan(file, "y").knowledge(LINEAR)
+
+    file = tmp_path / "t.npy"
+    np.save(file, rng.normal(size=(500, 3)))
+    content = file.read_bytes()
+    for damaged in (content[:-100], content[:20], b"", b"not at all"):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"t\.npy cannot be read.*truncated"):
+            scan(file, 2)
+    np.save(file, np.array([[None]]))
+    with pytest.raises(ValueError, match=r"t\.npy cannot be read"):
+        scan(file, 0)
+
+    file = tmp_path / "t.zarr"
+    zarr.create_array(file, data=rng.normal(size=(500, 3)), chunks=(100, 3))
+    source = scan(file, 2)
+    (file / "c" / "2" / "0").write_bytes(b"damaged")
+    with pytest.raises(ValueError, match=r"t\.zarr cannot be read"):
+        source.knowledge(LINEAR)
+    (file / "zarr.json").unlink()
+    with pytest.raises(ValueError, match=r"t\.zarr cannot be read"):
+        scan(file, 2)
+    zarr.create_group(tmp_path / "group.zarr")
+    with pytest.raises(ValueError, match=r"group\.zarr cannot be read"):
+        scan(tmp_path / "group.zarr", 2)
+
+
+def test_arrays_that_do_not_belong_together(tmp_path):
+    shapes = {"X": (5, 3), "Z": (5, 2), "y": (5,), "short": (4,)}
+    for name, shape in shapes.items():
+        np.save(tmp_path / f"{name}.npy", np.ones(shape))
+    X, Z, y, short = (tmp_path / f"{name}.npy" for name in shapes)
+    for paths, target, options, message in [
+        (X, short, {}, r"5 rows and .*short\.npy has shape \(4,\)"),
+        (X, y, {"sample_weight": short}, "short"),
+        ([X, Z], 0, {}, r"Z\.npy has 2 columns; the first file has 3"),
+        ([X, Z], y, {}, "2 files of rows and 1 of target"),
+        (y, 0, {}, r"y\.npy must hold one row per row.*\(5,\)"),
+        (X, 3, {}, "target=3, but .* has 3 columns"),
+        (X, 2, {"columns": [1, 2]}, r"target and weight not among them; got \[1, 2\]"),
+        (X, 2, {"columns": ["a"]}, "columns must be numbers"),
+        (X, 2, {"columns": []}, "columns must be numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            scan(paths, target, **options)
+    with pytest.raises(TypeError, match="target must be a column's number or files"):
+        scan(X, None)
+
+
+@pytest.mark.parametrize(("library", "suffix"), [("pyarrow", "parquet"), ("zarr", "zarr")])
+def test_the_extra_is_named_when_it_is_not_installed(library, suffix, tmp_path, monkeypatch):
+    file = tmp_path / f"t.{suffix}"
+    file.touch() if suffix == "parquet" else file.mkdir()
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=r"pip install 'traceless\[files\]'"):
+        scan(file, 0)

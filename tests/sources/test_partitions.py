@@ -1,0 +1,156 @@
+import tempfile
+from itertools import pairwise
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import sabotage
+from traceless import EngineError, Knowledge, RangeError
+from traceless.features import Linear, RandomLayer
+from traceless.knowledge.sums import Recipe
+from traceless.sources import partitions as module
+from traceless.sources.partitions import (
+    ArrayPartition,
+    Partitioned,
+    partition_arrays,
+    sum_partitions,
+)
+
+ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
+
+
+def cut(rows, bounds):
+    X, y, weight = rows
+    edges = [0, *sorted(bounds), len(y)]
+    return [ArrayPartition(X, y[a:b], weight[a:b], a, b) for a, b in pairwise(edges)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where temporary files go; must be empty in the end."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield tmp_path
+    assert not list(tmp_path.glob("traceless-*"))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_any_number_of_processes(n_jobs, recipe, rows, digest, folder):
+    partitions = cut(rows, [7, 7, 100, 101, 350, 380])
+    assert sum_partitions(recipe, partitions, n_jobs).digest() == digest
+    assert sum_partitions(recipe, partitions[::-1], n_jobs).digest() == digest
+    assert sum_partitions(recipe, cut(rows, []), n_jobs).digest() == digest
+
+
+@given(st.lists(st.integers(0, 60)), st.randoms())
+def test_any_partitions(bounds, random):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2)), rng.integers(0, 3, 60), rng.integers(0, 9, 60) / 4
+    recipe = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
+    partitions = cut(rows, bounds)
+    random.shuffle(partitions)
+    assert sum_partitions(recipe, partitions) == recipe.knowledge(rows)
+
+
+@settings(max_examples=5)
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=20), st.integers(2, 3))
+def test_any_partitions_in_processes(bounds, n_jobs):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2)), rng.normal(size=60), rng.integers(0, 9, 60) / 4
+    recipe = Recipe(Linear().bind(2), task="regression", target_resolution=2**-14)
+    assert sum_partitions(recipe, cut(rows, bounds), n_jobs) == recipe.knowledge(rows)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [str, object])
+def test_rows_in_memory(make, dtype, rng):
+    X = rng.normal(size=(6000, 30))  # more than the 1 MB from which joblib maps arrays
+    X[X < 0.3] = 0.0
+    y = rng.choice(["yes", "no"], 6000).astype(dtype)
+    recipe = Recipe(RandomLayer(50).bind(30), task="classification", target_resolution=1.0)
+    expected = recipe.knowledge((X, y, 2.0))
+    partitions = partition_arrays(make(X), y, 2.0, 2, 51)
+    assert len(partitions) > 2
+    assert sum_partitions(recipe, partitions, 2) == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "n_jobs", "n_outputs", "count"),
+    [(100_000, None, 10, 1), (100_000, 2, 10, 8), (100_000, 2, 4000, 3), (500, 2, 10, 1)],
+)
+def test_partitions_are_large_enough_for_additions_not_to_matter(n, n_jobs, n_outputs, count):
+    X, y = np.zeros((n, 1)), np.arange(n)
+    partitions = partition_arrays(X, y, y, n_jobs, n_outputs)
+    assert len(partitions) == count
+    assert np.array_equal(np.concatenate([s.y for s in partitions]), y)
+    assert [s.stop for s in partitions[:-1]] == [s.start for s in partitions[1:]]
+    assert len(partition_arrays(X[:0], y[:0], None, 2, 10)) == 1
+
+
+def test_no_rows(recipe, rows):
+    X, y, weight = rows
+    nothing = recipe.knowledge((X[:0], y[:0], None))
+    partitions = [ArrayPartition(X, y[:0], weight[:0], 3, 3)] * 3
+    for n_jobs in (1, 2):
+        assert sum_partitions(recipe, partitions, n_jobs) == nothing
+    assert Partitioned(partitions, 5).head()[0].shape == (0, 5)
+    with pytest.raises(ValueError, match="no partitions"):
+        sum_partitions(recipe, [])
+
+
+@ONE_TASK
+def test_a_users_own_configuration_of_joblib_holds(recipe, rows, digest, monkeypatch):
+    ran = []
+    monkeypatch.setattr(module, "Parallel", lambda **k: ran.append(k) or joblib.Parallel(**k))
+    partitions = cut(rows, [100, 200, 300])
+    assert sum_partitions(recipe, partitions).digest() == digest
+    assert not ran
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend=backend, n_jobs=2):
+            assert sum_partitions(recipe, partitions).digest() == digest
+    assert ran
+
+
+@ONE_TASK
+def test_only_the_sum_comes_back_to_this_process(recipe, rows, digest, monkeypatch):
+    made = []
+
+    def setstate(self, state, original=Knowledge.__setstate__):
+        made.append(self)
+        original(self, state)
+
+    monkeypatch.setattr(Knowledge, "__setstate__", setstate)
+    assert sum_partitions(recipe, cut(rows, range(20, 400, 20)), 2).digest() == digest
+    assert len(made) == 1
+
+
+@ONE_TASK
+def test_bad_rows_raise_their_own_error(recipe, rows, folder):
+    rows[0][250, 3] = np.nan
+    for n_jobs in (1, 2):
+        with pytest.raises(RangeError, match="NaN"):
+            sum_partitions(recipe, cut(rows, [100, 200, 300]), n_jobs)
+
+
+@ONE_TASK
+def test_a_killed_process_is_an_engine_error(recipe, rows, digest, folder):
+    partitions = cut(rows, [100, 200, 300])
+    with pytest.raises(EngineError, match=r"worker process died.*Nothing was changed"):
+        sum_partitions(sabotage.of(recipe, sabotage.Deadly), partitions, 2)
+    assert sum_partitions(recipe, partitions, 2).digest() == digest
+
+
+@ONE_TASK
+def test_progress_is_shown_when_asked_for(recipe, rows, monkeypatch, capsys):
+    from dataclasses import replace
+
+    from traceless import progress
+
+    monkeypatch.setattr(progress.time, "monotonic", iter(range(0, 1000, 3)).__next__)
+    sum_partitions(replace(recipe, verbose=True), cut(rows, [100, 200, 300]))
+    assert "100%" in capsys.readouterr().err
+    sum_partitions(recipe, cut(rows, [100, 200, 300]))
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,254 @@
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sabotage
+from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
+from traceless.features import Linear, RandomFourier
+from traceless.knowledge.sums import Recipe
+from traceless.sources import as_source, from_spark
+
+pytest.importorskip("pyspark", reason="pip install 'traceless[spark]'")
+if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+    pytest.skip("Spark needs Java", allow_module_level=True)
+
+# of mapInArrow, which asks for pandas and does not use it
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
+LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Two cores, four attempts at every task."""
+    from pyspark.sql import SparkSession
+
+    here = str(Path(__file__).parent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        session = (
+            SparkSession.builder.master("local[2,4]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", "4")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.executorEnv.PYTHONPATH", here)  # for sabotage.py
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+        yield session
+        session.stop()
+
+
+def frame(spark, rows, n):
+    import pandas as pd
+
+    X, y, weight = rows
+    table = pd.DataFrame(X, columns=list("abcde"))
+    targets = ["y"] if y.ndim == 1 else ["y", "z"]
+    table[targets] = y.reshape(len(y), -1)
+    table["w"] = weight
+    records = table.to_dict("records")
+    return spark.createDataFrame(records).repartition(n), targets if y.ndim == 2 else "y"
+
+
+@pytest.mark.parametrize("n", [1, 3, 9])
+def test_any_partitions(n, spark, recipe, rows, digest):
+    df, target = frame(spark, rows, n)
+    source = from_spark(df, target, columns=list("abcde"), sample_weight="w")
+    assert (source.n_features, source.feature_names) == (5, list("abcde"))
+    assert source.knowledge(recipe).digest() == digest
+
+
+@ONE_TASK
+def test_more_partitions_than_tasks_that_add(spark, recipe, rows, digest):
+    df, target = frame(spark, rows, 33)
+    assert from_spark(df, target, sample_weight="w").knowledge(recipe).digest() == digest
+    few = frame(spark, tuple(a[:3] for a in rows), 9)[0]  # partitions without rows
+    expected = recipe.knowledge(tuple(a[:3] for a in rows))
+    assert from_spark(few, target, sample_weight="w").knowledge(recipe) == expected
+
+
+@ONE_TASK
+def test_the_driver_collects_only_the_total(spark, recipe, rows, digest, monkeypatch):
+    loaded = []
+
+    def setstate(self, state, original=Knowledge.__setstate__):
+        loaded.append(self)
+        original(self, state)
+
+    df, target = frame(spark, rows, 9)
+    source = from_spark(df, target, columns=list("abcde"), sample_weight="w")
+    monkeypatch.setattr(Knowledge, "__setstate__", setstate)
+    assert source.knowledge(recipe).digest() == digest
+    assert len(loaded) == 1
+
+
+def test_partial_sums_of_many_chunks(spark):
+    df = spark.range(300).selectExpr("id % 7 / 8 a", "id % 5 / 4 b", "id % 3 y").repartition(3)
+    recipe = Recipe(RandomFourier(300).bind(2), task="classification", target_resolution=1.0)
+    k = np.arange(300)
+    X = np.column_stack([k % 7 / 8, k % 5 / 4])
+    assert len(pickle.dumps(recipe.knowledge((X, k % 3, None)))) > 40 * 2**13
+    assert from_spark(df, "y").knowledge(recipe) == recipe.knowledge((X, k % 3, None))
+
+
+@pytest.mark.parametrize("kind", ["array<double>", "array<float>", "array<int>"])
+def test_a_column_of_arrays(spark, kind):
+    rows = [([1, 2], "a"), ([3, 4], "b"), ([5, 7], "a")]
+    df = spark.createDataFrame(rows, "x array<int>, y string").repartition(2)
+    df = df.select(df.x.cast(kind).alias("x.y"), "y")
+    source = from_spark(df, "y")
+    assert (source.n_features, source.feature_names) == (2, None)
+    X, y = np.array([r[0] for r in rows], float), np.array([r[1] for r in rows])
+    assert source.knowledge(LINEAR) == LINEAR.knowledge((X, y, None))
+    assert sorted(map(tuple, source.head()[0])) == [(1, 2), (3, 4), (5, 7)]
+
+
+def test_numbers_of_any_type(spark):
+    df = spark.sql(
+        "select cast(v as decimal(9, 2)) a, v % 2 = 0 b, cast(v % 3 as byte) y "
+        "from values (1), (2), (3), (4) as t(v)"
+    )
+    v = np.arange(1, 5)
+    expected = LINEAR.knowledge((np.column_stack([v, v % 2 == 0]).astype(float), v % 3, None))
+    assert from_spark(df, "y").knowledge(LINEAR) == expected
+
+
+def test_no_rows(spark, recipe, rows):
+    X, y, _ = rows
+    df, target = frame(spark, rows, 3)
+    for empty in (df.where("a > 99"), spark.createDataFrame([], df.schema)):
+        source = from_spark(empty, target, columns=list("abcde"), sample_weight="w")
+        assert source.knowledge(recipe) == recipe.knowledge((X[:0], y[:0], None))
+        head = source.head()
+        assert (head[0].shape, head[1].shape) == ((0, 5), y[:0].shape)
+
+
+def test_the_head(spark, recipe, rows):
+    df, target = frame(spark, rows, 3)
+    X, y = from_spark(df, target, columns=list("abcde"), sample_weight="w").head()
+    assert (X.shape, y.shape) == (rows[0].shape, rows[1].shape)
+    assert np.array_equal(np.sort(X, axis=0), np.sort(rows[0], axis=0))
+
+
+# --- what can be wrong ------------------------------------------------------------------------
+
+
+@ONE_TASK
+@pytest.mark.parametrize("kind", [sabotage.Failing, sabotage.Deadly])
+def test_a_task_that_fails_is_tried_again(kind, spark, recipe, rows, digest, tmp_path):
+    marker = tmp_path / "failed"
+    df, target = frame(spark, rows, 4)
+    source = from_spark(df, target, sample_weight="w")
+    known = source.knowledge(sabotage.of(recipe, kind, marker=str(marker)))
+    assert marker.exists()
+    assert known.digest() == digest
+
+
+@ONE_TASK
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [(sabotage.Failing, "RuntimeError: the disk is full"), (sabotage.Deadly, "crashed")],
+)
+def test_a_task_that_always_fails_is_an_engine_error(kind, said, spark, recipe, rows):
+    df, target = frame(spark, rows, 1)
+    source = from_spark(df, target, sample_weight="w")
+    with pytest.raises(EngineError, match=f"aborted: .*{said}.*Nothing was changed") as caught:
+        source.knowledge(sabotage.of(recipe, kind))
+    assert "\n" not in str(caught.value)
+
+
+@ONE_TASK
+@pytest.mark.parametrize("n", [1, 9])
+def test_bad_rows_raise_their_own_error_at_once(n, spark, recipe, rows):
+    rows[0][250, 3] = np.nan
+    df, target = frame(spark, rows, n)
+    source = from_spark(df, target, sample_weight="w")
+    with pytest.raises(RangeError, match="NaN"):
+        source.knowledge(recipe)
+    df = spark.createDataFrame([(1.0, 2.0, "a"), (1.0, 2.0, None)], "a double, b double, y string")
+    source = from_spark(df.repartition(n), "y")
+    with pytest.raises(ValueError, match="Column 'y' of the Spark DataFrame has nulls"):
+        source.knowledge(LINEAR)
+    with pytest.raises(ValueError, match="Column 'y' of the Spark DataFrame has nulls"):
+        source.head()
+
+
+def test_errors_of_adding_are_raised_here(spark):
+    df = spark.createDataFrame([([1, 2], 0), ([3, 4], 1)], "x array<int>, y int")
+    source = from_spark(df.repartitionByRange(2, "y"), "y")
+    assert source.knowledge(LINEAR).class_counts == {0: 1, 1: 1}
+    with pytest.raises(MismatchError, match="one type, got int and str"):
+        source.knowledge(sabotage.of(LINEAR, sabotage.TwoTypes))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"target": "label"}, ValueError, "Spark DataFrame has no column 'label'; it has 'x', 't'"),
+        ({"target": "y", "sample_weight": "w"}, ValueError, "no column 'w'"),
+        ({"target": "y"}, TypeError, "Column 't' of the Spark DataFrame is of type string"),
+        ({"target": "y", "columns": ["x", "v"]}, TypeError, "vector_to_array"),
+        ({"target": "y", "columns": "v"}, TypeError, "vector_to_array"),
+        ({"target": "y", "columns": ["x", "y"]}, ValueError, "both as a feature and as target"),
+        ({"target": "y", "columns": ["x", "l"]}, TypeError, "array<int>"),
+    ],
+)
+def test_columns(options, error, message, spark):
+    from pyspark.ml.linalg import Vectors, VectorUDT
+    from pyspark.sql.types import ArrayType, DoubleType, IntegerType, StringType, StructType
+
+    schema = StructType().add("x", DoubleType()).add("t", StringType()).add("v", VectorUDT())
+    schema = schema.add("l", ArrayType(IntegerType())).add("y", IntegerType())
+    df = spark.createDataFrame([(1.0, "a", Vectors.dense([1.0]), [1], 0)], schema)
+    with pytest.raises(error, match=message):
+        from_spark(df, **options)
+
+
+def test_arrays_of_different_lengths(spark):
+    schema = "x array<int>, y int"
+    df = spark.createDataFrame([([1, 2], 0), ([3], 1)], schema).coalesce(1)
+    with pytest.raises(ValueError, match="'x' of the Spark DataFrame must hold 2 numbers"):
+        from_spark(df, "y").knowledge(LINEAR)
+    with pytest.raises(ValueError, match="no rows"):
+        from_spark(spark.createDataFrame([], schema), "y")
+
+
+def test_a_bare_dataframe_is_named_with_the_way_to_pass_it(spark):
+    with pytest.raises(TypeError, match=r"from_spark\(df, target\)"):
+        as_source(spark.range(3), None)
+
+
+@ONE_TASK
+def test_partitions_of_files_opened_by_the_tasks(spark, recipe, rows, digest, tmp_path):
+    X, y, weight = rows
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "w.npy", weight)
+    places = {"target": tmp_path / "y.npy", "sample_weight": tmp_path / "w.npy", "batch_rows": 60}
+    source = scan(tmp_path / "X.npy", **places).on(spark)
+    assert (source.n_features, source.feature_names) == (5, None)
+    assert source.knowledge(recipe).digest() == digest
+    assert np.array_equal(source.head()[0], X)
+    failing = sabotage.of(recipe, sabotage.Failing, marker=str(tmp_path / "failed"))
+    assert source.knowledge(failing).digest() == digest
+
+
+def test_the_page_on_clusters_runs_by_copy_and_paste(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "cluster.md"
+    blocks = re.findall(r"```python(?: spark)?\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    assert any("from_spark" in block for block in blocks)
+    script = tmp_path / "page.py"
+    script.write_text("if __name__ == '__main__':\n" + textwrap.indent("\n".join(blocks), "    "))
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    subprocess.run([sys.executable, script], env=environment, check=True, capture_output=True)

@@ -1,0 +1,386 @@
+import io
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from traceless.exceptions import TableError
+from traceless.sources import Category, Number, Schema, Table, column_names, delimited
+
+SCHEMA = Schema([Number("a"), Number("b")], ["y"])
+ROWS = {"a": [1.5, -2.0, 3.0], "b": [1, 2, 3], "y": ["u", "v", "u"], "other": [None, "x", "y"]}
+
+
+def write(folder, kind):
+    path = folder / f"t.{kind}"
+    table = pa.table(ROWS)
+    if kind in ("csv", "tsv"):
+        sign = "," if kind == "csv" else "\t"
+        lines = zip(*(map(str, column) for column in ROWS.values()), strict=True)
+        path.write_text("\n".join(sign.join(line) for line in [ROWS, *lines]) + "\n")
+    elif kind == "parquet":
+        pq.write_table(table, path)
+    elif kind in ("arrow", "feather"):
+        with pa.ipc.new_file(path, table.schema) as out:
+            out.write_table(table)
+    elif kind == "npz":
+        np.savez(path, a=ROWS["a"], b=ROWS["b"], y=ROWS["y"])
+    return str(path)
+
+
+KINDS = ["csv", "tsv", "parquet", "arrow", "feather", "npz"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_formats_give_the_same_rows(tmp_path, kind):
+    X, y, weight = Table([write(tmp_path, kind)], SCHEMA).arrays()
+    assert X.tolist() == [[1.5, 1.0], [-2.0, 2.0], [3.0, 3.0]]
+    assert X.dtype == np.float64
+    assert y.tolist() == ["u", "v", "u"]
+    assert weight is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_standard_input_is_read_like_a_file(tmp_path, kind, monkeypatch):
+    path = write(tmp_path, kind)
+    with open(path, "rb") as file:
+        data = file.read()
+    if kind == "arrow":  # what comes through a pipe is a stream
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, pa.table(ROWS).schema) as out:
+            out.write_table(pa.table(ROWS))
+        data = sink.getvalue()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    X, y, _ = Table(["-"], SCHEMA, "arrow" if kind == "feather" else kind).arrays()
+    assert X[:, 0].tolist() == ROWS["a"]
+    assert y.tolist() == ROWS["y"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_column_names_are_read_without_rows(tmp_path, kind):
+    names = column_names(write(tmp_path, kind))
+    assert names == ["a", "b", "y", *(["other"] if kind != "npz" else [])]
+
+
+def test_columns_are_found_by_name_not_by_place(tmp_path):
+    (tmp_path / "1.csv").write_text("b,y,a\n2,u,1\n")
+    (tmp_path / "2.csv").write_text("y,extra,a,b\nv,?,3,4\n")
+    X, y, _ = Table([str(tmp_path)], SCHEMA).arrays()
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == ["u", "v"]
+
+
+def test_folders_patterns_and_kinds_may_be_mixed(tmp_path):
+    for kind in KINDS:
+        write(tmp_path, kind)
+    whole = Table([str(tmp_path)], SCHEMA).arrays()
+    parts = Table([str(tmp_path / "t.[at]*"), str(tmp_path / "t.[!at]*")], SCHEMA).arrays()
+    assert len(whole[0]) == len(parts[0]) == 3 * len(KINDS)
+
+
+def test_weights_and_several_targets(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,p,q,w\n1,2,3,0.5\n4,5,6,2\n")
+    X, y, weight = Table([str(path)], Schema([Number("a")], ["p", "q"], "number", "w")).arrays()
+    assert X.tolist() == [[1], [4]]
+    assert y.tolist() == [[2, 3], [5, 6]]
+    assert weight.tolist() == [0.5, 2]
+
+
+def test_an_array_of_two_dimensions_is_many_columns(tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    np.savez(tmp_path / "t.npz", X=X, y=np.array([0, 1, 0, 1]))
+    assert column_names(str(tmp_path / "t.npz")) == ["X0", "X1", "X2", "y"]
+    schema = Schema([Number("X2"), Number("X0")], ["y"], "int")
+    got, y, _ = Table([str(tmp_path / "t.npz")], schema).arrays()
+    assert np.array_equal(got, X[:, [2, 0]])
+    assert y.tolist() == [0, 1, 0, 1]
+
+
+decimals = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300).map(repr),
+    st.decimals(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12).map(str),
+    st.from_regex(r"[+-]?[0-9]{1,30}\.[0-9]{1,30}", fullmatch=True),
+).filter(lambda text: text.isascii())
+
+
+@given(st.lists(decimals, min_size=1, max_size=20), st.integers(64, 300))
+@example(["9007199254740993", "0.1", "2.2250738585072011e-308"], 64)
+def test_text_is_taken_to_the_nearest_float_in_blocks_of_any_size(tmp_path_factory, texts, block):
+    data = "".join(f"{t},x\n" for t in texts).encode()
+    for size in (block, delimited.BLOCK):
+        table = delimited.Delimited(io.BytesIO(b"a,y\n" + data), None, ",", size)
+        got = [v for batch, _ in table.batches(["a"], 10) for v in batch.column(0).to_pylist()]
+        assert got == texts
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    path.write_bytes(b"a,y\n" + data)
+    X, _, _ = Table([str(path)], Schema([Number("a")], ["y"])).arrays()
+    assert X[:, 0].tolist() == [float(text) for text in texts]  # correctly rounded
+
+
+@given(
+    st.lists(
+        st.text(
+            st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"),
+            min_size=1,
+            max_size=8,
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(100, 200),
+)
+def test_quoted_values_survive_in_blocks_of_any_size(words, block):
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    data = ("a,y\n" + "".join(f"1,{word}\n" for word in quoted)).encode()
+    for size in (block, delimited.BLOCK):
+        table = delimited.Delimited(io.BytesIO(data), None, ",", size)
+        assert [v for b, _ in table.batches(["y"], 10) for v in b.column(0).to_pylist()] == words
+
+
+BAD = {
+    "missing column": ("a,y\n1,u\n", "t.csv has no column 'b'; it has 'a', 'y'"),
+    "column twice": ("a,b,a,y\n1,2,3,u\n", "has 2 columns 'a'"),
+    "text for a number": (
+        "a,b,y\n1,2,u\n3,many,v\n",
+        "row 2, column 'b': a number is needed, got 'many'",
+    ),
+    "missing number": (
+        "a,b,y\n1,2,u\n,2,v\n",
+        "row 2, column 'a': a number is needed, there is none",
+    ),
+    "not a number": ("a,b,y\nnan,2,u\n", "row 1, column 'a': a finite number is needed, got 'nan'"),
+    "too large": (
+        "a,b,y\n1,1e999,u\n",
+        "row 1, column 'b': a finite number is needed, got '1e999'",
+    ),
+    "hexadecimal": ("a,b,y\n1,0x10,u\n", "a number is needed, got '0x10'"),
+    "decimal comma": ('a,b,y\n1,"1,5",u\n', "a number is needed, got '1,5'"),
+    "missing label": ("a,b,y\n1,2,\n", "row 1, column 'y': the label is missing, there is none"),
+    "short row": ("a,b,y\n1,2,u\n1,2\n", "t.csv: row 2 has 2 values, and the header 3 columns"),
+    "long row": ("a,b,y\n1,2,u,9\n", "row 1 has 4 values"),
+    "open quote": ('a,b,y\n1,2,"u\n3,4,v\n', "a quoted value does not end"),
+    "empty": ("", "t.csv: it is empty"),
+    "blank": ("\n\n\n", "t.csv: it is empty"),
+    "header only": ("a,b,y\n", "There are no rows in"),
+    "header and blanks": ("a,b,y\n\n\n", "There are no rows in"),
+    "not UTF-8": (b"a,b,y\n1,2,\xff\n", "t.csv: row 1 is not UTF-8 text"),
+    "long line": (b"a,b,y\n1,2," + b"x" * 2**22, "a row is longer than 2097152 bytes"),
+    "header not UTF-8": (b"a,b,\xff\n1,2,3\n", "its first line is not a header of UTF-8 text"),
+    "header does not end": ('"a,b,y\n1,2,3\n', "its first line is not a header"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BAD.values(), ids=BAD)
+def test_bad_text_is_refused_in_a_sentence(tmp_path, monkeypatch, text, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(TableError) as caught:
+        Table(["t.csv"], SCHEMA).arrays()
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (64,))
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "1,2,u\n" * 100 + "1,oops,u\n" + "1,2,u\n" * 100)
+    with pytest.raises(TableError, match="row 101, column 'b'"):
+        Table([str(path)], SCHEMA).arrays()
+
+
+def test_blanks_around_numbers_and_bom_and_windows_line_ends_are_fine(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbfa,b,y\r\n 1 ,2,u\r\n3, 4,v\r\n")
+    X, y, _ = Table([str(path)], SCHEMA).arrays()
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert y.tolist() == ["u", "v"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("start", [b"", b'"'])
+def test_a_header_of_many_lines_takes_no_long_time(start):
+    with pytest.raises(TableError):
+        delimited.Delimited(io.BytesIO(start + b"\n" * 2**22), None, ",")
+
+
+def test_no_more_is_read_than_asked_for():
+    body = delimited._Body(io.BytesIO(b"a\n" + b"1\n" * 1000))
+    assert body.header(",") == ["a"]
+    assert not body.is_at_end()
+    parts = [body.read(64) for _ in range(40)]
+    assert max(map(len, parts)) == 64
+    assert b"".join(parts) == b"1\n" * 1000
+
+
+def test_a_blank_line_in_a_single_column_is_a_missing_value():
+    table = delimited.Delimited(io.BytesIO(b"a\n1\n\n3\n"), None, ",")
+    assert [b.column(0).to_pylist() for b, _ in table.batches(["a"], 10)] == [["1", "", "3"]]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "npz"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.98])
+def test_truncated_files_are_refused(tmp_path, kind, share):
+    path = write(tmp_path, kind)
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(path, "wb") as file:
+        file.write(data[: int(len(data) * share)])
+    with pytest.raises(TableError) as caught:
+        Table([path], SCHEMA).arrays()
+    assert f"t.{kind}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_checksums_of_parquet_are_checked_where_there_are_any(tmp_path):
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": [1.5, 2.5], "b": [1.0, 2.0], "y": ["u", "v"]})
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, path, write_page_checksum=True, **plain)
+    data = path.read_bytes()
+    place = data.index(np.float64(2.5).tobytes())
+    path.write_bytes(data[:place] + np.float64(3.5).tobytes() + data[place + 8 :])
+    with pytest.raises(TableError, match="CRC checksum"):
+        Table([str(path)], SCHEMA).arrays()
+
+
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(["csv", "tsv", "parquet", "arrow", "npz"]),
+    st.booleans(),
+)
+@example(b"PAR1" + b"\xff" * 60 + b"PAR1", "parquet", False)
+@example(b"ARROW1\0\0" + b"\xff" * 60, "arrow", False)
+@example(b"\xff\xff\xff\xff\xff\xff\xff\x7f" * 4, "arrow", False)
+def test_garbage_is_refused(tmp_path_factory, data, kind, headed):
+    path = tmp_path_factory.mktemp("t") / f"t.{kind}"
+    path.write_bytes((b"a,b,y\n" if headed else b"") + data)
+    with pytest.raises(TableError):
+        Table([str(path)], Schema([Number("a"), Category("b", ("no such",))], ["y"])).arrays()
+
+
+def mutated(data, rng):
+    """The same bytes with some flipped, cut off, put in or made as large as can be."""
+    data = bytearray(data)
+    for _ in range(rng.integers(1, 4)):
+        place = int(rng.integers(len(data) + 1))
+        change = rng.integers(4)
+        if change == 0 and place < len(data):
+            data[place] ^= 1 << int(rng.integers(8))
+        elif change == 1:
+            del data[place:]
+        elif change == 2:
+            data[place:place] = rng.bytes(int(rng.integers(1, 9)))
+        else:
+            data[place : place + 8] = b"\xff" * 8
+    return data
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "npz"])
+def test_mutated_files_are_refused_or_still_tables(tmp_path, kind, rng):
+    path = write(tmp_path, kind)
+    with open(path, "rb") as file:
+        data = file.read()
+    refused = 0
+    for _ in range(1000):
+        with open(path, "wb") as file:
+            file.write(mutated(data, rng))
+        try:
+            Table([path], SCHEMA).arrays()
+        except TableError as error:
+            refused += "\n" not in str(error)
+    assert refused > 500
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "said"),
+    [
+        ("(1000000000000,)", "<f8", "ends before its 1000000000000 rows do"),
+        ("(3, 1000000000000)", "<f8", "a row of the array a is longer than 67108864 bytes"),
+        ("(3, 8000000)", "|i1", "it has more than 1048576 columns"),
+        ("(3,)", "<U100000000", "a row of the array a is longer than 67108864 bytes"),
+    ],
+)
+def test_a_forged_header_of_npz_does_not_take_memory(tmp_path, shape, kind, said):
+    path = tmp_path / "t.npz"
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    npy = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in "aby":
+            archive.writestr(f"{name}.npy", npy)
+    with pytest.raises(TableError, match=said):
+        Table([str(path)], SCHEMA).arrays()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"a": [1, 2], "y": [1]}, "as many rows as each other"),
+        ({"a": np.zeros((2, 2, 2))}, "is no table"),
+        ({"a": np.float64(3)}, "is no table"),
+        ({"a": np.array([1j])}, "neither numbers nor text"),
+        ({"a": np.asfortranarray(np.ones((3, 2)))}, "column by column"),
+        ({}, "as many rows"),
+    ],
+)
+def test_archives_that_are_no_tables(tmp_path, arrays, said):
+    np.savez(tmp_path / "t.npz", **arrays)
+    with pytest.raises(TableError, match=said):
+        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
+
+
+def test_pickles_are_not_opened(tmp_path):
+    np.savez(tmp_path / "t.npz", a=np.array([{"x": 1}], dtype=object))
+    with pytest.raises(TableError, match="neither numbers nor text"):
+        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
+
+
+def test_unknown_kinds_and_missing_files(tmp_path):
+    (tmp_path / "t.xlsx").write_text("x")
+    with pytest.raises(TableError, match=r"t.xlsx is of no known kind.*--format"):
+        Table([str(tmp_path / "t.xlsx")], SCHEMA).arrays()
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        Table([str(tmp_path / "none.csv")], SCHEMA)
+    with pytest.raises(TableError, match="only once"):
+        Table(["-", "-"], SCHEMA)
+
+
+def test_a_format_can_be_given(tmp_path):
+    path = tmp_path / "t.data"
+    path.write_text("a\tb\ty\n1\t2\tu\n")
+    assert Table([str(path)], SCHEMA, "tsv").arrays()[0].tolist() == [[1, 2]]
+
+
+def test_the_part_that_was_read_grows_to_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**10,))
+    for k in range(2):
+        (tmp_path / f"{k}.csv").write_text("a,b,y\n" + "1,2,u\n" * 20000)
+    table = Table([str(tmp_path)], SCHEMA)
+    parts = [table.part for _ in table.batches()]
+    assert parts == sorted(parts)
+    assert parts[-1] == 1.0
+    assert len(set(parts)) > 3  # Arrow reads ahead
+
+
+def test_memory_is_bounded_by_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**15,))
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n" + "0.123456789,0.987654321,u\n" * 400_000)
+    tracemalloc.start()
+    try:
+        before = pa.total_allocated_bytes()
+        most = 0
+        for X, _ in Table([str(path)], SCHEMA).rows():
+            assert X.shape[1] == 2
+            most = max(most, pa.total_allocated_bytes() - before)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size > 10e6
+    assert peak + most < 4e6
