@@ -4,25 +4,53 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar, cast
 
 T = TypeVar("T")
 
 
-def progress(items: Sequence[T], label: str, verbose: bool, after: float = 2.0) -> Iterator[T]:
-    """Yield the items; if `verbose`, show how far it is once `after` seconds have passed."""
-    start = time.monotonic()
-    shown = False
-    for done, item in enumerate(items):
-        elapsed = time.monotonic() - start
-        if verbose and done and elapsed > after:
-            shown = True
-            part = done / len(items)
-            bar = "#" * round(30 * part)
-            left = elapsed / part - elapsed
-            print(f"\r{label} [{bar:<30}] {part:4.0%}, {left:.0f} s left ", end="", file=sys.stderr)
-        yield item
-    if shown:
-        took = time.monotonic() - start
-        print(f"\r{label} [{'#' * 30}] 100%, {took:.1f} s       ", file=sys.stderr)
+def progress(
+    items: Iterable[T],
+    label: str,
+    verbose: bool,
+    after: float = 2.0,
+    *,
+    fraction: Callable[[], float | None] | None = None,
+    size: Callable[[T], int] | None = None,
+) -> Iterator[T]:
+    """Yield the items; if `verbose`, show how far the work is once `after` seconds have passed.
+
+    Parameters
+    ----------
+    items : sequence, or any iterable if there is a `fraction`
+    label : str
+    verbose : bool
+    after : float
+    fraction : callable, optional
+        The fraction of the work that is done, or None while it is unknown; by default the
+        fraction of the items.
+    size : callable, optional
+        The number of rows of an item; the line then shows their sum.
+    """
+    start, rows, shown = time.monotonic(), 0, False
+    try:
+        for done, item in enumerate(items):
+            elapsed = time.monotonic() - start
+            if verbose and done and elapsed > after:
+                shown = True
+                known = fraction() if fraction else done / len(cast(Sequence[T], items))
+                left = f"{elapsed / known - elapsed:.0f} s left" if known else f"{elapsed:.0f} s"
+                _draw(label, known, f"{rows} rows, {left}" if size else left)
+            yield item
+            rows += size(item) if size else 0
+        if shown:
+            _draw(label, 1.0, f"{time.monotonic() - start:.1f} s      ")
+    finally:
+        if shown:  # what is written next, an error perhaps, begins on a line of its own
+            print(file=sys.stderr)
+
+
+def _draw(label: str, known: float | None, said: str) -> None:
+    bar = "" if known is None else f" [{'#' * round(30 * known):<30}] {known:4.0%}"
+    print(f"\r{label}{bar}, {said} ", end="", file=sys.stderr, flush=True)

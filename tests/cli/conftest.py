@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from people import people
 
-from traceless.cli.frame import root
+from traceless.cli.group import root
 
 
 class Called:

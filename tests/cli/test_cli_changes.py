@@ -150,9 +150,9 @@ def test_seal_and_destroy(call, shop):
 
 
 def test_a_second_writer_is_told(call, shop):
-    from traceless.store.lock import writing
+    from traceless.store.lock import write_lock
 
-    with writing(Store("shop")._folder.lock, 0.0):
+    with write_lock(Store("shop")._folder.lock, 0.0):
         said = call("forget", "shop", "people.csv", code=3)
         assert str(os.getpid()) in said.err
         assert call("status", "shop").code == 0  # readers do not wait

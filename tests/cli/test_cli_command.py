@@ -9,10 +9,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from traceless.cli.answer import Answer
 from traceless.cli.command import command
+from traceless.cli.output import Result
 from traceless.exceptions import ConditionError, StoreBusyError, TableError
-from traceless.store.lock import writing
+from traceless.store.lock import write_lock
 
 
 def outcome(act, *arguments):
@@ -80,7 +80,7 @@ def test_errors_are_json_too():
 
 
 def test_a_failed_check_is_code_1():
-    result = outcome(lambda: Answer({"a": 1}, ["said"], ok=False), "--json")
+    result = outcome(lambda: Result({"a": 1}, ["said"], ok=False), "--json")
     assert result.exit_code == 1
     assert '"ok": false' in result.stdout
 
@@ -90,7 +90,7 @@ def test_warnings_are_lines_of_their_own_and_data():
         for _ in range(2):
             warnings.warn("Few\nrows.", UserWarning, stacklevel=1)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
-        return Answer({}, ["done"])
+        return Result({}, ["done"])
 
     assert outcome(act).stderr == "warning: Few rows.\n"
     assert '"warnings": [\n    "Few rows."\n  ]' in outcome(act, "--json").stdout
@@ -99,11 +99,11 @@ def test_warnings_are_lines_of_their_own_and_data():
 def test_a_closed_pipe_is_no_error_and_a_full_disk_is_said(tmp_path):
     program = (
         "import sys\n"
-        "from traceless.cli.answer import Answer\n"
         "from traceless.cli.command import command\n"
+        "from traceless.cli.output import Result\n"
         "@command('traceless x')\n"
         "def x():\n"
-        "    return Answer({}, ['line ' * 10] * 100_000)\n"
+        "    return Result({}, ['line ' * 10] * 100_000)\n"
         "x()\n"
     )
     done = subprocess.run(
@@ -116,7 +116,10 @@ def test_a_closed_pipe_is_no_error_and_a_full_disk_is_said(tmp_path):
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 74
-    said = "error: It is done, but what it said could not be written: No space left on device.\n"
+    said = (
+        "error: The command is done, but its output could not be written: No space left on "
+        "device.\n"
+    )
     assert done.stderr.decode() == said
 
 
@@ -146,7 +149,7 @@ def test_an_interrupt_leaves_quietly_and_changes_nothing(call, tmp_path):
 
 def _is_locked(path):
     try:
-        with writing(path, 0.0):
+        with write_lock(path, 0.0):
             return False
     except StoreBusyError:
         return True

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from traceless import Store
-from traceless.cli.frame import root
+from traceless.cli.group import root
 from traceless.sources.formats import FORMATS
 
 

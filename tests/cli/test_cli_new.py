@@ -5,9 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathSVC, Store, wESVM
-from traceless.cli.models import MAPS, MODELS, built
-from traceless.cli.new import MAPS as MAP_CHOICES
-from traceless.cli.new import MODELS as MODEL_CHOICES
+from traceless.cli.model_options import MAPS, MODELS, build
 from traceless.cli.new import new
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
@@ -15,8 +13,11 @@ NEW = ("new", "s", "--target", "y")
 
 
 def test_choices_are_those_that_can_be_built():
-    assert tuple(MODELS) == MODEL_CHOICES
-    assert tuple(MAPS) == MAP_CHOICES
+    choices = {param.name: getattr(param.type, "choices", None) for param in new.params}
+    assert tuple(choices["model"]) == tuple(MODELS)
+    assert tuple(choices["map_"]) == tuple(MAPS)
+    assert all(build(model, None, {}) for model in MODELS)
+    assert all(build("lssvc", map_, {}) for map_ in MAPS)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +156,8 @@ def test_several_targets(call, tmp_path):
     assert len(answers) == 4
 
 
-def test_built_says_what_it_takes():
+def test_build_says_what_it_takes():
     with pytest.raises(
         ValueError, match="--spread does nothing with --model lpsvm, which takes --C"
     ):
-        built("lpsvm", None, {"spread": 1.0})
+        build("lpsvm", None, {"spread": 1.0})

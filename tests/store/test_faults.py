@@ -12,9 +12,9 @@ from traceless.exceptions import StoreError
 from traceless.features import Linear
 from traceless.files import container
 from traceless.store import Store
-from traceless.store.alive import Alive
 from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger
+from traceless.store.row_counts import RowCounts
 
 
 def state(store):
@@ -49,7 +49,7 @@ POINTS = {
     "rename": (os, "replace"),
     "folder": (container, "sync_folder"),
     "generation": (Folder, "write"),
-    "digests": (Alive, "learn"),
+    "digests": (RowCounts, "add"),
     "entry": (Ledger, "append"),
     "commit": (Ledger, "commit"),
 }

@@ -1,7 +1,7 @@
 """The command line: ``traceless COMMAND``.
 
-Each command is a function that gives an `Answer`; the frame around it shows the answer, turns
-errors into one line and an exit code, and imports nothing heavy before a command runs.
+Each command is a function that returns a `Result`. `command` prints the result as text or JSON, and
+turns errors into one line and an exit code. Nothing heavy is imported before a command runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line and exit."""
     try:
-        from traceless.cli.frame import run
+        from traceless.cli.group import run
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise

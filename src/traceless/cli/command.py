@@ -1,8 +1,7 @@
-"""How a function becomes a command: --json, --debug, examples, errors, exit codes."""
+"""A function becomes a command: --json, --debug, examples, errors, exit codes."""
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import traceback
@@ -13,7 +12,7 @@ from typing import Any
 import click
 
 from traceless.cli import INTERRUPTED
-from traceless.cli.answer import Answer, as_text, complain, show, warn
+from traceless.cli.output import Result, say, show, to_json
 from traceless.exceptions import EngineError, StoreBusyError
 
 FAILED, REFUSED, BUSY, DEFECT, UNWRITTEN, CLOSED_PIPE = 1, 2, 3, 70, 74, 141
@@ -23,10 +22,16 @@ EXPECTED = (
 )
 
 
-class Told(click.Command):
-    """A command whose help ends with examples."""
+class Command(click.Command):
+    """A command whose function returns a `Result`, and whose help ends with examples."""
 
-    examples: tuple[str, ...] = ()
+    def __init__(self, *args: Any, examples: tuple[str, ...], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        self.params += [
+            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
+            click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
+        ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the examples."""
@@ -34,93 +39,82 @@ class Told(click.Command):
             for example in self.examples:
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the function, print its result or its error, and exit."""
+        as_json, debug = ctx.params.pop("as_json"), ctx.params.pop("debug")
+        ctx.meta["as_json"] = as_json
+        invoke = super().invoke
+        try:
+            result = _with_warnings(lambda: invoke(ctx))
+            code = _print(result, as_json)
+        except BrokenPipeError:
+            code = _silence(CLOSED_PIPE)
+        except KeyboardInterrupt:
+            say("error", "Interrupted. A change is made whole or not at all; see traceless status.")
+            code = INTERRUPTED
+        except click.Abort:
+            say("error", "Nothing was changed.")
+            code = REFUSED
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            code = _refuse(error, as_json)
+        ctx.exit(code)
 
-def command(*examples: str) -> Callable[[Callable[..., Answer]], Told]:
-    """Make a function that returns an `Answer` a command of its name, with examples."""
 
-    def made(function: Callable[..., Answer]) -> Told:
-        @functools.wraps(function)
-        def called(*args: Any, as_json: bool, debug: bool, **kwargs: Any) -> None:
-            code = _outcome(lambda: function(*args, **kwargs), as_json, debug)
-            click.get_current_context().exit(code)
-
-        told: Told = click.command(cls=Told)(called)
-        told.params += [
-            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
-            click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
-        ]
-        told.examples = examples
-        return told
-
-    return made
+def command(*examples: str) -> Callable[[Callable[..., Result]], Command]:
+    """Make a function a command of its name, with examples."""
+    return click.command(cls=Command, examples=examples)
 
 
-def _outcome(answer: Callable[[], Answer], as_json: bool, debug: bool) -> int:
-    """Run a command, show what it says; returns the exit code."""
+def _print(result: Result, as_json: bool) -> int:
     try:
-        return _shown(_with_warnings(answer), as_json)
-    except BrokenPipeError:
-        return _silenced(CLOSED_PIPE)
-    except KeyboardInterrupt:
-        complain("Interrupted. A change is made whole or not at all; see traceless status.")
-        return INTERRUPTED
-    except click.Abort:
-        complain("Nothing was changed.")
-        return REFUSED
-    except Exception as error:
-        if debug:
-            traceback.print_exc()
-        return _refusal(error, as_json)
-
-
-def _shown(given: Answer, as_json: bool) -> int:
-    try:
-        show(given, as_json)
+        show(result, as_json)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        complain(f"It is done, but what it said could not be written: {_message(error)}")
-        return _silenced(UNWRITTEN)
-    return 0 if given.ok else FAILED
+        say("error", f"The command is done, but its output could not be written: {_text(error)}")
+        return _silence(UNWRITTEN)
+    return 0 if result.ok else FAILED
 
 
-def _silenced(code: int) -> int:
-    """Nothing more can be written: keep Python from trying, and complaining, at its end."""
+def _silence(code: int) -> int:
+    """Nothing more can be written: keep Python from trying again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
-def _with_warnings(answer: Callable[[], Answer]) -> Answer:
-    """The answer; warnings go to standard error, one line each, and into its data."""
+def _with_warnings(invoke: Callable[[], Result]) -> Result:
+    """The result; warnings go to standard error, one line each, and into its data."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for ignored in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", ignored)
         try:
-            given = answer()
+            result = invoke()
         finally:
             said = list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
             for message in said:
-                warn(message)
-    return Answer({**given.data, "warnings": said}, given.shown, given.ok)
+                say("warning", message)
+    return Result({**result.data, "warnings": said}, result.shown, result.ok)
 
 
-def _refusal(error: Exception, as_json: bool) -> int:
-    expected = isinstance(error, EXPECTED)
-    message = _message(error) if expected else f"{type(error).__name__}: {_message(error)}"
+def _refuse(error: Exception, as_json: bool) -> int:
+    """Print an error as one line, and as JSON; returns the exit code."""
+    expected, kind, message = isinstance(error, EXPECTED), type(error).__name__, _text(error)
     if not expected:
-        message += " This is a defect of traceless: please report it with the output of --debug."
+        message = (
+            f"{kind}: {message} This is a defect of traceless: please report it with the output of "
+            "--debug."
+        )
     if as_json:
-        data = {"ok": False, "error": message, "kind": type(error).__name__}
-        sys.stdout.write(f"{as_text(data)}\n")
-    complain(message)
-    if not expected:
-        return DEFECT
-    return BUSY if isinstance(error, StoreBusyError) else REFUSED
+        click.echo(to_json({"ok": False, "error": message, "kind": kind}))
+    say("error", message)
+    return (BUSY if isinstance(error, StoreBusyError) else REFUSED) if expected else DEFECT
 
 
-def _message(error: Exception) -> str:
+def _text(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, OSError) and error.strerror:

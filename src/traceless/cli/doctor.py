@@ -1,4 +1,4 @@
-"""``traceless doctor``: what is installed, and whether it is exact on this machine."""
+"""``traceless doctor``: what is installed, and whether results are exact on this machine."""
 
 from __future__ import annotations
 
@@ -7,48 +7,45 @@ import importlib.metadata
 import platform
 import re
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from traceless.cli.answer import Answer, Facts, Grid
 from traceless.cli.command import command
+from traceless.cli.output import Grid, Result, fields
 
-# of the problem below, on every machine, for as long as digests mean the same
+# of the problem below: the same on every machine, and in every version
 DIGEST = "38d55632c9e455cb83fe4c7d5de58d59ae079d213cba65fbbe22c19dfcac3360"
 COEFFICIENTS = "66b588bd4092ab7652221b2910c612b83ebcd3f9194d28ff63926acbaf81d616"
 
 
 @command("traceless doctor", "traceless doctor --json")
-def doctor() -> Answer:
-    """Say what is installed, and test that bits come out here as they must.
+def doctor() -> Result:
+    """Say what is installed, and test that it is exact here.
 
     A small fixed problem is learned in several orders, chunks and numbers of threads; its digest
     and its coefficients must be the recorded ones. A store is made in a temporary folder.
     """
     from traceless import __version__
 
-    checks = [_checked(name, test) for name, test in TESTS.items()]
     machine = {
         "traceless": __version__,
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         **{name: _version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
+    checks = [_check(name, test) for name, test in TESTS.items()]
     extras, threads = _extras(), _threads()
-    shown: list[Facts | Grid] = [
-        Facts(machine),
-        Grid(["extra", "installed", "missing"], [_words(name, *e) for name, e in extras.items()]),
-        Grid(["threads", "library", "version"], threads),
-        Grid(["check", "result", "said"], checks),
+    words = [
+        [name, *(", ".join(e) or "-" for e in extra.values())] for name, extra in extras.items()
     ]
-    data = {
-        "machine": machine,
-        "extras": {name: {"installed": e[0], "missing": e[1]} for name, e in extras.items()},
-        "threads": [dict(zip(("threads", "library", "version"), t, strict=True)) for t in threads],
-        "checks": [dict(zip(("check", "ok", "said"), c, strict=True)) for c in checks],
-    }
-    return Answer(data, shown, all(ok for _, ok, _ in checks))
+    shown = [
+        fields(machine),
+        Grid(words, ["extra", "installed", "missing"]),
+        Grid([list(t.values()) for t in threads], ["threads", "library", "version"]),
+        Grid([list(c.values()) for c in checks], ["check", "result", "said"]),
+    ]
+    data = {"machine": machine, "extras": extras, "threads": threads, "checks": checks}
+    return Result(data, shown, all(c["ok"] for c in checks))
 
 
 def _problem() -> tuple[Any, Any]:
@@ -135,25 +132,29 @@ TESTS: dict[str, Callable[[], str]] = {
 }
 
 
-def _checked(name: str, test: Callable[[], str]) -> tuple[str, bool, str]:
-    """What a test says; whatever goes wrong in it is its result."""
+def _check(name: str, test: Callable[[], str]) -> dict[str, Any]:
+    """Run a test; whatever is raised in it is its result."""
     try:
-        return name, True, test()
+        return {"check": name, "ok": True, "said": test()}
     except Exception as error:
-        return name, False, str(error) or type(error).__name__
+        return {"check": name, "ok": False, "said": str(error) or type(error).__name__}
 
 
-def _extras() -> dict[str, tuple[list[str], list[str]]]:
+def _extras() -> dict[str, dict[str, list[str]]]:
     """The libraries of each extra: installed with versions, and missing."""
-    found: dict[str, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
+    found: dict[str, dict[str, list[str]]] = {}
     for line in importlib.metadata.requires("traceless") or ():
         extra = re.search(r"""extra\s*==\s*['"](.+?)['"]""", line)
         name = re.match(r"[A-Za-z0-9._-]+", line)
         if extra is None or name is None or name[0] == "traceless" or extra[1] in ("test", "bench"):
             continue
+        libraries = found.setdefault(extra[1], {"installed": [], "missing": []})
         version = _version(name[0])
-        found[extra[1]][version is None].append(f"{name[0]} {version}" if version else name[0])
-    return dict(found)
+        if version is None:
+            libraries["missing"].append(name[0])
+        else:
+            libraries["installed"].append(f"{name[0]} {version}")
+    return found
 
 
 def _version(name: str) -> str | None:
@@ -163,15 +164,15 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _threads() -> list[tuple[int, str, str | None]]:
+def _threads() -> list[dict[str, Any]]:
     """The libraries that compute in threads, as they are loaded now."""
     from threadpoolctl import threadpool_info
 
     return [
-        (pool["num_threads"], f"{pool['internal_api']} ({pool['user_api']})", pool["version"])
+        {
+            "threads": pool["num_threads"],
+            "library": f"{pool['internal_api']} ({pool['user_api']})",
+            "version": pool["version"],
+        }
         for pool in threadpool_info()
     ]
-
-
-def _words(name: str, installed: list[str], missing: list[str]) -> tuple[str, str, str]:
-    return name, ", ".join(installed) or "-", ", ".join(missing) or "-"

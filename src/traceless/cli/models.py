@@ -1,93 +1,213 @@
-"""From the options of ``traceless new`` to an estimator that has learned nothing yet."""
+"""Commands that use the model: predict, score, cv, export. The store is not changed, or locked."""
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Mapping
-from typing import Any
+import csv
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceless.cli import inputs
+from traceless.cli.command import command
+from traceless.cli.output import Grid, Result, fields
+
+if TYPE_CHECKING:
+    from traceless.sources import Table
+    from traceless.store import Store
 
 
-def _parameters(text: str) -> dict[str, str]:
-    """Option -> parameter, of a list in which those of one name are named once."""
-    pairs = (word.partition("=") for word in text.split())
-    return {option: parameter or option for option, _, parameter in pairs}
+@command(
+    "traceless predict shop today.csv --out answers.csv",
+    "traceless predict shop today.parquet --keep id --scores",
+    "traceless predict shop - < today.csv",
+)
+@inputs.store_argument
+@inputs.table_argument
+@click.option("--keep", default="", help="Columns to copy into the answers, as a,b,c.")
+@click.option("--scores", is_flag=True, help="Also the score of each class.")
+@inputs.out_option
+def predict(store: Store, table: Table, keep: str, scores: bool, out: str | None) -> Result:
+    """Predict for the rows of files, as CSV.
 
-
-_LAYER = "components=n_units activation spread=scale seed=random_state"
-_WEIGHTS = "class_weight weighting solver"
-MAPS = {
-    "linear": ("Linear", _parameters("")),
-    "polynomial": ("Polynomial", _parameters("degree gamma coef0")),
-    "fourier": (
-        "RandomFourier",
-        _parameters("components=n_components gamma seed=random_state input_resolution"),
-    ),
-    "layer": ("RandomLayer", _parameters(f"{_LAYER} input_resolution")),
-    "landmarks": (
-        "Landmarks",
-        _parameters("components=points gamma seed=random_state input_resolution"),
-    ),
-}
-MODELS = {
-    "lssvc": ("LSSVC", _parameters(f"rho {_WEIGHTS}")),
-    "lssvr": ("LSSVR", _parameters("rho target_resolution solver")),
-    "pathsvc": ("PathSVC", _parameters("c=C kernel gamma degree coef0 class_weight strategy")),
-    "lpsvm": ("LPSVM", _parameters(f"c=C {_WEIGHTS}")),
-    "esvm": ("ESVM", _parameters(f"c=C {_LAYER} {_WEIGHTS}")),
-    "wesvm": ("wESVM", _parameters(f"c=C {_LAYER} {_WEIGHTS}")),
-}
-MAPPED = ("lssvc", "lssvr")  # those for which a feature map is chosen
-
-
-def built(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
-    """The estimator; an option that does nothing for it is refused.
-
-    Parameters
-    ----------
-    model : str
-        One of `MODELS`.
-    map_ : str or None
-        One of `MAPS`, where the model takes one.
-    options : dict
-        By the names of the command's options; None is an option not given.
+    The target column is not needed.
     """
-    import traceless
+    model, kept = store.model(), inputs.split_names(keep)
+    header = [*kept, *_headings(model, table, scores)]
+    batches = _predictions(model, table, kept, scores)
+    if out is None and click.get_current_context().meta["as_json"]:
+        rows = [dict(zip(header, row, strict=True)) for batch in batches for row in batch]
+        return Result({"predictions": rows})
+    count = 0
 
-    given = {name: value for name, value in options.items() if value is not None}
-    name, parameters = MODELS[model]
-    if model in MAPPED:
-        feature_map, rest = _map(map_ or "linear", given, parameters)
-        return getattr(traceless, name)(
-            feature_map, **_chosen(rest, parameters, f"--model {model}")
-        )
-    if map_ is not None:
-        raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
-    if model == "pathsvc" and importlib.util.find_spec("numba") is None:
-        raise ImportError("PathSVC needs numba: pip install 'traceless[path]'")
-    return getattr(traceless, name)(**_chosen(given, parameters, f"--model {model}"))
+    def texts() -> Iterator[str]:
+        nonlocal count
+        for batch in batches:
+            text = io.StringIO()
+            rows = batch if count else [header, *batch]
+            csv.writer(text, lineterminator="\n").writerows(rows)
+            count += len(batch)
+            yield text.getvalue()
 
-
-def _map(
-    map_: str, given: Mapping[str, Any], parameters: Mapping[str, str]
-) -> tuple[Any, dict[str, Any]]:
-    """The feature map, and the options that are left for the model."""
-    from traceless import features
-
-    name, own = MAPS[map_]
-    own = {**own, "resolution": "resolution", "bias": "bias"}
-    mine = {option: value for option, value in given.items() if option not in parameters}
-    chosen = _chosen(mine, own, f"--map {map_}")
-    return getattr(features, name)(**chosen), {o: v for o, v in given.items() if o in parameters}
+    _write(texts(), out)
+    return Result({"rows": count, "out": out}, [f"{count} answers are in {out}."] if out else [])
 
 
-def _chosen(given: Mapping[str, Any], known: Mapping[str, str], whose: str) -> dict[str, Any]:
-    for option in given:
-        if option not in known:
-            listed = ", ".join(map(_flag, known))
-            raise ValueError(f"{_flag(option)} does nothing with {whose}, which takes {listed}.")
-    return {known[option]: value for option, value in given.items()}
+@command("traceless score shop test.csv", "traceless score shop test.csv --json")
+@inputs.store_argument
+@inputs.table_argument
+def score(store: Store, table: Table) -> Result:
+    """Compare predictions with the target.
+
+    The model need not have learned the rows of FILES.
+    """
+    import numpy as np
+
+    model = store.model()
+    answered = (
+        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
+    )
+    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
+    measure = _regression if table.schema.labels == "number" else _classification
+    measures = measure(y, answers, sample_weight=weight[0] if weight else None)
+    numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
+    shown = [fields({"rows": len(y), **numbers})]
+    classes = measures.get("classes", [])
+    if classes:
+        rows = [[label, n, f"{r:.3f}", f"{p:.3f}"] for label, n, r, p in map(dict.values, classes)]
+        shown.append(Grid(rows, list(classes[0])))
+    return Result({"rows": len(y), **measures}, shown)
 
 
-def _flag(option: str) -> str:
-    special = {"c": "--C", "bias": "--no-bias"}
-    return special.get(option, f"--{option.replace('_', '-')}")
+@command(
+    "traceless cv shop january.csv february.csv",
+    "traceless cv shop all.parquet --folds 10 --shuffle 0 --scoring balanced_accuracy",
+)
+@inputs.store_argument
+@inputs.table_argument
+@click.option("--folds", type=click.IntRange(min=2), default=5, help="How many folds [5].")
+@click.option("--shuffle", type=int, metavar="SEED", help="Shuffle the rows before folding.")
+@click.option("--scoring", help="One of scikit-learn's scores, such as balanced_accuracy.")
+def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str | None) -> Result:
+    """Cross-validate, exactly, by unlearning.
+
+    A model like that of the store learns all rows of FILES once, and each fold is taken out again,
+    which gives the same scores as learning each time anew. The rows that the store holds play no
+    part. The rows of FILES must fit into memory.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    from traceless.model_selection import cross_validate
+
+    model, (X, y, weight) = store.model(), table.arrays()
+    splitter, name = StratifiedKFold, "accuracy"
+    if table.schema.labels == "number":
+        splitter, name = KFold, "r2"
+    result = cross_validate(
+        model,
+        X,
+        y,
+        cv=splitter(folds, shuffle=shuffle is not None, random_state=shuffle),
+        scoring=scoring,
+        params=None if weight is None else {"sample_weight": weight},
+        verbose=sys.stderr.isatty(),
+        return_indices=True,
+        error_score="raise",
+    )
+    name, scores, tests = scoring or name, result["test_score"], result["indices"]["test"]
+    mean, spread = scores.mean(), scores.std()
+    rows = [[k + 1, len(tests[k]), f"{s:.4f}"] for k, s in enumerate(scores)]
+    return Result(
+        {"scoring": name, "scores": scores, "mean": mean, "std": spread, "rows": len(X)},
+        [Grid(rows, ["fold", "rows", name]), f"{name}: {mean:.4f} ± {spread:.4f}"],
+    )
+
+
+@command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
+@inputs.store_argument
+@click.argument("out", type=click.Path())
+def export(store: Store, out: str) -> Result:
+    """Write the model to a file, or as ONNX.
+
+    OUT ends in .traceless, to go on learning elsewhere, or in .onnx, to serve predictions.
+
+    The store cannot reach that file: rows that it forgets later are still in there.
+    """
+    suffix = Path(out).suffix
+    if suffix not in (".traceless", ".onnx"):
+        raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
+    model = store.model()
+    if suffix == ".traceless":
+        model.save(out)
+    else:
+        from traceless.estimators.onnx import to_onnx
+
+        to_onnx(model, out)
+    data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
+    return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+
+
+def _predictions(model: Any, table: Table, kept: list[str], scores: bool) -> Iterator[list[Any]]:
+    """Rows of the output, a batch at a time."""
+    import numpy as np
+
+    batches = ((batch.X, batch) for batch in table.batches([*table.schema.features, *kept]))
+    for X, batch in inputs.with_progress(table, batches, "predicting"):
+        columns = [batch.cells[name].array.to_pylist() for name in kept]
+        for answers in (model.predict(X), *([model.decision_function(X)] if scores else [])):
+            columns += np.atleast_2d(answers.T).tolist()
+        yield list(zip(*columns, strict=True))
+
+
+def _headings(model: Any, table: Table, scores: bool) -> list[str]:
+    targets = table.schema.target
+    if table.schema.labels == "number":
+        if scores:
+            raise click.UsageError("--scores is for classes, and this is a regression.")
+        return ["prediction"] if len(targets) == 1 else [f"prediction_{t}" for t in targets]
+    classes = list(model.classes_)[len(model.classes_) == 2 :] if scores else []
+    return ["prediction", *(f"score_{label}" for label in classes)]
+
+
+def _write(texts: Iterator[str], path: str | None) -> None:
+    """Write to standard output, or to a file that appears when it is complete."""
+    from traceless.files import container
+
+    if path is None:
+        sys.stdout.writelines(texts)
+    elif Path(path).exists() and not Path(path).is_file():  # a pipe or a device is not replaced
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.writelines(texts)
+    else:
+        container.replace(Path(path).resolve(), (text.encode() for text in texts))
+
+
+def _regression(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:
+    from sklearn import metrics
+
+    scores = {
+        "r2": metrics.r2_score,
+        "rmse": metrics.root_mean_squared_error,
+        "mae": metrics.mean_absolute_error,
+    }
+    return {k: float(score(y, answers, sample_weight=sample_weight)) for k, score in scores.items()}
+
+
+def _classification(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:
+    import numpy as np
+    from sklearn import metrics
+
+    labels, counts = np.unique(y, return_counts=True)
+    precision, recall, _, _ = metrics.precision_recall_fscore_support(
+        y, answers, labels=labels, sample_weight=sample_weight, zero_division=0.0
+    )
+    columns = {"class": labels, "rows": counts, "recall": recall, "precision": precision}
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return {
+        "accuracy": float(metrics.accuracy_score(y, answers, sample_weight=sample_weight)),
+        "balanced_accuracy": float(np.mean(recall)),
+        "classes": [dict(zip(columns, row, strict=True)) for row in rows],
+    }

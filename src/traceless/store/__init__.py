@@ -1,20 +1,20 @@
-"""A home for models: one model on disk, a ledger of what was done to it, and receipts.
+"""A store: one model on disk, a ledger of all its changes, and receipts for them.
 
     store = Store.new("store", LSSVC())
     store.learn(X, y)
     receipt = store.forget(X[:40], y[:40])
     assert store.verify(X[40:], y[40:]).ok
 
-Every change is one commit of one SQLite file, which names the file of the model; rows are
-known by keyed digests, and are not kept.
+Every change is one commit of one SQLite file, which names the file of the model. The store
+recognises rows by keyed digests, and does not keep them.
 """
 
-from traceless.store.checks import Check, Verification
 from traceless.store.entries import Entry
-from traceless.store.home import Store
 from traceless.store.queue import SAFE_ROWS, Queued
-from traceless.store.receipts import Receipt, verify_receipt
+from traceless.store.receipts import Receipt
 from traceless.store.status import Status
+from traceless.store.store import Store
+from traceless.store.verification import Check, Verification, verify_receipt
 
 __all__ = [
     "SAFE_ROWS",

@@ -1,35 +1,76 @@
-"""Entries of the ledger: what happened, each with the hash of the one before.
+"""Entries of the ledger: one for each change, each with the hash of the entry before.
 
 The hash of an entry is the SHA-256 of its other fields as canonical JSON (sorted keys, no
 spaces, ASCII), so that anyone can recompute it.
 
 Entries of version 1 had no `version` and no `alive`, and called `request` a fingerprint. Their
-root was the checksum that is `alive` now, so it did not prove rows.
+root was the checksum that is `alive` now, so it did not prove which rows the model held.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from hashlib import sha256
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json, parsed_json
+from traceless.knowledge.fingerprint import to_bytes
 
 VERSION = 2
 KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")
+_TYPES = {
+    "int": (int,),
+    "str": (str,),
+    "bool": (bool,),
+    "str | None": (str, type(None)),
+    "tuple[str, ...]": (tuple,),
+    "Mapping[str, int]": (dict,),
+}
 
 
 def hash_of(value: Any) -> str:
     """SHA-256 of the canonical JSON, in hexadecimal."""
-    return sha256(canonical_json(value).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 def now() -> str:
     """The time, UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class ModelState(NamedTuple):
+    """What an entry says about a model.
+
+    Attributes
+    ----------
+    held : int
+        How many rows it holds.
+    digest : str or None
+        Its digest; None while it holds no rows.
+    root : str or None
+        Hash of its rows: the SHA-256 of their fingerprint, or the digest of a model that keeps its
+        rows (`PathSVC`). None while it holds no rows, and for sums without a fingerprint.
+    """
+
+    held: int
+    digest: str | None
+    root: str | None
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """The state of a model; None stands for one that was destroyed."""
+        held = int(getattr(model, "n_samples_", 0))
+        if not held:
+            return cls(0, None, None)
+        digest = str(model.digest())
+        if not hasattr(type(model), "knowledge_"):
+            return cls(held, digest, digest)
+        lanes = model.knowledge_.fingerprint
+        root = None if lanes is None else hashlib.sha256(to_bytes(lanes)).hexdigest()
+        return cls(held, digest, root)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,32 +92,32 @@ class Entry:
     rows : int
         How many rows it is about.
     classes : dict
-        What it added to, or took from, the count of each class; empty for regressions.
+        Change in the number of rows of each class; empty for regressions.
     held, unknown : int
-        Rows the model holds afterwards; and those among them whose digests are not here,
+        Rows that the model holds afterwards; and how many of them have no digest in the store,
         because they came by merge or after the secret was destroyed.
     digest_before, digest_after : str or None
         Digest of the model; None while it holds no rows.
     root_before, root_after : str or None
         Hash of the rows that the model holds: the SHA-256 of their fingerprint, or the digest of
-        a model that is known by its rows (`PathSVC`). None while there are no rows, and in stores
+        a model that keeps its rows (`PathSVC`). None while there are no rows, and in stores
         that older versions made, whose models have no fingerprint.
     alive : str or None
-        Checksum over the digests of the rows alive; None once the secret is destroyed.
+        Checksum over the digests of the rows held; None once the secret is destroyed.
     request : str or None
-        Keyed hash of what was asked for, by which a request is recognised.
+        Keyed hash of the request, by which it is recognised.
     generation, sha256 : str or None
         The file of the model, and the SHA-256 of its content.
     revealing : bool
-        Whether rows were forgotten that were too few to hide among each other.
+        Whether so few rows were forgotten that the models before and after reveal them.
     subject : str or None
-        The name of a merged slice; what was destroyed.
+        The name of a merged slice; or what was destroyed.
     origin : str
         Hash of the description of the store: its model and what it is about.
     previous : str
         Hash of the entry before; zeros for the first.
     hash : str
-        Hash of all this.
+        Hash of all other fields.
     """
 
     version: int
@@ -103,9 +144,19 @@ class Entry:
     hash: str
 
     @classmethod
-    def hashed(cls, **facts: Any) -> Self:
-        """An entry of these facts, with its hash."""
-        facts |= {"keys": tuple(facts["keys"]), "version": VERSION}
+    def after(cls, before: Entry | None, state: ModelState, **facts: Any) -> Self:
+        """The entry that follows another, of a change that left the model in this state."""
+        facts |= {
+            "version": VERSION,
+            "sequence": 0 if before is None else before.sequence + 1,
+            "time": now(),
+            "held": state.held,
+            "digest_before": before and before.digest_after,
+            "digest_after": state.digest,
+            "root_before": before and before.root_after,
+            "root_after": state.root,
+            "previous": "0" * 64 if before is None else before.hash,
+        }
         return cls(**facts, hash=hash_of(facts))
 
     @classmethod
@@ -115,15 +166,14 @@ class Entry:
             facts = parsed_json(body)
             _check_version(facts.get("version"))
             facts = facts if "version" in facts else _from_version_1(**facts)
-            if type(facts["keys"]) is not list or type(facts["classes"]) is not dict:
-                raise TypeError
-            facts["keys"] = tuple(facts["keys"])
+            if type(facts["keys"]) is list:
+                facts["keys"] = tuple(facts["keys"])
             entry = cls(**facts, hash=said)
+            entry._check_types()
         except StoreError:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise StoreError(f"Not an entry of a ledger: {body[:80]!r}.") from None
-        entry._check_types()
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise StoreError(f"Not an entry of a ledger ({error}): {body[:80]!r}.") from None
         return entry
 
     def facts(self) -> dict[str, Any]:
@@ -140,32 +190,25 @@ class Entry:
         return {**self.facts(), "keys": list(self.keys), "hash": self.hash}
 
     def _check_types(self) -> None:
-        kinds = {
-            int: (self.sequence, self.rows, self.held, self.unknown, *self.classes.values()),
-            str: (self.kind, self.time, self.origin, self.previous, self.hash, *self.keys),
-            bool: (self.revealing,),
-        }
-        wrong = [v for kind, values in kinds.items() for v in values if type(v) is not kind]
-        texts = (
-            *(self.digest_before, self.digest_after, self.root_before, self.root_after),
-            *(self.alive, self.request, self.generation, self.sha256, self.subject),
-        )
-        wrong += [v for v in texts if not isinstance(v, str | None)]
-        if wrong or self.kind not in KINDS:
-            raise StoreError(
-                f"Not an entry of a ledger: {(wrong or [self.kind])[0]!r} does not belong there."
-            )
+        """Raise `TypeError` unless each field has the type that it is declared with."""
+        for f in fields(Entry):
+            if type(getattr(self, f.name)) not in _TYPES[str(f.type)]:
+                raise TypeError(f"{f.name} is {getattr(self, f.name)!r}")
+        if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
+            raise TypeError("keys are not text, or classes have no counts")
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.kind!r} is not a kind of change")
 
 
 def _check_version(version: Any) -> None:
-    """Raise unless entries of this version can be read; None is version 1, which did not say so."""
+    """Raise unless entries of this version can be read; version 1 had no such field."""
     if type(version) is int and version > VERSION:
         raise StoreError(
             f"This entry was written by a newer version of traceless: its form is {version}, and "
             f"this one knows {VERSION}. Install the newer version."
         )
     if version is not None and (type(version) is not int or version < VERSION):
-        raise TypeError
+        raise TypeError(f"its version is {version!r}")
 
 
 def _from_version_1(*, fingerprint: Any, **facts: Any) -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """The folder of a store: the ledger, the file of the model, the secret and the lock.
 
-    ledger.sqlite                           what happened, and the digests of the rows alive
+    ledger.sqlite                           all changes, and the digests of the rows held
     generations/<sequence>-<random>.traceless   the model: one file, never changed in place
-    secret                                  the key of the digests
+    secret                                  the key of the row digests
     lock                                    held by the one process that is changing the store
 
-Which file is the model is said by the latest entry of the ledger; every other file in
-`generations` is left over, from a change that was not committed or from a model that was
-replaced, and is removed.
+The latest entry of the ledger names the file of the model. Every other file in `generations` is
+left over, from a change that was not committed or from a model that was replaced, and is removed.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import os
 import re
 import secrets
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,13 +25,14 @@ from traceless.estimators import loading
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry
-from traceless.store.rows import SECRET_BYTES
+from traceless.store.ledger import Ledger, open_ledger
+from traceless.store.row_digests import SECRET_BYTES
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
 
 
 class Folder:
-    """Where things are in a store."""
+    """The files of a store."""
 
     def __init__(self, path: Any) -> None:
         self.path = Path(path)
@@ -48,10 +49,8 @@ class Folder:
                 f"{self.path} is not a store: {what}. Store.new (or traceless new) makes one."
             )
 
-    # --- the model -------------------------------------------------------------------------
-
     def write(self, estimator: Any, sequence: int) -> tuple[str, str]:
-        """Write a new generation; returns its name and its SHA-256."""
+        """Write a new generation of the model; returns its name and its SHA-256."""
         name = f"{sequence}-{secrets.token_hex(8)}.traceless"
         return name, str(estimator.save(self.generations / name))
 
@@ -65,48 +64,70 @@ class Folder:
             raise StoreError(f"The store is damaged: {error}") from error
 
     def read(self, name: str, sha256: str | None) -> Any:
-        """The model of a generation, which must be the file that was written."""
+        """The model of a generation, whose file must have this SHA-256."""
         if not _GENERATION.fullmatch(name):
-            raise FileError(f"{name[:80]!r} is no name of a generation.")
+            raise FileError(f"{name[:80]!r} is not the name of a generation.")
         contents = container.read(self.generations / name)
         if contents.sha256 != sha256:
-            raise FileError(f"{name} is not the file that the ledger speaks of.")
+            raise FileError(f"{name} is not the file that the ledger names.")
         return loading.constructed(contents)
 
-    def discard(self, name: str | None) -> None:
-        """Remove a generation that was never committed."""
-        if name is not None:
-            (self.generations / name).unlink(missing_ok=True)
+    @contextmanager
+    def snapshot(self) -> Iterator[tuple[Ledger, Entry, Any]]:
+        """The ledger, its latest entry and the model of it, which is None if it was destroyed.
 
-    # --- what must not be here -------------------------------------------------------------
+        A writer may remove the file after the ledger was read and before the file is opened: the
+        ledger then names another file. If it names the same one again, the file is missing.
+        """
+        missing: Entry | None = None
+        while True:
+            with open_ledger(self.ledger) as ledger:
+                entry = ledger.last()
+                try:
+                    model = None if entry.generation is None else self.load(entry)
+                except FileNotFoundError:
+                    if missing == entry:
+                        raise StoreError(
+                            f"The store is damaged: generation {entry.generation} is missing. "
+                            "Restore the whole folder from a backup."
+                        ) from None
+                    missing = entry
+                    continue
+                yield ledger, entry, model
+                return
 
     def left_over(self, entry: Entry) -> list[Path]:
-        """Files that the latest entry says should be gone."""
+        """Files that should be gone, according to the latest entry."""
         folder = self.generations.iterdir() if self.generations.is_dir() else ()
         found = [path for path in folder if path.name != entry.generation]
         destroyed = entry.alive is None and self._secret.exists()
         return [*found, self._secret] if destroyed else found
 
-    def sweep(self, entry: Entry) -> None:
-        """Remove them. What cannot be removed now is removed by the next process that can."""
-        for path in self.left_over(entry):
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+    def tidy(self, ledger: Ledger, committed: Entry | None = None) -> None:
+        """Empty SQLite's log, and remove the files that the ledger no longer names.
 
-    # --- the secret ------------------------------------------------------------------------
+        After a commit, of the entry `committed`, the change is made, whatever happens here: the
+        next process removes what cannot be removed now. Before one, files go only once the log is
+        empty, since what a failed commit wrote into it could still come back.
+        """
+        with suppress(OSError, sqlite3.Error):
+            if ledger.empty_log() or committed:
+                ledger.sql.execute("BEGIN IMMEDIATE")  # nobody else writes until it is closed
+                for path in self.left_over(committed or ledger.last()):
+                    with suppress(OSError):
+                        path.unlink(missing_ok=True)
 
     def secret(self, entry: Entry) -> bytes | None:
-        """The key of the digests; None if it was destroyed."""
+        """The key of the row digests; None if it was destroyed."""
         if entry.alive is None:
             return None
-        try:
+        found = b""
+        with suppress(FileNotFoundError):
             found = self._secret.read_bytes()
-        except FileNotFoundError:
-            found = b""
         if len(found) != SECRET_BYTES:
             raise StoreError(
                 f"The store is damaged: {self._secret} is missing or not {SECRET_BYTES} bytes "
-                "long. Take it from a backup; without it rows cannot be recognised."
+                "long. Restore it from a backup; without it rows cannot be recognised."
             )
         return found
 
@@ -128,7 +149,7 @@ class Folder:
 
 
 @contextmanager
-def made_aside(path: Path) -> Iterator[Folder]:
+def new_folder(path: Path) -> Iterator[Folder]:
     """A folder to fill, which then becomes `path` in one step; on any error nothing is left."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise StoreError(
@@ -140,8 +161,8 @@ def made_aside(path: Path) -> Iterator[Folder]:
         folder = Folder(aside)
         folder.generations.mkdir()
         yield folder
-        for part in (folder.generations, aside):
-            container.sync_folder(part)
+        for synced in (folder.generations, aside):
+            container.sync_folder(synced)
         os.rename(aside, path)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)

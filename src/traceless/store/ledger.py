@@ -1,8 +1,8 @@
 """The ledger: one SQLite file whose commit is the only moment at which a store changes.
 
-Entries are append-only (triggers refuse anything else) and chained by their hashes. The
-digests of the rows alive, the counts and the queue of requests change in the same
-transaction. Connections last for one operation: nothing is shared by threads or forks.
+Entries are append-only (triggers refuse anything else) and chained by their hashes. The digests
+of the rows held, the counts and the queue of requests change in the same transaction. A
+connection lasts for one operation: threads and forked processes share none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json, parsed_json
 from traceless.store.entries import Entry
 from traceless.store.lock import busy
+from traceless.store.queue import Queue
+from traceless.store.row_counts import RowCounts
 
 VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
 _APPLICATION = 0x74524143
@@ -43,6 +45,16 @@ CREATE TABLE queue (number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT,
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {VERSION};
 """
+# fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
+_SET_UP = """
+PRAGMA synchronous = FULL;
+PRAGMA fullfsync = ON;
+PRAGMA secure_delete = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA cache_size = -65536;
+"""
 _OS_ERRORS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
@@ -63,27 +75,35 @@ class Request(NamedTuple):
 
 
 class Ledger:
-    """What the ledger says, within one transaction."""
+    """The ledger within one transaction.
+
+    Attributes
+    ----------
+    sql : sqlite3.Connection
+    rows : RowCounts
+        The digests of the rows held.
+    queue : Queue
+        The requests to forget that wait.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.sql = connection
+        self.rows, self.queue = RowCounts(connection), Queue(connection)
 
     def origin(self) -> dict[str, Any]:
-        """What the store is: its model and what it is about."""
+        """The description of the store: its model and what it is about."""
         found: dict[str, Any] = parsed_json(self._one("SELECT document FROM origin")[0])
         return found
 
     def last(self) -> Entry:
         """The latest entry."""
-        return Entry.from_body(
-            *self._one("SELECT body, hash FROM entries ORDER BY sequence DESC LIMIT 1")
-        )
+        query = "SELECT body, hash FROM entries ORDER BY sequence DESC LIMIT 1"
+        return Entry.from_body(*self._one(query))
 
     def entry(self, sequence: int) -> Entry:
         """One entry; raises `LookupError` if there is none of that number."""
-        row = self.sql.execute(
-            "SELECT body, hash FROM entries WHERE sequence = ?", (sequence,)
-        ).fetchone()
+        query = "SELECT body, hash FROM entries WHERE sequence = ?"
+        row = self.sql.execute(query, (sequence,)).fetchone()
         if row is None:
             raise LookupError(
                 f"The ledger has no entry {sequence}: they are 0 to {self.last().sequence}."
@@ -96,51 +116,37 @@ class Ledger:
             yield Entry.from_body(*row)
 
     def append(self, entry: Entry) -> None:
-        """Write an entry, and which requests it answers."""
-        self.sql.execute(f"PRAGMA user_version = {VERSION}")  # from now on, older ones cannot read
+        """Write an entry, the counts that it changes, and the requests that it answers."""
+        self.sql.execute(f"PRAGMA user_version = {VERSION}")  # older versions can no longer read it
         self.sql.execute(
             "INSERT INTO entries VALUES (?, ?, ?)",
             (entry.sequence, canonical_json(entry.facts()), entry.hash),
         )
-        for label, n in entry.classes.items():
-            self.sql.execute(
-                "INSERT INTO classes VALUES (?, ?) "
-                "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",
-                (label, n),
-            )
+        self.sql.executemany(
+            "INSERT INTO classes VALUES (?, ?) "
+            "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",
+            entry.classes.items(),
+        )
         self.sql.execute("DELETE FROM classes WHERE rows = 0")
         for key in entry.keys:
-            self.sql.execute(
-                "INSERT INTO requests VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT(key) DO UPDATE SET sequence = excluded.sequence",
-                (key, entry.kind, entry.rows, entry.request, entry.sequence),
-            )
+            self.note(Request(key, entry.kind, entry.rows, entry.request, entry.sequence))
 
     def class_counts(self) -> dict[str, int]:
         """Rows of each class held now."""
         return dict(self.sql.execute("SELECT label, rows FROM classes ORDER BY label"))
 
-    def times_merged(self, *requests: str | None) -> int:
-        """How often a slice was merged, by any of these requests, and not taken out again."""
-        sign = {"merge": 1, "forget": -1}
-        return sum(sign.get(e.kind, 0) for e in self.entries() if e.request in requests)
-
-    # --- requests that came with a key -----------------------------------------------------
-
-    def request(self, key: str | None) -> Request | None:
-        """What came with this key before."""
+    def request(self, key: str) -> Request | None:
+        """The request that came with this key."""
         row = self.sql.execute("SELECT * FROM requests WHERE key = ?", (key,)).fetchone()
         return None if row is None else Request(*row)
 
-    def requests(self) -> list[Request]:
-        """All that came with a key."""
-        return [Request(*row) for row in self.sql.execute("SELECT * FROM requests")]
-
     def note(self, request: Request) -> None:
-        """Remember a request that waits."""
-        self.sql.execute("INSERT INTO requests VALUES (?, ?, ?, ?, ?)", request)
-
-    # --- transactions ------------------------------------------------------------------------
+        """Remember a request, or the entry that answers it."""
+        self.sql.execute(
+            "INSERT INTO requests VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT(key) DO UPDATE SET sequence = excluded.sequence",
+            request,
+        )
 
     def commit(self) -> None:
         """The moment at which a store changes."""
@@ -150,20 +156,6 @@ class Ledger:
         """Move SQLite's log into the main file and empty it; False if a reader is in the way."""
         self.sql.execute("PRAGMA busy_timeout = 200")
         return not self._one("PRAGMA wal_checkpoint(TRUNCATE)")[0]
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """A transaction that changes nothing, during which nobody else writes."""
-        self.sql.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        finally:
-            self.sql.execute("ROLLBACK")
-
-    def problems(self) -> list[str]:
-        """What SQLite finds wrong with its file."""
-        found = [row[0] for row in self.sql.execute("PRAGMA integrity_check(5)")]
-        return [] if found == ["ok"] else found
 
     def _one(self, query: str) -> Any:
         row = self.sql.execute(query).fetchone()
@@ -176,80 +168,47 @@ def create(path: Path, origin: dict[str, Any], first: Entry) -> None:
     """Make the file of a new ledger."""
     with _errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        _set_up(connection)
-        connection.executescript(f"BEGIN; {_SCHEMA}")
+        connection.executescript(f"{_SET_UP} BEGIN; {_SCHEMA}")
         connection.execute("INSERT INTO origin VALUES (?)", (canonical_json(origin),))
         Ledger(connection).append(first)
         connection.execute("COMMIT")
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Ledger]:
-    """One state of the ledger, whatever others write meanwhile."""
-    with _opened(path, _PATIENCE) as connection:
-        connection.execute("BEGIN")
-        yield Ledger(connection)
+def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -> Iterator[Ledger]:
+    """One state of the ledger, whatever other processes write meanwhile.
 
-
-@contextmanager
-def changing(path: Path, wait: float) -> Iterator[Ledger]:
-    """A transaction: `commit` ends it; anything else leaves all as it was."""
-    with outside(path, wait) as ledger:
-        ledger.sql.execute("BEGIN IMMEDIATE")
-        yield ledger
-
-
-@contextmanager
-def outside(path: Path, wait: float) -> Iterator[Ledger]:
-    """The ledger without a transaction."""
-    with _opened(path, max(wait, 1.0)) as connection:
-        yield Ledger(connection)
-
-
-@contextmanager
-def _opened(path: Path, patience: float) -> Iterator[sqlite3.Connection]:
+    Parameters
+    ----------
+    path : Path
+    begin : {"BEGIN", "BEGIN IMMEDIATE", ""}
+        A transaction that reads; one that writes, of which nothing is left unless
+        `Ledger.commit` ends it; or none.
+    patience : float
+        Seconds to wait for other connections.
+    """
     address = f"{path.resolve().as_uri()}?mode=rw"
+    connect = sqlite3.connect
     with (
         _errors(path, patience),
-        closing(
-            sqlite3.connect(address, timeout=patience, isolation_level=None, uri=True)
-        ) as connection,
+        closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
     ):
-        _check_version(path, connection)
-        _set_up(connection)
-        yield connection
-
-
-def _set_up(connection: sqlite3.Connection) -> None:
-    for pragma in (
-        "synchronous = FULL",
-        "fullfsync = ON",  # macOS: as `container.bring_to_disk`
-        "secure_delete = ON",  # what is deleted is overwritten with zeros
-        "temp_store = MEMORY",
-        "trusted_schema = OFF",
-        "cell_size_check = ON",
-        "cache_size = -65536",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _check_version(path: Path, connection: sqlite3.Connection) -> None:
-    application, version = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("application_id", "user_version")
-    )
-    if application != _APPLICATION:
-        raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
-    if version > VERSION:
-        raise StoreError(
-            f"{path.parent} was written by a newer version of traceless (store format {version}, "
-            f"and this one knows {VERSION}). Install the newer version."
-        )
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != _APPLICATION:
+            raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
+        if version > VERSION:
+            raise StoreError(
+                f"{path.parent} was written by a newer version of traceless (store format "
+                f"{version}, and this one knows {VERSION}). Install the newer version."
+            )
+        connection.executescript(_SET_UP + begin)
+        yield Ledger(connection)
 
 
 @contextmanager
 def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
-    """SQLite's errors in our words."""
+    """Turn SQLite's errors into those of the store and of the system."""
     try:
         yield
     except sqlite3.Error as error:

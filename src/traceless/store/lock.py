@@ -1,7 +1,7 @@
 """One writer at a time: an advisory lock that a dead process cannot keep.
 
-The kernel lets go of a `flock` when its process ends, however that happens. Windows has none, and
-cannot remove a file that somebody reads: what is written here about old models would not be true.
+The kernel releases a `flock` when its process ends, however that happens. Windows has none, and
+cannot remove a file that somebody reads: there the store could not promise that old models go.
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ if sys.platform != "win32":
     import fcntl
 
 _PAUSE = 0.02  # seconds between two attempts
-_WIDTH = 80  # bytes: whoever holds the lock overwrites what the last one wrote
+_WIDTH = 80  # bytes: each holder of the lock overwrites the note of the one before
 
 
 @contextmanager
-def writing(path: Path, wait: float) -> Iterator[None]:
+def write_lock(path: Path, wait: float) -> Iterator[None]:
     """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s."""
     check_system()
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    deadline = time.monotonic() + wait
     try:
-        _acquire(lock, wait)
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise busy(_holder(lock), wait) from None
+                time.sleep(_PAUSE)
         holder = json.dumps({"pid": os.getpid(), "since": now()})
         os.pwrite(lock, holder.ljust(_WIDTH).encode(), 0)
         yield
@@ -49,23 +57,11 @@ def check_system() -> None:
         )
 
 
-def _acquire(lock: int, wait: float) -> None:
-    deadline = time.monotonic() + wait
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise busy(_holder(lock), wait) from None
-            time.sleep(_PAUSE)
-
-
-def busy(who: str, wait: float) -> StoreBusyError:
-    """What the second writer is told."""
+def busy(holder: str, wait: float) -> StoreBusyError:
+    """The error for the second writer."""
     return StoreBusyError(
-        f"Another process is changing the store ({who}) and was still at it after {wait:g} s. Try "
-        "again, or open the store with a longer wait. Nothing was changed."
+        f"Another process is changing the store ({holder}) and had not finished after {wait:g} s. "
+        "Try again, or open the store with a longer wait. Nothing was changed."
     )
 
 

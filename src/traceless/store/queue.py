@@ -1,13 +1,14 @@
 """Requests to forget that wait for others, so that no row is forgotten alone.
 
-The rows of a request are kept in the ledger until they are forgotten, and are then
-overwritten with zeros. They were alive when they came, and nobody else can forget them.
+The rows of a request are kept in the ledger until they are forgotten, and are then overwritten
+with zeros. They were held when the request came, and are reserved since.
 """
 
 from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Connection
@@ -17,7 +18,7 @@ from scipy.sparse import issparse
 
 from traceless.files.container import canonical_json
 from traceless.store.entries import now
-from traceless.store.rows import Batch, Tally
+from traceless.store.row_digests import RowBatch, Tally
 
 SAFE_ROWS = 20
 
@@ -53,46 +54,50 @@ class Queue:
     def __init__(self, sql: Connection) -> None:
         self._sql = sql
 
-    def put(self, key: str | None, batches: list[Batch], tally: Tally) -> None:
+    def put(self, key: str | None, batches: list[RowBatch], tally: Tally) -> None:
         """Add a request."""
+        file = io.BytesIO()
+        arrays = {
+            f"{i}{k}": a for i, b in enumerate(batches) for k, a in zip("Xyw", b, strict=True)
+        }
+        np.savez(file, **arrays, allow_pickle=False)
         self._sql.execute(
             "INSERT INTO queue (time, key, rows, classes, content) VALUES (?, ?, ?, ?, ?)",
-            (now(), key, tally.rows, canonical_json(tally.classes), _packed(batches)),
+            (now(), key, tally.rows, canonical_json(tally.classes), file.getvalue()),
         )
 
     def pending(self, replayed: bool = False) -> list[Queued]:
         """All requests, the oldest first."""
         found = self._sql.execute("SELECT time, key, rows, classes FROM queue ORDER BY number")
-        return [
-            Queued(time, key, rows, json.loads(classes), replayed)
-            for time, key, rows, classes in found
-        ]
+        return [Queued(t, key, n, json.loads(classes), replayed) for t, key, n, classes in found]
 
     def is_safe(self) -> bool:
-        """Whether the rows of all requests hide among each other."""
-        tally = Tally()
-        for queued in self.pending():
-            tally.rows += queued.rows
-            tally.classes.update(queued.classes)
-        return is_safe(tally)
+        """Whether the rows of all requests together are enough to be forgotten at once."""
+        pending = self.pending()
+        classes: Counter[str] = Counter()
+        for queued in pending:
+            classes.update(queued.classes)
+        return are_enough(sum(queued.rows for queued in pending), classes)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         """The rows of all requests."""
         for (content,) in self._sql.execute("SELECT content FROM queue ORDER BY number"):
-            yield from _unpacked(content)
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                for i in range(len(arrays.files) // 3):
+                    yield arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
 
     def clear(self) -> None:
-        """Drop all requests."""
+        """Delete all requests."""
         self._sql.execute("DELETE FROM queue")
 
 
-def is_safe(tally: Tally) -> bool:
-    """Whether so many rows, by class, hide among each other."""
-    return min(tally.classes.values(), default=tally.rows) >= SAFE_ROWS
+def are_enough(rows: int, classes: Mapping[str, int]) -> bool:
+    """Whether so many rows, by class, can be forgotten at once without being revealed."""
+    return min(classes.values(), default=rows) >= SAFE_ROWS
 
 
-def plain(batch: Batch) -> Batch:
-    """Rows as arrays that can be kept, without what is no row."""
+def plain_arrays(batch: RowBatch) -> RowBatch:
+    """Rows with positive weight as arrays that NumPy can save."""
     X, y, weight = batch
     X = X.toarray() if issparse(X) else X
     y = np.asarray(y)
@@ -101,18 +106,3 @@ def plain(batch: Batch) -> Batch:
     weights = np.ones(len(y)) if weight is None else np.broadcast_to(weight, len(y))
     kept = np.asarray(weights, dtype=np.float64) > 0
     return np.asarray(X, dtype=np.float64)[kept], y[kept], np.asarray(weights)[kept]
-
-
-def _packed(batches: list[Batch]) -> bytes:
-    file = io.BytesIO()
-    arrays = {
-        f"{i}{name}": a for i, b in enumerate(batches) for name, a in zip("Xyw", b, strict=True)
-    }
-    np.savez(file, **arrays, allow_pickle=False)
-    return file.getvalue()
-
-
-def _unpacked(content: bytes) -> Iterator[Batch]:
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        for i in range(len(arrays.files) // 3):
-            yield arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]

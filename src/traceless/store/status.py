@@ -1,4 +1,4 @@
-"""How a store stands."""
+"""The state of a store in numbers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Status:
-    """How a store stands.
+    """The state of a store.
 
     Attributes
     ----------
     path : str
     model : str
-        What the model is, such as LSSVC.
+        The class of the model, such as LSSVC.
     sequence : int
         Number of the latest entry.
     time : str
@@ -24,14 +24,14 @@ class Status:
     classes : dict
         Rows of each class; empty for regressions.
     unknown : int
-        Rows among them whose digests are not here.
+        Rows among them whose digests are not in the store.
     waiting : int
         Rows that wait in the queue to be forgotten.
     digest, root : str or None
     hash : str
         Hash of the latest entry.
     has_secret, has_model : bool
-        Whether they were not destroyed.
+        False once they were destroyed.
     size : int
         Bytes of all files.
     """

@@ -1,4 +1,4 @@
-"""Stores of version 1: checked by the rules that they were written by, and able to go on.
+"""Stores of version 1: checked by the rules of that version, and able to learn on.
 
     version 1                                     now
     root: checksum over keyed digests of rows     SHA-256 of the fingerprint of the rows
@@ -7,8 +7,8 @@
     weights: multiples of 2^-16                   20 significant bits
 
 A model that was made without a fingerprint cannot get one: its rows are not there. So its entries
-have no root, and its digest tells sums apart, not rows. What such a store learns now is rounded as
-what it learned before, so that everything can be forgotten again.
+have no root, and its digest tells sums apart, not rows. Such a store still rounds weights as
+version 1 did, so that everything it has learned can be forgotten again.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from traceless.estimators import version_1
 from traceless.exceptions import StoreError
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
-from traceless.store.rows import Batch
+from traceless.store.row_digests import RowBatch
 
 LACKS = "a store of version 1: equal sums, which other rows could have too"
 UNKNOWN = "one of version 1, which only the traceless that wrote it can compute"
 
 
-def made(store: Mapping[str, Any]) -> bool:
-    """Whether a store, known by what it said when it was made, is of version 1."""
-    return "version" not in store
+def is_version_1(origin: Mapping[str, Any]) -> bool:
+    """Whether the store with this description was made by version 1."""
+    return "version" not in origin
 
 
-def digest(model: Any) -> str | None:
-    """The digest that version 1 gave to a model; None if nobody can tell any more.
+def digest_of_model(model: Any) -> str | None:
+    """The digest that version 1 gave to a model; None for a `PathSVC`.
 
-    That of a `PathSVC` was one of the solution as that version found it.
+    The digest of a `PathSVC` was one of the solution as that version found it.
     """
     known: Any = getattr(model, "knowledge_", None)
     return None if known is None else digest_of_knowledge(known)
@@ -47,10 +47,10 @@ def digest_of_knowledge(known: Knowledge) -> str:
     return version_1.digest(known.without_fingerprint())
 
 
-def weighed(store: Mapping[str, Any], batch: Batch) -> Batch:
-    """A batch with weights as its store has always rounded them."""
+def rounded_as_in(origin: Mapping[str, Any], batch: RowBatch) -> RowBatch:
+    """A batch with the weights that the store with this description gives its rows."""
     X, y, weight = batch
-    if weight is None or not made(store) or store["model"]["kind"] == "PathSVC":
+    if weight is None or not is_version_1(origin) or origin["model"]["kind"] == "PathSVC":
         return batch
     weights = np.asarray(weight, dtype=np.float64)
     old = np.ldexp(np.rint(np.ldexp(weights, version_1.WEIGHT_BITS)), -version_1.WEIGHT_BITS)

@@ -1,39 +1,36 @@
-"""The store: a home for one model that loses nothing and answers for itself."""
+"""The store: a folder with one model, a ledger of all its changes, and receipts for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from traceless.exceptions import StoreError
 from traceless.knowledge.sums import Knowledge
-from traceless.store.changes import Asked, Cached, Change, tidy
-from traceless.store.checks import Verification
+from traceless.store.creation import create_store
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
-from traceless.store.ledger import changing, outside, reading
-from traceless.store.lock import writing
-from traceless.store.making import make
-from traceless.store.queue import Queue, Queued
+from traceless.store.ledger import open_ledger
+from traceless.store.lock import write_lock
+from traceless.store.merge_source import is_merge_source
+from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
-from traceless.store.rows import batches_of
-from traceless.store.slices import Slice, is_slice, opened
-from traceless.store.snapshot import snapshot
+from traceless.store.row_digests import row_batches
 from traceless.store.status import Status
-from traceless.store.verify import verify
-
-Answer = TypeVar("Answer", bound=Receipt | Queued)
+from traceless.store.verification import Verification, verify
+from traceless.store.writer import Cached, Writer
 
 
 class Store:
-    """A model on disk, with a ledger of all that was done to it.
+    """A model on disk, with a ledger of all its changes.
 
-    Every change is all or nothing, also for a process that is killed or a disk that is full,
-    and gives a `Receipt`. Rows are not kept: the store knows them again by keyed digests, and
-    refuses to forget what it does not hold. Any number of processes may read, and one at a
-    time may write.
+    Every change is all or nothing, also if the process is killed or the disk is full, and gives a
+    `Receipt`. Rows are not kept: the store recognises them by keyed digests, and refuses to forget
+    a row that it does not hold. Any number of processes may read, and one at a time may write.
 
     Parameters
     ----------
@@ -45,7 +42,7 @@ class Store:
     Attributes
     ----------
     about : dict
-        What was said of the store when it was made.
+        What `Store.new` was given to keep with the store.
 
     Examples
     --------
@@ -71,9 +68,8 @@ class Store:
         self._folder, self._wait = Folder(path), float(wait)
         self._folder.check()
         self._cache: Cached = None
-        with reading(self._folder.ledger):  # or it is not a store
-            pass
-        self._tidy()
+        self._about: dict[str, Any] | None = None
+        self._look()
 
     @classmethod
     def new(
@@ -104,7 +100,7 @@ class Store:
         -------
         Store
         """
-        make(Path(path), estimator, about, secret)
+        create_store(Path(path), estimator, about, secret)
         return cls(path)
 
     # --- changes --------------------------------------------------------------------------
@@ -139,13 +135,8 @@ class Store:
         AlreadyLearnedError
             With `once`, if the last change learned exactly these rows.
         """
-        batches = batches_of(X, y, sample_weight)
-        return self._change(
-            "learn",
-            key,
-            lambda change: change.learn(key, batches, once),
-            lambda change: change.asked(come=batches),
-        )
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.learn(row_batches(X, y, sample_weight), once))
 
     def forget(
         self,
@@ -186,14 +177,10 @@ class Store:
         RevealingWarning
             If the models before and after would reveal the rows.
         """
-        if is_slice(X):
+        if is_merge_source(X):
             return self._take_out(X, name, key)
-        batches = batches_of(X, y, sample_weight)
-
-        def act(change: Change) -> Receipt | Queued:
-            return (change.put_aside if batch else change.forget)(key, batches)
-
-        return self._change("forget", key, act, lambda change: change.asked(gone=batches))
+        with self._writing(key) as writer:
+            return cast(Receipt | Queued, writer.forget(row_batches(X, y, sample_weight), batch))
 
     def relabel(
         self, X: Any, old: Any, new: Any, sample_weight: Any = None, *, key: str | None = None
@@ -214,12 +201,8 @@ class Store:
         Receipt
         """
         before, after = (X, old, sample_weight), (X, new, sample_weight)
-        return self._change(
-            "relabel",
-            key,
-            lambda change: change.relabel(key, before, after),
-            lambda change: change.asked(gone=[before], come=[after]),
-        )
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.relabel(before, after))
 
     def merge(
         self,
@@ -251,9 +234,8 @@ class Store:
         """
         if isinstance(other, Knowledge) and other.n_samples < 0:
             return self._take_out(-other, name, key)
-        return self._with_slice(
-            "merge", key, other, lambda change, part: change.merge(key, part, name, again)
-        )
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.merge(other, name, again))
 
     def seal(self, *, key: str | None = None) -> Receipt:
         """Make the coefficients of the model those of a fit from scratch, to the last bit.
@@ -267,7 +249,8 @@ class Store:
         -------
         Receipt
         """
-        return self._change("seal", key, lambda change: change.seal(key), lambda _: (0, [None]))
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.seal())
 
     def destroy(self, what: str, *, key: str | None = None) -> Receipt:
         """Destroy something for good.
@@ -287,16 +270,15 @@ class Store:
         """
         if what not in ("secret", "model"):
             raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
-        return self._change(
-            "destroy", key, lambda change: change.destroy(key, what), lambda _: (0, [what])
-        )
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.destroy(what))
 
     # --- the queue ------------------------------------------------------------------------
 
     def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first."""
-        with reading(self._folder.ledger) as ledger:
-            return Queue(ledger.sql).pending()
+        with open_ledger(self._folder.ledger) as ledger:
+            return ledger.queue.pending()
 
     def flush(self, force: bool = False) -> list[Receipt]:
         """Forget all rows that wait, in one change, if that is safe.
@@ -311,9 +293,8 @@ class Store:
         list of Receipt
             Empty if nothing was done.
         """
-        with self._writing() as change:
-            waits = change.queue.pending()
-            return [change.flush()] if waits and (force or change.queue.is_safe()) else []
+        with self._writing(None) as writer:
+            return writer.flush(force)
 
     # --- what is known --------------------------------------------------------------------
 
@@ -324,18 +305,20 @@ class Store:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What was said of the store when it was made."""
-        with reading(self._folder.ledger) as ledger:
-            return dict(ledger.origin()["about"])
+        """What `Store.new` was given to keep with the store."""
+        if self._about is None:  # the ledger was damaged when it was opened: say how
+            with open_ledger(self._folder.ledger) as ledger:
+                self._about = ledger.origin()["about"]
+        return deepcopy(self._about)
 
     def model(self) -> Any:
-        """The model as it is now: an estimator of your own, whose changes the store ignores."""
-        with snapshot(self._folder) as (_, entry, model):
+        """A copy of the model as it is now; the store ignores what you do with it."""
+        with self._folder.snapshot() as (_, entry, model):
             return self._folder.load(entry) if model is None else model
 
     def status(self) -> Status:
-        """How the store stands."""
-        with reading(self._folder.ledger) as ledger:
+        """The state of the store."""
+        with open_ledger(self._folder.ledger) as ledger:
             last = ledger.last()
             return Status(
                 path=str(self.path),
@@ -345,7 +328,7 @@ class Store:
                 rows=last.held,
                 classes=ledger.class_counts(),
                 unknown=last.unknown,
-                waiting=sum(queued.rows for queued in Queue(ledger.sql).pending()),
+                waiting=sum(queued.rows for queued in ledger.queue.pending()),
                 digest=last.digest_after,
                 root=last.root_after,
                 hash=last.hash,
@@ -356,7 +339,7 @@ class Store:
 
     def history(self) -> list[Entry]:
         """All entries of the ledger, the first one first."""
-        with reading(self._folder.ledger) as ledger:
+        with open_ledger(self._folder.ledger) as ledger:
             return list(ledger.entries())
 
     def receipt(self, sequence: int | None = None) -> Receipt:
@@ -371,12 +354,12 @@ class Store:
         -------
         Receipt
         """
-        with reading(self._folder.ledger) as ledger:
+        with open_ledger(self._folder.ledger) as ledger:
             entry = ledger.last() if sequence is None else ledger.entry(sequence)
             return Receipt.of(entry, ledger.origin())
 
     def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Recompute the chain and the files; and with rows, the model and its root from scratch.
+        """Check the ledger and the files; with rows, also fit the model from scratch and compare.
 
         Parameters
         ----------
@@ -387,9 +370,9 @@ class Store:
         -------
         Verification
         """
-        self._tidy()
-        rows = None if X is None else batches_of(X, y, sample_weight)
-        return verify(self._folder, rows)
+        with suppress(OSError, StoreError):
+            self._look()
+        return verify(self._folder, None if X is None else row_batches(X, y, sample_weight))
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r})"
@@ -397,56 +380,35 @@ class Store:
     # --- inside ---------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> Iterator[Change]:
+    def _writing(self, key: str | None) -> Iterator[Writer]:
+        """The one writer of the store, for one change."""
+        if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
+            raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
         cached, self._cache = self._cache, None
-        folder = self._folder
-        with writing(folder.lock, self._wait), changing(folder.ledger, self._wait) as ledger:
-            change = Change(folder, ledger, cached)
-            yield change
-            self._cache = change.result()
-
-    def _change(
-        self,
-        kind: str,
-        key: str | None,
-        act: Callable[[Change], Answer],
-        asked: Callable[[Change], Asked],
-    ) -> Answer:
-        """Make a change, unless the request was answered before."""
-        _check_key(key)
-        with self._writing() as change:
-            before = change.recall(kind, key, lambda: asked(change))
-            return act(change) if before is None else cast(Answer, before)
-
-    def _with_slice(
-        self, kind: str, key: str | None, other: Any, act: Callable[[Change, Slice], Receipt]
-    ) -> Receipt:
-        def acts(change: Change) -> Receipt:
-            with opened(other, change.printer) as part:
-                return act(change, part)
-
-        def asked(change: Change) -> Asked:
-            with opened(other, change.printer) as part:
-                return part.rows, change.requests_of(part)
-
-        return self._change(kind, key, acts, asked)
+        folder, patience = self._folder, max(self._wait, 1.0)
+        with (
+            write_lock(folder.lock, self._wait),
+            open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
+        ):
+            writer = Writer(folder, ledger, key, cached)
+            yield writer
+            self._cache = writer.cache()
 
     def _take_out(self, other: Any, name: str | None, key: str | None) -> Receipt:
-        return self._with_slice(
-            "forget", key, other, lambda change, part: change.take_out(key, part, name)
-        )
+        with self._writing(key) as writer:
+            return cast(Receipt, writer.take_out(other, name))
 
-    def _tidy(self) -> None:
-        """Finish what a process that was killed had left undone, unless one is at work."""
-        folder = self._folder
-        with suppress(OSError, StoreError):
-            with reading(folder.ledger) as ledger:
-                left_over = folder.left_over(ledger.last())
-            if left_over:
-                with writing(folder.lock, 0.0), outside(folder.ledger, 0.0) as ledger:
-                    tidy(folder, ledger, committed=False)
-
-
-def _check_key(key: Any) -> None:
-    if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
-        raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
+    def _look(self) -> None:
+        """Read what the store is about, and remove the files that a killed process left."""
+        folder, left_over = self._folder, []
+        damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
+        with open_ledger(folder.ledger) as ledger, suppress(*damages):
+            left_over = folder.left_over(ledger.last())
+            self._about = ledger.origin()["about"]
+        if left_over:
+            with (
+                suppress(OSError, StoreError),  # another process is writing
+                write_lock(folder.lock, 0.0),
+                open_ledger(folder.ledger, "", 1.0) as ledger,
+            ):
+                folder.tidy(ledger)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from traceless.store.rows import Printer, checksum_text, digest_sum
+from traceless.store.row_digests import RowHasher, checksum_text, digest_sum
 
 SECRET = bytes(range(32))
 values = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -16,15 +16,15 @@ values = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 def test_a_digest_can_be_recomputed_by_hand():
     x, weight = np.array([1.5, -0.0]), 2.0
-    (found,) = Printer(SECRET, True)(([x], ["yes"], [weight])).digests
+    (found,) = RowHasher(SECRET, True)(([x], ["yes"], [weight])).digests
     text = b"2 str 'yes'\0" + np.array([1.5, 0.0, weight], dtype="<f8").tobytes()
     by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
     assert found == by_hand.digest()
-    (found,) = Printer(SECRET, True)(([x], ["sì🫨"], None)).digests  # in ASCII, with any Python
+    (found,) = RowHasher(SECRET, True)(([x], ["sì🫨"], None)).digests  # in ASCII, with any Python
     text = b"2 str 's\\xec\\U0001fae8'\0" + np.array([1.5, 0.0, 1.0], dtype="<f8").tobytes()
     by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
     assert found == by_hand.digest()
-    (found,) = Printer(SECRET, False)(([x], [3.25], None)).digests
+    (found,) = RowHasher(SECRET, False)(([x], [3.25], None)).digests
     text = b"2 targets 1\0" + np.array([1.5, 0.0, 3.25, 1.0], dtype="<f8").tobytes()
     by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
     assert found == by_hand.digest()
@@ -32,10 +32,10 @@ def test_a_digest_can_be_recomputed_by_hand():
 
 @given(arrays(np.float64, (7, 3), elements=values), st.lists(st.booleans(), min_size=7, max_size=7))
 def test_a_digest_does_not_depend_on_the_batch(X, labels):
-    printer = Printer(SECRET, True)
+    hasher = RowHasher(SECRET, True)
     y = np.where(labels, "a", "b")
-    together = printer((X, y, None))
-    alone = [printer((X[i : i + 1], y[i : i + 1], None)).digests[0] for i in range(7)]
+    together = hasher((X, y, None))
+    alone = [hasher((X[i : i + 1], y[i : i + 1], None)).digests[0] for i in range(7)]
     assert together.digests == alone
     assert together.classes == {k: int((y == k).sum()) for k in np.unique(y).tolist()}
     differ = len({(x.tobytes(), label) for x, label in zip(X + 0.0, y, strict=True)})
@@ -55,7 +55,7 @@ def test_the_checksum_is_a_sum_in_any_order(digests, chance):
 
 def test_rows_differ_by_label_type_weight_width_and_secret():
     def digest(X, y, weight=None, secret=SECRET, classifies=True):
-        return Printer(secret, classifies)(
+        return RowHasher(secret, classifies)(
             ([X], [y], None if weight is None else [weight])
         ).digests[0]
 
@@ -74,20 +74,20 @@ def test_rows_differ_by_label_type_weight_width_and_secret():
     assert digest([1.0], 1.0) == digest([1.0], 1) == digest([1], 1, 1.0)
 
 
-def test_many_rows_are_written_out_in_parts(monkeypatch):
+def test_many_rows_are_hashed_in_chunks(monkeypatch):
     X, y = np.arange(20.0).reshape(10, 2), np.arange(10) % 3
-    whole = Printer(SECRET, True)((X, y, None)).digests
-    monkeypatch.setattr("traceless.store.rows._PARTS", 3)
-    assert Printer(SECRET, True)((X, y, None)).digests == whole
+    whole = RowHasher(SECRET, True)((X, y, None)).digests
+    monkeypatch.setattr("traceless.store.row_digests._CHUNK", 3)
+    assert RowHasher(SECRET, True)((X, y, None)).digests == whole
 
 
 def test_without_a_secret_rows_are_counted_only():
-    prints = Printer(None, True)(([[1.0], [2.0]], ["a", "b"], [0.0, 1.0]))
-    assert (prints.digests, prints.places.tolist(), prints.classes) == ([], [1], {"b": 1})
-    assert Printer(None, True).request("x") is None
+    found = RowHasher(None, True)(([[1.0], [2.0]], ["a", "b"], [0.0, 1.0]))
+    assert (found.digests, found.places.tolist(), found.classes) == ([], [1], {"b": 1})
+    assert RowHasher(None, True).request("x") is None
 
 
 @pytest.mark.parametrize("weight", [[-1.0], [np.nan], [np.inf], [1.0, 2.0], [[1.0]]])
 def test_bad_weights_are_refused(weight):
     with pytest.raises(ValueError, match="sample_weight"):
-        Printer(SECRET, True)(([[1.0]], ["a"], weight))
+        RowHasher(SECRET, True)(([[1.0]], ["a"], weight))

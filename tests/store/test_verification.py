@@ -12,8 +12,8 @@ from traceless.exceptions import RevealingWarning, StoreError
 from traceless.files.container import canonical_json
 from traceless.store import Store
 from traceless.store.entries import hash_of
-from traceless.store.ledger import reading
-from traceless.store.verify import Auditor
+from traceless.store.ledger import open_ledger
+from traceless.store.verification import Auditor
 
 CHANGED = {int: lambda v: v + 1, bool: lambda v: not v, type(None): lambda _: "0" * 32}
 
@@ -88,8 +88,8 @@ def test_every_field_of_every_entry_is_guarded(history):
         facts = entry.facts()
         for field, value in facts.items():
             replace_entry(history, entry.sequence, {**facts, field: other(value)}, entry.hash)
-            with reading(history.path / "ledger.sqlite") as ledger:
-                checks = Auditor(None, ledger, None).of_ledger()
+            with open_ledger(history.path / "ledger.sqlite") as ledger:
+                checks = Auditor(None, ledger, None).ledger_checks()
                 check = next(check for check in checks if check.name == "chain")
             assert not check.ok, (entry.sequence, field)
         replace_entry(history, entry.sequence, facts, "0" * 64)
@@ -170,7 +170,7 @@ def test_the_origin_is_part_of_the_chain(history):
 def test_another_model_in_place_of_the_right_one(history, rows):
     (path,) = (history.path / "generations").iterdir()
     LSSVC().fit(*rows).save(path)
-    with pytest.raises(StoreError, match="not the file that the ledger speaks of"):
+    with pytest.raises(StoreError, match="not the file that the ledger names"):
         history.model()
     assert failed(history, "model")
     path.write_bytes(path.read_bytes()[:-1])
@@ -184,7 +184,7 @@ def test_a_name_of_a_generation_never_leaves_the_folder(history, tmp_path):
     last = history.history()[-1]
     for name in ("../../outside.traceless", "/etc/passwd", "", "1-0123456789abcdef.traceless/.."):
         replace_entry(history, last.sequence, {**last.facts(), "generation": name})
-        with pytest.raises(StoreError, match="no name of a generation"):
+        with pytest.raises(StoreError, match="not the name of a generation"):
             history.model()
         assert failed(history, "model")
         assert (tmp_path / "outside.traceless").exists()
@@ -193,7 +193,7 @@ def test_a_name_of_a_generation_never_leaves_the_folder(history, tmp_path):
 def test_another_secret_and_files_that_should_be_gone(history, monkeypatch):
     (history.path / "secret").write_bytes(b"x" * 32)
     assert failed(history, "secret", "queue")
-    monkeypatch.setattr(Store, "_tidy", lambda self: None)
+    monkeypatch.setattr(Store, "_look", lambda self: None)
     (history.path / "generations" / "1-0123456789abcdef.traceless").write_bytes(b"old")
     assert failed(history, "files")
 

@@ -29,7 +29,7 @@ code { font: .85em/1.4 ui-monospace, Menlo, Consolas, monospace; overflow-wrap: 
 """
 
 
-def page(entry: Entry, store: Mapping[str, Any], intact: bool) -> str:
+def receipt_page(entry: Entry, store: Mapping[str, Any], intact: bool) -> str:
     """The page."""
     rows = "\n".join(f"<tr><th>{escape(k)}</th><td>{v}</td></tr>" for k, v in _lines(entry, store))
     warning = "" if intact else '<p class="bad">The hashes of this receipt are wrong.</p>'

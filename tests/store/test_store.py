@@ -57,7 +57,7 @@ class TestNew:
     @pytest.mark.parametrize(
         ("estimator", "said"),
         [
-            (LSSVC().fit([[0.0], [1.0]], [0, 1]), "has learned something already"),
+            (LSSVC().fit([[0.0], [1.0]], [0, 1]), "has learned rows already"),
             (SlidingWindow(LSSVC()), "can forget"),
             (PathSVC(kernel="precomputed"), "precomputed"),
             (LSSVC(class_weight=lambda n: 1 / n), "function"),

@@ -6,15 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from traceless.cli import answer as answers
-from traceless.cli.answer import Answer, Facts, Grid, show
+from traceless.cli.output import Grid, Result, fields, say, show
 
-ANSWER = Answer(
+RESULT = Result(
     {"n": np.int64(3), "a": np.array([1.5])},
     [
         "A line.",
-        Facts({"rows": 12345, "digest": None}),
-        Grid(["a", "good"], [["é\x1b[0m", True], ["b", False]]),
+        fields({"rows": 12345, "digest": None}),
+        Grid([["é\x1b[0m", True], ["b", False]], ["a", "good"]),
     ],
 )
 
@@ -27,18 +26,18 @@ class Terminal(io.StringIO):
 
 
 def test_json_is_one_object(capsys):
-    show(ANSWER, as_json=True)
+    show(RESULT, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"ok": True, "n": 3, "a": [1.5]}
 
 
 def test_json_has_null_for_what_is_no_number(capsys):
-    show(Answer({"a": float("nan"), "b": [np.inf, 1.0], "c": np.array([np.nan])}), as_json=True)
+    show(Result({"a": float("nan"), "b": [np.inf, 1.0], "c": np.array([np.nan])}), as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told == {"ok": True, "a": None, "b": [None, 1.0], "c": [None]}
 
 
 def test_piped_output_is_plain(capsys):
-    show(ANSWER, as_json=False)
+    show(RESULT, as_json=False)
     assert capsys.readouterr().out == (
         "A line.\nrows:    12 345\ndigest:  -\na         good\né\\x1b[0m  ok\nb         FAILED\n"
     )
@@ -52,7 +51,7 @@ def test_terminals_have_tables_and_colour_unless_it_is_not_wanted(monkeypatch, c
     monkeypatch.delenv("NO_COLOR", raising=False)
     if not colour:
         monkeypatch.setenv("NO_COLOR", "1")
-    show(ANSWER, as_json=False)
+    show(RESULT, as_json=False)
     text = terminal.getvalue()
     assert "12 345" in text
     assert ("\x1b[1;32mok" in text) is colour
@@ -63,7 +62,7 @@ def test_terminals_without_rich_get_plain_text(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    show(ANSWER, as_json=False)
+    show(RESULT, as_json=False)
     assert "\x1b" not in terminal.getvalue()
 
 
@@ -71,7 +70,7 @@ def test_dumb_terminals_get_plain_text(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "dumb")
-    show(ANSWER, as_json=False)
+    show(RESULT, as_json=False)
     assert "\x1b" not in terminal.getvalue()
 
 
@@ -82,5 +81,5 @@ def test_errors_are_red_in_a_terminal(monkeypatch, colour):
     monkeypatch.delenv("NO_COLOR", raising=False)
     if not colour:
         monkeypatch.setenv("NO_COLOR", "1")
-    answers.complain("no")
+    say("error", "no")
     assert terminal.getvalue() == ("\x1b[31m\x1b[1merror:\x1b[0m no\n" if colour else "error: no\n")

@@ -1,0 +1,101 @@
+"""Arguments and options that several commands share: the store, and the table of its rows."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceless.cli.output import Result, can_draw
+from traceless.progress import progress
+
+if TYPE_CHECKING:
+    from traceless.sources import Table
+
+Function = Callable[..., Result]
+FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")  # as in traceless.sources, without importing it
+
+format_option = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    help="What the files are, if their names do not say; standard input (-) is csv by default.",
+)
+key_option = click.option(
+    "--key", help="Name of this request: the same one again is recognised, and changes nothing."
+)
+wait_option = click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long to wait for another process that is writing.",
+)
+out_option = click.option("--out", type=click.Path(), metavar="FILE", help="Write to this file.")
+
+
+def change_options(function: Function) -> Function:
+    """Add --key and --wait, which every change has."""
+    return key_option(wait_option(function))
+
+
+def store_argument(function: Function) -> Function:
+    """Add the argument STORE; the function gets the store, opened, and not the option --wait."""
+
+    @click.argument("store", type=click.Path())
+    @functools.wraps(function)
+    def called(store: str, wait: float = 0.0, **options: Any) -> Result:
+        from traceless.store import Store
+
+        return function(Store(store, wait=wait), **options)
+
+    return called
+
+
+def table_argument(function: Function) -> Function:
+    """Add the arguments FILES and --format; the function gets the table, after the store."""
+
+    @click.argument("files", nargs=-1, required=True, type=click.Path())
+    @format_option
+    @functools.wraps(function)
+    def called(store: Any, files: Sequence[str], format_: str | None, **options: Any) -> Result:
+        return function(store, open_table(store.about, files, format_), **options)
+
+    return called
+
+
+def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
+    """Files, to be read as `traceless new` declared them for a store that is `about` this."""
+    from traceless.sources import Schema, Table
+
+    if not isinstance(about, dict) or "table" not in about:
+        raise ValueError(
+            "No table is declared for this store, so files cannot be read for it. Stores made by "
+            "'traceless new' have one; in Python it is about={'table': Schema(...).facts()}."
+        )
+    return Table(files, Schema.from_facts(about["table"]), format_)
+
+
+def split_names(text: str | None) -> list[str]:
+    """Names between commas; quotes keep a comma in a name."""
+    return next(csv.reader([text]), []) if text else []
+
+
+def rows_of(table: Table, label: str) -> Iterator[Any]:
+    """The rows of a table in batches, with a progress line in a terminal."""
+    return with_progress(table, table.rows(), label)
+
+
+def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:
+    """Batches (X, ...) of a table, with a progress line in a terminal."""
+    return progress(
+        batches,
+        label,
+        can_draw(sys.stderr),
+        fraction=lambda: table.part,
+        size=lambda batch: len(batch[0]),
+    )

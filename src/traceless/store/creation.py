@@ -1,0 +1,93 @@
+"""Create a store in a folder aside, which then takes its place in one step."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone, is_classifier
+
+from traceless.estimators.least_squares import LeastSquares
+from traceless.estimators.path_svc import PathSVC
+from traceless.files import saving
+from traceless.knowledge.fingerprint import Fingerprint
+from traceless.store.entries import Entry, ModelState, hash_of, now
+from traceless.store.folder import new_folder
+from traceless.store.ledger import create
+from traceless.store.lock import check_system
+from traceless.store.row_digests import SECRET_BYTES, RowHasher, checksum_text
+
+VERSION = 2  # of the rules for row digests; the description of a store of version 1 has no version
+
+
+def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: Any) -> None:
+    """Create the folder of a new store."""
+    check_system()
+    estimator = _checked(estimator)
+    secret = _checked_secret(os.urandom(SECRET_BYTES) if secret is None else secret)
+    with new_folder(path) as folder:
+        folder.keep_secret(secret)
+        generation, sha256 = folder.write(estimator, 0)
+        origin = {
+            "version": VERSION,
+            "store": secrets.token_hex(16),
+            "created": now(),
+            "model": saving.described(estimator),
+            "task": "classification" if is_classifier(estimator) else "regression",
+            "about": dict(about or {}),
+            "secret": RowHasher(secret, True).request("secret"),
+        }
+        first = Entry.after(
+            None,
+            ModelState.of(estimator),
+            kind="new",
+            keys=(),
+            rows=0,
+            classes={},
+            unknown=0,
+            alive=checksum_text(0),
+            request=None,
+            generation=generation,
+            sha256=sha256,
+            revealing=False,
+            subject=None,
+            origin=hash_of(origin),
+        )
+        create(folder.ledger, origin, first)
+
+
+def _checked(estimator: Any) -> Any:
+    """A copy of an estimator that a store can hold."""
+    name = type(estimator).__name__
+    if not isinstance(estimator, LeastSquares | PathSVC):
+        raise TypeError(
+            f"A store needs an estimator that can forget any row, LSSVC(), LSSVR() or PathSVC(), "
+            f"got {name}."
+        )
+    if hasattr(estimator, "n_samples_"):
+        raise ValueError(
+            f"This {name} has learned rows already, which the store would not know. Give one that "
+            "has not learned anything, and then merge this one."
+        )
+    if getattr(estimator, "kernel", None) == "precomputed":
+        raise ValueError(
+            "Rows of a precomputed kernel cannot be recognised by their values. Use kernel='rbf', "
+            "'linear' or 'poly'."
+        )
+    if isinstance(estimator, PathSVC):  # its digest is one of its rows
+        return clone(estimator)
+    Fingerprint(b"")  # raises, with the name of the extra, if its library is not installed
+    return clone(estimator).set_params(fingerprint=True)
+
+
+def _checked_secret(secret: Any) -> bytes:
+    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+        got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+        raise ValueError(
+            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
+            f"{got}."
+        )
+    return secret

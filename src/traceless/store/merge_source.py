@@ -1,0 +1,86 @@
+"""What a store can merge, or take out again as a whole: files, stores, estimators, knowledge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from traceless.estimators import loading
+from traceless.knowledge.sums import Knowledge
+from traceless.store.folder import Folder
+from traceless.store.row_digests import RowHasher, Tally, text_of
+
+
+@dataclass(frozen=True)
+class MergeSource:
+    """A slice to merge or to take out, and the digests of its rows where they are known."""
+
+    knowledge: Knowledge
+    estimator: Any = None  # has column names, where there are any
+    counted: Iterable[tuple[bytes, int]] = ()
+    unknown: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return abs(self.knowledge.n_samples)
+
+    def count_into(self, tally: Tally) -> Iterator[tuple[bytes, int]]:
+        """Count the rows, and give their digests, which enter the checksum on their way."""
+        tally.rows = self.rows
+        if self.knowledge.task == "classification":
+            counts = self.knowledge.class_counts
+            tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
+        for digest, n in self.counted:
+            tally.checksum += n * int.from_bytes(digest, "little")
+            yield digest, n
+
+
+def is_merge_source(other: Any) -> bool:
+    """Whether this is a model, knowledge or a path, not rows."""
+    return (
+        isinstance(other, str | os.PathLike | Knowledge)
+        or hasattr(other, "partial_fit")
+        or hasattr(other, "_folder")
+    )
+
+
+@contextmanager
+def open_merge_source(other: Any, hasher: RowHasher) -> Iterator[MergeSource]:
+    """Open a file, a store, an estimator or knowledge.
+
+    The rows of a store come with their digests if they have the same digests here.
+    """
+    folder = getattr(other, "_folder", None)
+    if isinstance(other, str | os.PathLike):
+        if os.path.isdir(other):
+            folder = Folder(other)
+            folder.check()
+        else:
+            other = loading.load(other)
+    if folder is None:
+        yield _source(other)
+        return
+    with folder.snapshot() as (ledger, entry, model):
+        source = _source(model)
+        theirs = RowHasher.of(folder.secret(entry), ledger.origin())
+        if hasher.secret is not None and hasher == theirs:
+            source = replace(source, counted=ledger.rows.counted(), unknown=entry.unknown)
+        yield source
+
+
+def _source(other: Any) -> MergeSource:
+    if isinstance(other, Knowledge):
+        return MergeSource(other, unknown=abs(other.n_samples))
+    if not hasattr(type(other), "knowledge_"):
+        raise TypeError(
+            f"A {type(other).__name__} has no knowledge that could be merged or taken out. Give a "
+            "file, a store, an LSSVC, an LSSVR or a Knowledge. Nothing was changed."
+        )
+    check_is_fitted(other)
+    return MergeSource(other.knowledge_, other, unknown=other.n_samples_)

@@ -1,0 +1,291 @@
+"""Verification: everything that the ledger or a receipt says is recomputed and compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from traceless.estimators import loading
+from traceless.exceptions import StoreBusyError, StoreError
+from traceless.files import saving
+from traceless.store import version_1
+from traceless.store.entries import Entry, ModelState, hash_of
+from traceless.store.folder import Folder
+from traceless.store.ledger import Ledger, open_ledger
+from traceless.store.lock import write_lock
+from traceless.store.receipts import Receipt
+from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a verification.
+
+    Attributes
+    ----------
+    name : str
+    ok : bool
+    said : str
+        What was found.
+    """
+
+    name: str
+    ok: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All checks of a verification.
+
+    Attributes
+    ----------
+    checks : tuple of Check
+    """
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check passed."""
+        return all(check.ok for check in self.checks)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{'ok ' if c.ok else 'BAD'} {c.name}: {c.said}" for c in self.checks)
+
+
+def verify_receipt(
+    receipt: Receipt, X: Any, y: Any = None, sample_weight: Any = None
+) -> Verification:
+    """Check a receipt against the rows that remained, without the store.
+
+    A model as the receipt describes it learns the rows from scratch. If it has the digest and
+    the root that the receipt gives, then the model held these rows after the change, and no
+    others: as often, with these labels and weights, and to the resolution of the feature map.
+    (A receipt of version 1 has no root: other rows with the same sums pass as well.)
+
+    Parameters
+    ----------
+    receipt : Receipt
+    X, y, sample_weight
+        All rows that the model held after the change, in any order; or in place of X an
+        iterable of batches (X, y) or (X, y, sample_weight).
+
+    Returns
+    -------
+    Verification
+    """
+    ok = receipt.check()
+    said = "its hashes are right" if ok else "it was changed after it was written"
+    model = _fit_from_scratch(receipt.store, row_batches(X, y, sample_weight))
+    return Verification((Check("receipt", ok, said), *_compare(model, receipt, "model")))
+
+
+def verify(folder: Folder, batches: Iterable[RowBatch] | None) -> Verification:
+    """Check a store; with rows, also fit its model from scratch and compare."""
+    try:
+        with folder.snapshot() as (ledger, _, model):
+            return Verification(tuple(Auditor(folder, ledger, model).checks(batches)))
+    except StoreError as error:
+        found = [Check("model", False, str(error))]
+    try:
+        with open_ledger(folder.ledger) as ledger:
+            found += Auditor(folder, ledger, None).ledger_checks()
+    except StoreError as error:
+        found.append(Check("ledger", False, str(error)))
+    return Verification(tuple(found))
+
+
+class Auditor:
+    """The checks of one state of a store. Each returns what it found, or raises `StoreError`."""
+
+    def __init__(self, folder: Folder, ledger: Ledger, model: Any) -> None:
+        self._folder, self._ledger, self._model = folder, ledger, model
+
+    def checks(self, batches: Iterable[RowBatch] | None) -> Iterator[Check]:
+        """All checks; with rows, those against a fit from scratch too."""
+        yield from self.ledger_checks()
+        yield _check("model", self._check_model)
+        if batches is not None:
+            yield from self._check_rows_given(batches)
+
+    def ledger_checks(self) -> Iterator[Check]:
+        """The checks that need no model."""
+        yield _check("ledger", self._check_file)
+        yield _check("chain", self._check_chain)
+        yield _check("requests", self._check_requests)
+        yield _check("rows", self._check_rows)
+        yield _check("queue", self._check_queue)
+        yield _check("secret", self._check_secret)
+        yield _check("files", self._check_left_over)
+
+    def _check_file(self) -> str:
+        found = [row[0] for row in self._ledger.sql.execute("PRAGMA integrity_check(5)")]
+        _require(found == ["ok"], f"SQLite finds its file damaged: {'; '.join(found)}")
+        return "the file is sound"
+
+    def _check_chain(self) -> str:
+        before: Entry | None = None
+        classes: Counter[str] = Counter()
+        described = self._ledger.origin()
+        origin, old = hash_of(described), version_1.is_version_1(described)
+        for entry in self._ledger.entries():
+            where = f"entry {entry.sequence}"
+            _require(entry.origin == origin, f"{where} belongs to another store")
+            _require(old or entry.version > 1, f"{where} is older than its store")
+            _require(entry.is_intact(), f"{where} was changed after it was written")
+            if before is None:
+                first = entry.sequence == 0 and entry.kind == "new"
+                _require(first, f"the first is {where}, a {entry.kind}")
+            else:
+                next_ = entry.sequence == before.sequence + 1
+                _require(next_, f"{where} follows entry {before.sequence}")
+                links = entry.previous, entry.digest_before, entry.root_before
+                same = links == (before.hash, before.digest_after, before.root_after)
+                _require(same, f"{where} does not continue the entry before")
+            classes.update(entry.classes)
+            before = entry
+        if before is None:
+            raise StoreError("there are no entries")
+        counts = {label: n for label, n in classes.items() if n}
+        same = counts == self._ledger.class_counts()
+        _require(same, "the rows of each class are not the sum of the changes")
+        return f"{before.sequence + 1} entries, each with the hash of the one before"
+
+    def _check_requests(self) -> str:
+        entries = {key: entry.sequence for entry in self._ledger.entries() for key in entry.keys}
+        pending = {q.key: None for q in self._ledger.queue.pending() if q.key is not None}
+        found = dict(self._ledger.sql.execute("SELECT key, sequence FROM requests"))
+        same = found == {**pending, **entries}
+        _require(same, "the keys of requests are not those of the entries and of the queue")
+        return f"{len(entries)} keys of requests are those of the entries"
+
+    def _check_rows(self) -> str:
+        last = self._ledger.last()
+        rows, checksum = self._ledger.rows.totals()
+        known = last.held - last.unknown
+        _require(rows == known, f"{rows} rows have a digest, and {known} should")
+        same = checksum_text(checksum) == (last.alive or checksum_text(0))
+        _require(same, "the checksum over the digests is not that of the latest entry")
+        return f"{rows} digests have the checksum {last.alive}"
+
+    def _check_queue(self) -> str:
+        waiting: Counter[bytes] = Counter()
+        for batch in self._ledger.queue.batches():
+            waiting.update(self._hasher()(batch).digests)
+        same = waiting == self._ledger.rows.reserved()
+        _require(same, "the rows in the queue are not those that are reserved")
+        return f"{waiting.total()} rows wait to be forgotten"
+
+    def _check_secret(self) -> str:
+        if self._ledger.last().alive is None:
+            return "it was destroyed"
+        self._hasher().check_secret(self._ledger.origin()["secret"])
+        return "it is that of this store"
+
+    def _check_left_over(self) -> str:
+        folder = self._folder
+        left = folder.left_over(self._ledger.last())
+        if left:  # a process may be at work: look again while none can be
+            try:
+                with (
+                    write_lock(folder.lock, 0.0),
+                    open_ledger(folder.ledger, "BEGIN IMMEDIATE", 1.0) as ledger,
+                ):
+                    left = folder.left_over(ledger.last())
+            except StoreBusyError:
+                return "another process is changing the store, and will remove what it replaces"
+        names = ", ".join(path.name for path in left[:5])
+        _require(not left, f"there are files that should be gone: {names}")
+        return "there are none but those that the ledger names"
+
+    def _check_model(self) -> str:
+        last, model = self._ledger.last(), self._model
+        if model is None:
+            return "it was destroyed"
+        state = ModelState.of(model)
+        _require(state.held == last.held, f"it holds {state.held} rows, and should {last.held}")
+        made = loading.from_description(self._ledger.origin()["model"])
+        same = saving.described(model) == saving.described(made)
+        _require(same, "its parameters are not those that the store was made with")
+        digest = state.digest
+        if last.version == 1 and last.held:
+            digest = version_1.digest_of_model(model)
+            if digest is None:
+                return f"its file is that of the latest entry; its digest is {version_1.UNKNOWN}"
+        _require(digest == last.digest_after, "its digest is not that of the latest entry")
+        if last.version == 1:
+            lacks = version_1.LACKS
+            return f"its file and its digest {digest} are those of the latest entry ({lacks})"
+        _require(state.root == last.root_after, "its root is not that of the latest entry")
+        return f"its file, root and digest {digest} are those of the latest entry"
+
+    def _check_rows_given(self, batches: Iterable[RowBatch]) -> Iterator[Check]:
+        """Compare the model, its root and the checksum with those of a fit from scratch."""
+        last, tally, hasher = self._ledger.last(), Tally(), self._hasher()
+
+        def counted() -> Iterator[RowBatch]:
+            for batch in batches:
+                tally.add(hasher(batch))
+                yield batch
+
+        model = _fit_from_scratch(self._ledger.origin(), counted())
+        if last.version > 1 or version_1.digest_of_model(model) is not None or not last.held:
+            yield from _compare(model, last, "refit")
+        else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
+            ok = ModelState.of(model) == ModelState.of(self._model)
+            said = "is" if ok else "is not"
+            yield Check("refit", ok, f"a fit from scratch {said} the model in the file")
+        if last.alive is not None and not last.unknown:
+            ok = checksum_text(tally.checksum) == last.alive
+            said = "have" if ok else "do not have"
+            yield Check("digests", ok, f"these rows {said} the digests that are kept here")
+
+    def _hasher(self) -> RowHasher:
+        return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin())
+
+
+def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) -> Any:
+    """The model of a store with this description, fitted to these rows alone."""
+    model = loading.from_description(origin.get("model", {}))
+    for batch in batches:
+        if len(batch[1]):
+            X, y, weight = version_1.rounded_as_in(origin, batch)
+            model.partial_fit(X, y, sample_weight=weight)
+    return model
+
+
+def _compare(model: Any, entry: Entry, name: str) -> Iterator[Check]:
+    """Whether a model that was fitted from scratch is the model of an entry."""
+    rows, digest, root = ModelState.of(model)
+    if entry.version == 1 and rows:
+        digest = version_1.digest_of_model(model)
+    same = digest == entry.digest_after and rows == entry.held
+    said = f"a fit from scratch on {rows} rows has the digest {digest}"
+    if not same:
+        said += (
+            f"; after entry {entry.sequence} the model held {entry.held} rows and had the digest "
+            f"{entry.digest_after}"
+        )
+        said += "" if digest or not rows else f" ({version_1.UNKNOWN})"
+    elif root is None and rows:
+        said += f" ({version_1.LACKS})"
+    yield Check(name, same, said)
+    if entry.version > 1 and entry.root_after is not None:
+        ok = root == entry.root_after
+        is_it = "is" if ok else "is not"
+        yield Check("root", ok, f"the root over these rows {is_it} that of entry {entry.sequence}")
+
+
+def _check(name: str, check: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, check())
+    except StoreError as error:
+        return Check(name, False, str(error))
+
+
+def _require(ok: bool, said: str) -> None:
+    if not ok:
+        raise StoreError(said)

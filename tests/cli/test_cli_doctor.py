@@ -1,0 +1,17 @@
+from traceless.cli import doctor as doctors
+
+
+def test_the_doctor_finds_this_machine_sound(call):
+    told = call("doctor", "--json").json
+    assert [c["check"] for c in told["checks"]] == list(doctors.TESTS)
+    assert told["machine"]["numpy"]
+    assert told["extras"]["cli"]["missing"] == []
+    assert {"installed", "missing"} == set(told["extras"]["dask"])
+    assert "correctly rounded" in call("doctor").out
+
+
+def test_the_doctor_finds_other_bits(call, monkeypatch):
+    monkeypatch.setattr(doctors, "DIGEST", "0" * 64)
+    told = call("doctor", "--json", code=1).json
+    failed = {c["check"] for c in told["checks"] if not c["ok"]}
+    assert failed == set(doctors.TESTS) - {"coefficients"}

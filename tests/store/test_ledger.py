@@ -1,0 +1,63 @@
+"""The ledger: only a commit changes it, and errors of SQLite have the types of the store."""
+
+import sqlite3
+
+import pytest
+
+from traceless.exceptions import StoreBusyError, StoreError
+from traceless.store.ledger import Request, open_ledger
+
+
+@pytest.fixture
+def path(store):
+    return store.path / "ledger.sqlite"
+
+
+def test_nothing_is_left_of_a_transaction_without_a_commit(path):
+    request = Request("k", "learn", 1, None, None)
+    with open_ledger(path, "BEGIN IMMEDIATE") as ledger:
+        ledger.note(request)
+        ledger.rows.clear()
+    with open_ledger(path) as ledger:
+        assert ledger.request("k") is None
+        assert ledger.rows.totals()[0] == 200
+    with open_ledger(path, "BEGIN IMMEDIATE") as ledger:
+        ledger.note(request)
+        ledger.commit()
+    with open_ledger(path) as ledger:
+        assert ledger.request("k") == request
+
+
+def test_a_reader_sees_one_state(path):
+    with open_ledger(path) as reader:
+        before = reader.last()
+        with open_ledger(path, "BEGIN IMMEDIATE") as writer:
+            writer.rows.clear()
+            writer.commit()
+        assert reader.last() == before
+        assert reader.rows.totals()[0] == 200
+        with open_ledger(path, "") as other:
+            assert not other.empty_log()  # the reader is in the way
+    with open_ledger(path, "") as other:
+        assert other.empty_log()
+
+
+def test_a_second_transaction_that_writes_is_refused(path):
+    with (
+        open_ledger(path, "BEGIN IMMEDIATE"),
+        pytest.raises(StoreBusyError, match="holds the ledger"),
+        open_ledger(path, "BEGIN IMMEDIATE", 0.1),
+    ):
+        pass
+
+
+def test_errors_of_sqlite_are_those_of_the_store(path, tmp_path):
+    with pytest.raises(OSError, match="Nothing was changed"), open_ledger(tmp_path / "none.sqlite"):
+        pass
+    with pytest.raises(StoreError, match="is damaged"), open_ledger(path) as ledger:
+        ledger.sql.execute("SELECT * FROM no_such_table")
+    with sqlite3.connect(tmp_path / "other.sqlite") as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    with pytest.raises(StoreError, match="is not a ledger"), open_ledger(tmp_path / "other.sqlite"):
+        pass
