@@ -97,7 +97,7 @@ peers: $(VENV)/with-test
 soak: $(VENV)/with-test
 	$(BIN)/python tests/files/fuzz_files.py --count 10000
 	$(BIN)/python tests/store/kill.py --kills 200
-	$(BIN)/python tests/path/stress.py --minutes 5
+	$(BIN)/python tests/hinge/stress.py --minutes 5
 	$(BIN)/python -m traceless.checks --minutes 5
 	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_rounded.py tests/arithmetic/test_products.py
 

@@ -32,9 +32,10 @@ from benchmarks.floor import Rates
 from benchmarks.warm_start import WarmStart
 from papers.datasets import Floats, Indices
 from traceless import PathSVC
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.solver import MANY
 from traceless.model_selection import cross_val_predict
-from traceless.path import HingeProblem, Kernel
-from traceless.path.walk import MANY
 
 Points = tuple[Floats, Floats]
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from papers.datasets import Floats, Indices
-from traceless.path import Kernel
+from traceless.hinge.kernels import Kernel
 
 
 class WarmStart:

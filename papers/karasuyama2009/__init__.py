@@ -24,7 +24,8 @@ from papers.karasuyama2009 import judge, paths, plane, series
 from papers.karasuyama2009.numbers import PAPER
 from papers.report import QUICK, Plan
 from papers.rows import Rows
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 
 FULL, SHORT = PAPER.plans()
 _WEATHER = (
@@ -36,7 +37,8 @@ import time
 import numpy as np
 from sklearn.svm import SVC
 start = time.perf_counter()
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(100, 2)), np.where(np.arange(100) % 2, 1.0, -1.0)
 problem = HingeProblem(Kernel("rbf"), 2).fit(X[:90], y[:90], 1.0)

@@ -22,7 +22,8 @@ from sklearn.svm import SVC
 
 from papers.datasets import Floats, Indices
 from papers.rows import Row
-from traceless.path import HingeProblem, Kernel
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
 
 CACHE = 1000  # MB for LIBSVM: it holds the whole kernel matrix, as in the paper
 LONG = 0.5  # seconds from which on a time is measured once

@@ -19,7 +19,7 @@ from papers.karasuyama2009.plane import SCENARIOS, scenario_change
 from papers.report import Plan
 from papers.rows import Rows
 from papers.timing import shown
-from traceless.path import HingeProblem
+from traceless.hinge.problem import HingeProblem
 
 DRAWN = 40  # values of θ that are kept beside the breakpoints
 

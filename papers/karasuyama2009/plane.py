@@ -23,7 +23,7 @@ from papers.karasuyama2009.changes import Change, breakpoints, exactness, measur
 from papers.report import Plan
 from papers.rows import Rows
 from papers.timing import shown
-from traceless.path import HingeProblem
+from traceless.hinge.problem import HingeProblem
 
 N = 500  # points in the plane, as in the paper
 GAMMA, C = 1.0, 10.0  # those of the paper are not in our copy

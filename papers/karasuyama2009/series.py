@@ -29,7 +29,7 @@ from papers.karasuyama2009.changes import Change, exactness, measured
 from papers.report import Plan
 from papers.rows import Rows
 from papers.timing import shown
-from traceless.path import HingeProblem
+from traceless.hinge.problem import HingeProblem
 
 MONTH = 30  # days added and removed at once, as in the paper
 DAYS = 7

@@ -23,9 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import traceless.hinge.committee
 from traceless import MismatchError, NotLearnedError, PathSVC
-from traceless.hinge.model import Hinge
+from traceless.hinge.model import HingeModel
+from traceless.hinge.problem import HingeProblem
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.2},
@@ -400,7 +400,7 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
     X, y = overlapping
     model = PathSVC(gamma=0.5, **parameters).fit(X[:100], y[:100])
     before = snapshot(model)
-    follow, calls = traceless.hinge.committee.Problem.changed, []
+    follow, calls = HingeProblem.changed_to, []
 
     def failing(self, *args):
         calls.append(self)
@@ -409,7 +409,7 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
             raise KeyboardInterrupt
         return after
 
-    monkeypatch.setattr(traceless.hinge.committee.Problem, "changed", failing)
+    monkeypatch.setattr(HingeProblem, "changed_to", failing)
     for change in (
         lambda: model.partial_fit(X[100:], y[100:]),
         lambda: model.forget(X[:9], y[:9]),
@@ -470,7 +470,7 @@ def test_little_memory_gives_the_same_bits(overlapping):
 
 def test_a_residual_above_tol_is_reported(overlapping, monkeypatch):
     X, y = overlapping
-    monkeypatch.setattr(Hinge, "excess", lambda self, tol, asked: 1e-3)
+    monkeypatch.setattr(HingeModel, "excess", lambda self, tol, asked: 1e-3)
     with pytest.warns(ConvergenceWarning, match="KKT residual of 0.001"):
         PathSVC().fit(X, y)
 
@@ -502,7 +502,7 @@ def test_points_join_and_leave_a_precomputed_kernel(overlapping):
     values = model.decision_function(rbf_kernel(X, X[held], gamma=0.5))
     np.testing.assert_allclose(values, fresh.decision_function(X), atol=1e-8)
     assert model.n_features_in_ == len(held) == model.n_samples_
-    assert len(model._model.committee.kernel.gram) == 137  # numbers are used again: 150 points came
+    assert len(model._model.kernel.gram) == 137  # numbers are used again: 150 points came
 
 
 def test_what_a_precomputed_kernel_cannot_do(overlapping):
@@ -611,6 +611,6 @@ def test_the_kkt_residual_is_measured_on_what_is_published(rng):
     X = rng.normal(size=(80, 2))
     model = PathSVC(C=2.0, gamma=0.5).fit(X, X[:, 0] + rng.normal(size=80) > 0)
     assert 0.0 < model.kkt_residual_ <= 1e-9
-    (problem,) = model._model.committee
-    problem.solution.coefficients[0] *= 1.001
+    (problem,) = model._model.problems.values()
+    problem.canonical().coefficients[0] *= 1.001
     assert model.kkt_residual_ > 1e-5

@@ -174,7 +174,7 @@ def test_a_deep_copy_needs_no_new_solution(rows, monkeypatch):
     model = PathSVC(kernel=_Squares()).fit(X, y)
     other = copy.deepcopy(model)
     assert other.kernel is not model.kernel
-    monkeypatch.setattr("traceless.hinge.model.Hinge.solved", None)
+    monkeypatch.setattr("traceless.hinge.model.HingeModel.solved", None)
     assert np.array_equal(other.dual_coef_, model.dual_coef_)
     other.forget(ids=[0])
 

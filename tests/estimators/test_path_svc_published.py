@@ -15,7 +15,8 @@ from vega_datasets import data
 
 from families import FAMILIES, draw_points
 from traceless import PathSVC
-from traceless.path.canonical import Canonical
+from traceless.hinge.canonical import Canonical
+from traceless.hinge.groups import Groups
 
 EPS = np.finfo(float).eps
 
@@ -85,8 +86,8 @@ def test_a_canonical_solution_that_does_not_hold_is_not_published(weather, monke
         found.c, found.w, found.b = -2 * found.c, -2 * found.w, found.b + 1.0
         return found
 
-    solved = __import__("traceless.path.grouped", fromlist=["_"]).Grouped.solved
-    monkeypatch.setattr("traceless.path.grouped.Grouped.solved", off)
+    solved = Groups.solved
+    monkeypatch.setattr("traceless.hinge.groups.Groups.solved", off)
     model = PathSVC(kernel="linear", C=10.0).fit(X[:41], y[:41])
     assert model.ambiguous_
     check_published(model, linear_kernel)
@@ -169,8 +170,8 @@ def test_what_float64_cannot_solve_is_warned_of(rng, low, width):
 
 def test_rounding_excuses_nothing_above_the_ceiling(rng):
     X = rng.normal(size=(30, 2))
-    (problem,) = PathSVC(gamma=0.5).fit(X, X[:, 0] > 0)._model.committee
-    s = problem.solution
+    (problem,) = PathSVC(gamma=0.5).fit(X, X[:, 0] > 0)._model.problems.values()
+    s = problem.canonical()
 
     def excess(residual, noise, tol):
         fields = {name: getattr(s, name) for name in s.__dataclass_fields__}
@@ -246,7 +247,7 @@ def test_the_warning_points_at_the_call(rng):
 
 
 def computed(model):
-    return [problem.state._canonical is not None for problem in model._model.committee]
+    return [problem._canonical is not None for problem in model._model.problems.values()]
 
 
 def test_what_is_published_is_computed_when_it_is_asked_for(rng):
@@ -263,7 +264,7 @@ def test_what_is_published_is_computed_when_it_is_asked_for(rng):
 
 def test_a_certificate_that_was_wrong_is_reported_when_it_is_found_out(rng, monkeypatch):
     X, y = unscaled(rng, 0.0, 1e12)
-    monkeypatch.setattr("traceless.path.state.State.certified", lambda self, tol: True)
+    monkeypatch.setattr("traceless.hinge.problem.HingeProblem.certified", lambda self, tol: True)
     model = PathSVC(kernel="linear").fit(X, y)
     with pytest.warns(ConvergenceWarning, match="scale the columns") as told:
         model.predict(X)
@@ -297,8 +298,8 @@ def test_what_a_memory_error_advises_helps(rng):
     assert model.digest() == before
     model.set_params(cache_size=10.0).partial_fit(X[60:], y[60:])
     assert model.digest() == PathSVC(gamma=5.0, C=100.0).fit(X, y).digest()
-    (problem,) = model._model.committee
-    assert problem.state.held.store.memory == 10 * 2**20
+    (problem,) = model._model.problems.values()
+    assert problem._held.cache.memory == 10 * 2**20
 
 
 def laplacian(A, B, width=1.0):

@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.svm import SVC
 
 from traceless import PathSVC, load
-from traceless.hinge.model import Hinge
+from traceless.hinge.model import HingeModel
 from traceless.hinge.settings import Settings, centre_of, power_of_two
 
 
@@ -61,8 +61,8 @@ def test_the_default_keeps_the_promise(wine):
 def test_steady_follows_paths_and_scale_solves_anew(wine, monkeypatch):
     X, y = wine
     models = {gamma: PathSVC(gamma=gamma).fit(X[:100], y[:100]) for gamma in ("steady", "scale")}
-    solved, calls = Hinge.solved, []
-    monkeypatch.setattr(Hinge, "solved", lambda *args: (calls.append(1), solved(*args))[1])
+    solved, calls = HingeModel.solved, []
+    monkeypatch.setattr(HingeModel, "solved", lambda *args: (calls.append(1), solved(*args))[1])
     for gamma, expected in (("steady", 0), ("scale", 20)):
         calls.clear()
         before = models[gamma].gamma_
@@ -173,7 +173,7 @@ def test_a_stream_of_timestamps(rng):
     for k in range(0, 300, 5):
         new, old = slice(100 + k, 105 + k), slice(k, k + 5)
         model.update(add=(X[new], y[new]), forget=(X[old], y[old]))
-        centres.append(model._model.committee.kernel.centre[0])
+        centres.append(model._model.kernel.centre[0])
     assert 1 < len(set(centres)) < 6
     assert model.digest() == PathSVC(kernel="linear", C=1e-4).fit(X[300:], y[300:]).digest()
     assert model.kkt_residual_ < 1e-9

@@ -90,7 +90,7 @@ class PathDisplay:
         if not isinstance(estimator, PathSVC):
             raise TypeError(f"A PathSVC follows paths, got {type(estimator).__name__}.")
         other = copy.deepcopy(estimator).refresh()
-        problems = dict(other._model.committee.problems)
+        problems = dict(other._model.problems)
         asked = list(problems) if classes is None else [tuple(classes)]
         if not problems or asked[0] not in problems:
             raise ValueError(
@@ -100,7 +100,7 @@ class PathDisplay:
         before = {pair: problems[pair].ids for pair in asked}
         recorded = {pair: _Recorder() for pair in asked}
         for pair in asked:
-            problems[pair].state.watch = recorded[pair]
+            problems[pair].watch = recorded[pair]
         other.update(add=add, forget=forget if ids is None else np.asarray(ids))
         touched = [pair for pair in asked if recorded[pair].theta]
         if not touched:
@@ -111,7 +111,7 @@ class PathDisplay:
         pair = touched[0]
         held = before[pair]
         theta, alpha = recorded[pair].path()
-        stays = np.isin(held, other._model.committee.problems[pair].ids)
+        stays = np.isin(held, other._model.problems[pair].ids)
         role = np.where(stays, "stays", "goes").tolist() + ["comes"] * (alpha.shape[1] - len(held))
         return cls(theta, alpha, np.array(role), pair).plot(ax)
 

@@ -23,8 +23,8 @@ from traceless.estimators.window_rows import rows_from
 from traceless.exceptions import FileError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.files import container, facts, saving
+from traceless.hinge.file_format import restore_hinge
 from traceless.knowledge import file_format as knowledge_format
-from traceless.loading.hinge import restore_hinge
 
 __all__ = ["constructed", "from_description", "load"]
 

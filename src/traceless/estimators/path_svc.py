@@ -1,8 +1,8 @@
 """The hinge-loss support vector machine that learns and forgets many rows at once: the estimator.
 
 Karasuyama & Takeuchi 2009: rows that come, rows that go and bounds that change are one path of
-the solution (`traceless.path`), and what is solved is in `traceless.hinge`. Both are compiled
-by numba, and imported when something is learned, not before.
+the solution. `traceless.hinge` has the solver; it is compiled by numba, and imported when something
+is learned, not before.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.estimators.inputs import check_classes, sides
 from traceless.files.saving import Pieces, Savable, names, parameters
-from traceless.hinge.answers import HingeAnswers, is_plain
-from traceless.hinge.held_rows import Batch, is_whole, plain_labels
-from traceless.hinge.settings import GAMMAS, KERNELS
+from traceless.hinge import multiclass
+from traceless.hinge.file_format import pieces
+from traceless.hinge.rows import checked, is_plain
+from traceless.hinge.settings import GAMMAS, KERNELS, Settings
 from traceless.parameters import (
     BY_LABEL,
     FINITE,
@@ -36,15 +37,15 @@ from traceless.parameters import (
     positive,
     whole,
 )
-from traceless.transaction import changing
+from traceless.transaction import Changeable, changing, snapshot
 
 if TYPE_CHECKING:
-    from traceless.hinge.model import Hinge
+    from traceless.hinge.model import HingeModel
 
 __all__ = ["PathSVC"]
 
 
-class PathSVC(Savable, HingeAnswers):
+class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
     """Support vector classifier (hinge loss) whose rows can be added and taken back.
 
     It gives the answers of scikit-learn's `SVC`, to a KKT residual near 1e-9, and goes from
@@ -178,6 +179,7 @@ class PathSVC(Savable, HingeAnswers):
     }
     n_features_in_: int
     last_ids_: Integers
+    _model: HingeModel  # never changed in place: an answer that has read it once is of one model
 
     def __init__(
         self,
@@ -226,7 +228,7 @@ class PathSVC(Savable, HingeAnswers):
         self
         """
         with changing(self) as draft:
-            draft._learn_first((X, y, sample_weight))
+            draft._learn((X, y, sample_weight), reset=True)
         return self
 
     def partial_fit(
@@ -247,7 +249,8 @@ class PathSVC(Savable, HingeAnswers):
         -------
         self
         """
-        check_classes(y, classes)
+        if classes is not None:
+            check_classes(y, classes)
         return self.update(add=(X, y, sample_weight))
 
     def forget(
@@ -293,14 +296,12 @@ class PathSVC(Savable, HingeAnswers):
             check_is_fitted(self)
             return self
         with changing(self) as draft:
-            if "_model" in draft.__dict__:
-                draft._learn_on(add, forget)
-            elif forget is None:
-                draft._learn_first(add)
-            else:
+            fitted = "_model" in draft.__dict__
+            if not fitted and forget is not None:
                 raise NotFittedError(
                     f"This {type(self).__name__} has not learned anything to forget."
                 )
+            draft._learn(add, forget, reset=not fitted)
         return self
 
     def refresh(self) -> Self:
@@ -316,7 +317,7 @@ class PathSVC(Savable, HingeAnswers):
         check_is_fitted(self)
         with changing(self) as draft:
             if draft._model.settings != draft._settings():  # else another thread was here before
-                draft._learn_on(None, None)
+                draft._learn(None)
         return self
 
     def without(self, ids: Any) -> Self:
@@ -340,6 +341,144 @@ class PathSVC(Savable, HingeAnswers):
         other._model = now._model.without(now._model.rows.check_ids(ids))
         return other
 
+    # --- what is known ---------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels of the rows held now, in order."""
+        return self._held().rows.classes.copy()
+
+    @property
+    def ids_(self) -> Integers:
+        """Ids of the rows held now, in the order in which they came."""
+        return self._held().rows.ids.copy()
+
+    @property
+    def n_samples_(self) -> int:
+        """Number of rows held now."""
+        return len(self._held().rows)
+
+    @property
+    def gamma_(self) -> float:
+        """The gamma in use."""
+        return self._now()._held().kernel.gamma
+
+    @property
+    def intercept_(self) -> Floats:
+        """The constants of the decision functions."""
+        model = self._current()
+        found = np.array([problem.canonical().intercept for problem in model.problems.values()])
+        return model.oriented(found) if len(found) else np.ones(1)
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of the columns, one row for each problem; with kernel="linear" only."""
+        model = self._current()
+        if model.kernel.name != "linear":
+            raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
+        found = [problem.canonical().weights for problem in model.problems.values()]
+        none = np.zeros((1, model.rows.X.shape[1]))
+        return model.oriented(np.array(found)) if found else none
+
+    @property
+    def support_(self) -> NDArray[np.int32]:
+        """Places of the support vectors among ``ids_``, grouped by class."""
+        return self._current().support()[0].astype(np.int32)
+
+    @property
+    def support_vectors_(self) -> Floats:
+        """The rows that are support vectors; none with a precomputed kernel."""
+        model = self._current()
+        if model.kernel.name == "precomputed":
+            return np.zeros((0, 0))
+        return model.rows.X[model.support()[0]]
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors of each class."""
+        model = self._current()
+        rows, support = model.rows, model.support()[0]
+        return np.array([(rows.y[support] == label).sum() for label in rows.classes], np.int32)
+
+    @property
+    def dual_coef_(self) -> Floats:
+        """Coefficients of the support vectors, in scikit-learn's layout."""
+        return self._current().dual_coef()
+
+    @property
+    def kkt_residual_(self) -> float:
+        """The largest violation of a KKT condition by what is published, measured now."""
+        return self._current().residual()
+
+    @property
+    def n_breakpoints_(self) -> int:
+        """Events on the paths of the last change, of all problems together."""
+        return self._now()._held().n_breakpoints
+
+    @property
+    def ambiguous_(self) -> bool:
+        """Whether another history might end in other last bits."""
+        problems = self._current().problems.values()
+        return not all(problem.canonical().certain for problem in problems)
+
+    def decisive_ids(self) -> Integers:
+        """Ids of the rows without any one of which the model would be another."""
+        return self._current().decisive_ids()
+
+    # --- answers ---------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Signed values: positive for the second of two classes, or one column per class or pair.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+        """
+        model, values = self._values(X)
+        n = len(model.rows.classes)
+        if n <= 2:
+            return values[:, 0]
+        if model.settings.strategy == "ovr" or self.decision_function_shape == "ovo":
+            return values
+        return multiclass.class_values(values, n)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        model, values = self._values(X)
+        n = len(model.rows.classes)
+        if n <= 2:  # at 0 the second, as LIBSVM
+            best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
+        elif model.settings.strategy == "ovr":
+            best = values.argmax(axis=1)
+        elif self.break_ties:
+            best = multiclass.class_values(values, n).argmax(axis=1)
+        else:
+            best = multiclass.votes(values, n).argmax(axis=1)
+        return np.asarray(model.rows.classes[best])
+
+    def digest(self) -> str:
+        """SHA-256 of the kernel, the rows in sorted order, their bounds, and the solution.
+
+        Equal for equal rows whatever the history, unless ``ambiguous_``.
+        """
+        check_is_fitted(self)
+        return self._current().digest()
+
     # --- inside ----------------------------------------------------------------------------
 
     def _pieces(self) -> Pieces:
@@ -348,58 +487,108 @@ class PathSVC(Savable, HingeAnswers):
         tensors: dict[str, Any] = {}
         if "_model" in now.__dict__:
             facts["columns"] = {"n": now.n_features_in_, "names": names(now)}
-            facts["state"], tensors = now._model.pieces()
+            facts["state"], tensors = pieces(now._model)
             tensors["last_ids"] = now.last_ids_
         return facts, tensors
 
-    def _learn_first(self, rows: Any) -> None:
-        from traceless.hinge.model import Hinge
+    def _learn(self, add: Any, forget: Any = None, reset: bool = False) -> None:
+        """Learn some rows, forget others, and remember the ids of the new ones."""
+        from traceless.hinge.model import HingeModel
 
-        new = _checked(self, rows, reset=True)
-        self._take(Hinge.learned(new, self._settings(), self._memory(), bool(self.verbose)), new[2])
-
-    def _learn_on(self, add: Any, forget: Any) -> None:
-        model = self._model
-        new = None if add is None else _checked(self, add, reset=False)
-        if isinstance(forget, tuple):
-            gone = model.find(_checked(self, forget, reset=False))
+        new = None if add is None else checked(self, add, reset)
+        if new is not None and reset:
+            model = HingeModel.learned(new, self._settings(), self._memory(), bool(self.verbose))
         else:
-            gone = model.rows.check_ids([] if forget is None else forget)
-        model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
-        self._take(model, None if new is None else new[2])
-
-    def _take(self, model: Hinge, weight: Floats | None) -> None:
-        """Make the model ours, and remember the ids of new rows of these weights, if any.
-
-        What may still raise comes first: the warning, where warnings are errors.
-        """
-        self._report_residual(model, asked=False)
-        rows = model.rows
-        if model.settings.precomputed:
-            self.n_features_in_ = len(rows)
-        if weight is not None:
-            kept = weight > 0.0
-            self.last_ids_ = np.full(len(weight), -1)
-            self.last_ids_[kept] = rows.ids[len(rows) - int(kept.sum()) :]
+            model, gone = self._model, np.zeros(0, dtype=np.int64)
+            if isinstance(forget, tuple):
+                gone = model.find(checked(self, forget, reset))
+            elif forget is not None:
+                gone = model.rows.check_ids(forget)
+            model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
+        if residual := model.excess(self.tol, asked=False):
+            self._warn_of(residual)  # first: it raises, where warnings are errors
+        ids = model.rows.ids
+        if model.kernel.name == "precomputed":
+            self.n_features_in_ = len(ids)
+        if new is not None:
+            kept = new[2] > 0.0
+            self.last_ids_ = np.full(len(kept), -1)
+            self.last_ids_[kept] = ids[len(ids) - int(kept.sum()) :]
         self._model = model
         model.take_over()
 
-    def _report_residual(self, model: Hinge, asked: bool) -> None:
-        excess = model.excess(self.tol, asked)
-        if excess:
-            warnings.warn(
-                f"The solution has a KKT residual of {excess:.2g}, above tol={self.tol:g}: its "
-                "predictions may be wrong. Columns that are not scaled, or a very large C, make "
-                "problems this hard: scale the columns, for example with "
-                "sklearn.preprocessing.StandardScaler.",
-                ConvergenceWarning,
-                stacklevel=_calls_of_ours(),
-            )
+    def _settings(self) -> Settings:
+        return Settings(
+            self.C,
+            copy.deepcopy(self.class_weight),
+            self.kernel,
+            self.gamma,
+            self.degree,
+            self.coef0,
+            self.strategy,
+        )
 
     def _memory(self) -> int:
-        """Bytes for kernel matrices; what else may be wrong with the parameters is found here."""
+        """Bytes for kernel matrices; tol is checked here, too."""
         positive("tol", self.tol, zero=True)
         return int(positive("cache_size", self.cache_size) * 2**20)
+
+    def _held(self) -> HingeModel:
+        """The model; AttributeError before anything is learned."""
+        model: HingeModel | None = self.__dict__.get("_model")
+        if model is None:
+            raise AttributeError(f"This {type(self).__name__} has not learned anything yet.")
+        return model
+
+    def _current(self) -> HingeModel:
+        """The model for the parameters as they are set now, to use what it publishes."""
+        return self._now(asked=True)._model
+
+    def _warn_of(self, residual: float) -> None:
+        """Warn of a KKT residual that is too large."""
+        warnings.warn(
+            f"The solution has a KKT residual of {residual:.2g}, above tol={self.tol:g}: its "
+            "predictions may be wrong. Columns that are not scaled, or a very large C, make "
+            "problems this hard: scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler.",
+            ConvergenceWarning,
+            stacklevel=_calls_of_ours(),
+        )
+
+    def _now(self, asked: bool = False) -> Self:
+        """The estimator as it is now, with the model for its parameters.
+
+        If its solution is `asked` for, a KKT residual that is too large is warned of.
+        """
+        now = snapshot(self)
+        if now._held().settings != now._settings():
+            self.refresh()
+            now = snapshot(self)
+        if asked and (residual := now._model.excess(now.tol, asked)):
+            now._warn_of(residual)
+        return now
+
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and the values of its binary problems."""
+        check_is_fitted(self)
+        now = self._now(asked=True)
+        model = now._model
+        shape, strategy = now.decision_function_shape, model.settings.strategy
+        if shape not in ("ovr", "ovo"):
+            raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
+        if shape == "ovo" and (now.break_ties or strategy == "ovr"):
+            what = "break_ties must be False" if now.break_ties else "strategy must be 'ovo'"
+            raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
+        if not len(model.rows):
+            raise NotFittedError(
+                f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
+            )
+        if not is_plain(now, X):
+            X = validate_data(now, X, reset=False, dtype=np.float64, order="C")
+        return model, model.values(X + 0.0)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_model" in self.__dict__
 
     def __copy__(self) -> Self:
         """The same model, which never changes, for an estimator with parameters of its own."""
@@ -419,39 +608,3 @@ def _calls_of_ours() -> int:
     while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _checked(estimator: Any, rows: Any, reset: bool) -> Batch:
-    """Rows, labels and weights as arrays."""
-    if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-        raise ValueError(
-            f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
-        )
-    X, y = rows[:2]
-    options = {"dtype": np.float64, "order": "C"}
-    if not reset and estimator._model.settings.precomputed:
-        X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
-        y = column_or_1d(y)
-    elif reset or not (is_plain(estimator, X) and _is_plain_too(y, len(X))):
-        X, y = validate_data(estimator, X, y, reset=reset, **options)
-    n = len(X)
-    if len(y) != n:
-        raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
-    weight = np.ones(n) if len(rows) == 2 or rows[2] is None else _checked_weight(rows[2], n)
-    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
-
-
-def _is_plain_too(y: Any, n: int) -> bool:
-    plain = type(y) is np.ndarray and y.shape == (n,) and y.dtype.kind in "ibf"
-    return plain and (y.dtype.kind != "f" or is_whole(y))
-
-
-def _checked_weight(weight: Any, n: int) -> Floats:
-    if isinstance(weight, Real):
-        weight = np.full(n, float(weight))
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
-    if not (weight >= 0.0).all():
-        raise ValueError("sample_weight must not be negative.")
-    return np.asarray(weight)

@@ -27,7 +27,7 @@ from traceless.estimators.window_rows import (
 )
 from traceless.exceptions import NotLearnedError
 from traceless.files import saving
-from traceless.hinge.held_rows import plain_labels
+from traceless.hinge.rows import plain_labels
 from traceless.parameters import COUNT, Constraint
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 

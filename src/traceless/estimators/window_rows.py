@@ -17,8 +17,8 @@ from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.files import facts, saving
-from traceless.hinge.held_rows import plain_labels
-from traceless.loading.hinge import labels_of
+from traceless.hinge.file_format import labels_of
+from traceless.hinge.rows import plain_labels
 
 Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights
 

@@ -1,8 +1,21 @@
-"""Hinge-loss models: the rows held, the binary problems they make, and what these answer.
+"""The hinge loss: support vector machines that learn and forget many rows at once.
 
-`settings` has the parameters, and those that follow from the rows; `held_rows` finds rows again,
-`committee` changes all binary problems together or none, `model` is both, solved; `voting` and
-`answers` turn its values into classes, `given_kernel` is for kernel matrices that are given.
-`traceless.path` solves one binary problem; it and `model` are compiled by numba, so nothing is
-imported here.
+    min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
+
+The solution is piecewise linear in the bounds u (Karasuyama & Takeuchi 2009). Points that come,
+points that go and bounds that change are bounds that move, all at once, along one path. From
+top to bottom:
+
+file_format   what is written to a file, and how it is read back
+model         training rows and the binary problems they make, solved; multiclass, precomputed
+problem       one binary problem: points join and leave, and a change makes another problem
+canonical     the published solution: checked, the same bits whatever the history (groups)
+solver        starts a path, restarts it where it stalls, repairs its end (kkt, smo, warm_start)
+working_set   points far from the margin are not looked at all the time
+active_set    the points of a path, and the rare events
+follow        the loop, compiled: a direction, the first event, what it does
+cholesky      the factor of the margin set; kernel_cache, kernels, compiled
+rows          training rows, found again by content or id; settings, the parameters
+
+Whatever imports `compiled` needs numba, so nothing is imported here.
 """

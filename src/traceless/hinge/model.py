@@ -1,4 +1,4 @@
-"""A solved hinge-loss model: rows, the binary problems they make, and what follows from both.
+"""A solved hinge-loss model: training rows, the binary problems they make, and what follows.
 
     min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ C ω_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
 
@@ -12,7 +12,7 @@ import copy
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -21,47 +21,58 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
-from traceless.files.saving import Pieces, labels
-from traceless.hinge import given_kernel, voting
-from traceless.hinge.committee import Committee, Duel, Part, Problem, duels, part_of
-from traceless.hinge.held_rows import Batch, HeldRows
+from traceless.hinge import multiclass, precomputed
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.multiclass import Coefficients, Pair, targets
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.rows import Batch, TrainingRows
 from traceless.hinge.settings import Settings, centre_of, name_of
-from traceless.path import Kernel
+from traceless.progress import progress
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Hinge:
-    """Rows, and the solution of their problems for some settings.
+class HingeModel:
+    """Training rows, and the solution of their binary problems for some settings.
+
+    A change makes another model, all problems of it or none; this one stays as it is.
 
     Parameters
     ----------
-    rows : HeldRows
+    rows : TrainingRows
         With kernel="precomputed", numbers of rows of the kernel matrix.
-    committee : Committee
     settings : Settings
-    gamma : float
+    kernel : Kernel
+    memory : int
+        Bytes that the kernel matrices of all problems may take.
+    problems : dict
+        Binary problems by their two classes.
+    n_breakpoints : int
+        On the paths of the change that has led here.
     only_to_read : bool
-        Whether the kernel matrix belongs to another model.
+        Whether the kernel matrices belong to another model.
     """
 
-    rows: HeldRows
-    committee: Committee
+    rows: TrainingRows
     settings: Settings
-    gamma: float
+    kernel: Kernel
+    memory: int
+    problems: Mapping[Pair, HingeProblem] = field(default_factory=dict)
+    n_breakpoints: int = 0
     only_to_read: bool = False
 
-    # --- learning and forgetting -----------------------------------------------------------
+    # --- learning and forgetting -------------------------------------------------------------
 
     @classmethod
-    def learned(cls, new: Batch, settings: Settings, memory: int, verbose: bool) -> Hinge:
+    def learned(cls, new: Batch, settings: Settings, memory: int, verbose: bool) -> HingeModel:
         """The model of some rows."""
         X, y, weight = new
         gram = None
-        if settings.precomputed:
-            gram, numbers = given_kernel.joined(np.zeros((0, 0)), np.zeros(0, np.int64), X)
+        if settings.name == "precomputed":
+            gram, numbers = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), X)
             X = numbers[:, None].astype(np.float64)
-        rows = HeldRows.none(X.shape[1])
-        rows = rows.changed(rows.ids, _with_weight((X, y, weight)))
+        rows = TrainingRows.of(_with_weight((X, y, weight)))
         if not len(rows):
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
@@ -70,206 +81,228 @@ class Hinge:
 
     @classmethod
     def solved(
-        cls, rows: HeldRows, settings: Settings, gram: Floats | None, memory: int, verbose: bool
-    ) -> Hinge:
+        cls, rows: TrainingRows, settings: Settings, gram: Floats | None, memory: int, verbose: bool
+    ) -> HingeModel:
         """The model of rows, from scratch."""
-        gamma = settings.gamma_of(rows.X, rows.weight)
-        committee = Committee(_kernel(settings, gamma, rows, gram), rows.X.shape[1], memory)
-        committee = committee.changed(_parts(rows, settings), rows, memory, verbose)
-        return cls(rows, committee, settings, gamma)
-
-    @classmethod
-    def restored(
-        cls,
-        rows: HeldRows,
-        settings: Settings,
-        gamma: float,
-        gram: Floats | None,
-        memory: int,
-        solutions: Mapping[str, Floats],
-        n_breakpoints: int,
-    ) -> Hinge:
-        """The model of rows, from the solutions that `pieces` found; raises if they do not fit."""
-        committee = Committee(_kernel(settings, gamma, rows, gram), rows.X.shape[1], memory)
-        committee = committee.restored(_parts(rows, settings), rows, solutions, n_breakpoints)
-        return cls(rows, committee, settings, gamma)
-
-    def take_over(self) -> None:
-        """Own the kernel matrices from now on: the last step before the model is published."""
-        self.committee.take_over()
+        kernel = _kernel(settings, settings.gamma_of(rows.X, rows.weight), rows.X, gram)
+        return cls(rows, settings, kernel, memory)._followed(
+            rows, settings, kernel, memory, verbose
+        )
 
     def updated(
         self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
-    ) -> Hinge:
+    ) -> HingeModel:
         """The model with new rows, less some; this one stays what it is."""
         if self.only_to_read:
             raise TypeError(
                 "A model made by without() shares the kernel matrix of another and can only be "
                 "asked: change a copy (copy.copy) of the other one."
             )
-        if settings.precomputed != self.settings.precomputed:
+        given = settings.name == "precomputed"
+        if given != (self.kernel.name == "precomputed"):
             raise MismatchError(
-                f"The model holds {'kernel values' if self.settings.precomputed else 'rows'}, and "
+                f"The model holds {'rows' if given else 'kernel values'}, and "
                 f"kernel={settings.kernel!r} needs the other kind: fit it anew."
             )
-        if settings.precomputed:
-            return self._updated_values(new, gone, settings, memory, verbose)
+        kernel, after = self.kernel, None
+        if given:  # `after` is the kernel matrix without the points that are gone
+            gram, dropped = self.gram, self._numbers()[np.isin(self.rows.ids, gone)]
+            if new is not None:
+                gram, numbers = precomputed.joined(gram, self._numbers(), new[0])
+                new = numbers[:, None] + 0.0, *new[1:]
+            kernel = replace(kernel, gram=gram)
+            after = precomputed.less(gram, dropped) if len(dropped) else gram
         rows = self.rows.changed(gone, None if new is None else _with_weight(new))
-        if self._needs_fit(rows, settings):
-            return Hinge.solved(rows, settings, None, memory, verbose)
-        committee = self.committee.changed(_parts(rows, settings), rows, memory, verbose)
-        return Hinge(rows, committee, settings, self.gamma)
+        same = settings.structure == self.settings.structure
+        if not (same and settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)):
+            return HingeModel.solved(rows, settings, after, memory, verbose)
+        model = self._followed(rows, settings, kernel, memory, verbose)
+        if after is None:
+            return model
+        kernel = replace(kernel, gram=after)
+        problems = {pair: p.with_kernel(kernel) for pair, p in model.problems.items()}
+        return replace(model, kernel=kernel, problems=problems)
 
-    def _updated_values(
-        self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
-    ) -> Hinge:
-        """The same where kernel values come in place of rows."""
-        gram, dropped = self._gram(), self._numbers()[np.isin(self.rows.ids, gone)]
-        if new is not None:
-            X, y, weight = new
-            gram, numbers = given_kernel.joined(gram, self._numbers(), X)
-            new = _with_weight((numbers[:, None] + 0.0, y, weight))
-        rows = self.rows.changed(gone, new)
-        left = given_kernel.less(gram, dropped) if len(dropped) else gram
-        if settings.structure != self.settings.structure:
-            return Hinge.solved(rows, settings, left, memory, verbose)
-        on_the_way = Kernel("precomputed", gram=gram)
-        parts = _parts(rows, settings)
-        committee = self.committee.changed(parts, rows, memory, verbose, on_the_way)
-        committee = committee.with_kernel(Kernel("precomputed", gram=left))
-        return Hinge(rows, committee, settings, self.gamma)
-
-    def without(self, gone: Integers) -> Hinge:
+    def without(self, gone: Integers) -> HingeModel:
         """The model less some rows, only to be read; this one stays as it is."""
         rows = self.rows.less(gone)
-        if self._has_other_gamma(rows, self.settings):
-            other = Hinge.solved(rows, self.settings, None, self.committee.memory, False)
+        kernel, settings = self.kernel, self.settings
+        if kernel.name != "linear" and not settings.fits(kernel.gamma, None, rows.X, rows.weight):
+            other = HingeModel.solved(rows, settings, None, self.memory, False)
             return replace(other, only_to_read=True)
-        ahead = self.committee.look_ahead(_parts(rows, self.settings), rows)
-        return Hinge(rows, ahead, self.settings, self.gamma, only_to_read=True)
+        wanted, ahead = targets(rows, settings), {}
+        fresh = HingeProblem(kernel, rows.X.shape[1], self.memory // max(1, len(wanted)))
+        for pair, target in wanted.items():
+            problem = self.problems.get(pair, fresh)
+            if not problem.is_spared(target):
+                problem = problem.changed_to(target, rows, problem.kernel, problem.memory)
+                problem.is_ahead = True
+            ahead[pair] = problem
+        return replace(self, rows=rows, problems=ahead, only_to_read=True)
 
-    def _needs_fit(self, rows: HeldRows, settings: Settings) -> bool:
-        """Whether no path leads to these rows and settings, because the kernel is another."""
-        if settings.structure != self.settings.structure or self._has_other_gamma(rows, settings):
-            return True
-        return settings.linear and not _same(centre_of(rows.X), self.committee.kernel.centre)
+    def _followed(
+        self, rows: TrainingRows, settings: Settings, kernel: Kernel, memory: int, verbose: bool
+    ) -> HingeModel:
+        """The model of these rows, at the ends of the paths from ours.
 
-    def _has_other_gamma(self, rows: HeldRows, settings: Settings) -> bool:
-        return settings.uses_gamma and settings.gamma_of(rows.X, rows.weight) != self.gamma
+        The kernel must have the values of ours for the rows that are there. Kernel matrices are
+        still ours, until the other model is told to `take_over`.
+        """
+        wanted, done, steps = targets(rows, settings), {}, 0
+        share = memory // max(1, len(wanted))
+        try:
+            pairs = progress(list(wanted), "following paths", verbose) if verbose else wanted
+            for pair in pairs:
+                before = self.problems.get(pair)
+                if before is None:
+                    before = HingeProblem(kernel, rows.X.shape[1], share)
+                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share)
+                steps += after.n_breakpoints - before.n_breakpoints
+        except MemoryError as error:
+            raise MemoryError(
+                f"cache_size allows {share / 2**20:.3g} MB for the kernel matrix of each of the "
+                f"{len(wanted)} binary problems, which is too little: raise it (set_params, then "
+                f"again). Nothing was changed. ({error})"
+            ) from error
+        return HingeModel(rows, settings, kernel, memory, done, steps)
 
-    # --- files and copies ------------------------------------------------------------------
+    def take_over(self) -> None:
+        """Own the kernel matrices from now on: the last step before the model is published.
 
-    def pieces(self) -> Pieces:
-        """What a file needs to make this model again."""
-        self._check_whole()
-        rows, classes = self.rows, self.rows.classes
-        facts = {
-            "gamma": self.gamma,
-            "classes": labels(classes.tolist()),
-            "next_id": rows.next_id,
-            "n_breakpoints": self.committee.n_breakpoints,
-        }
-        tensors = {"rows": rows.X, "weights": rows.weight, "ids": rows.ids}
-        tensors["labels"] = np.searchsorted(classes, rows.y).astype(np.int64)
-        if self.settings.precomputed:
-            tensors["gram"] = packed(self._gram()) + 0.0  # there is one zero
-        return facts, tensors | self.committee.solutions()
+        What they hold of rows that are gone is erased.
+        """
+        for problem in self.problems.values():
+            problem.take_over()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """As a file: rows and solutions, and no kernel matrix but one that was given."""
-        self._check_whole()
-        rows, settings = self.rows, self.settings
-        return {
-            "settings": settings,
-            "rows": {"X": rows.X, "y": rows.y, "weight": rows.weight, "ids": rows.ids},
-            "next_id": rows.next_id,
-            "gamma": self.gamma,
-            "gram": packed(self._gram()) if settings.precomputed else None,
-            "memory": self.committee.memory,
-            "n_breakpoints": self.committee.n_breakpoints,
-            "solutions": self.committee.solutions(),
-        }
+    # --- files and copies --------------------------------------------------------------------
 
-    def _check_whole(self) -> None:
+    def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """All that is needed to make this model again for its settings: facts, and arrays.
+
+        There is no kernel matrix in it but one that was given. The numbers of each problem are in
+        the order of the ids of its rows.
+        """
         if self.only_to_read:
             raise TypeError(
                 "A model made by without() cannot be saved or pickled: save a copy that forgets."
             )
+        rows, problems, none = self.rows, list(self.problems.values()), np.zeros(0)
+        facts = {
+            "gamma": self.kernel.gamma,
+            "classes": rows.classes,
+            "next_id": rows.next_id,
+            "n_breakpoints": self.n_breakpoints,
+        }
+        arrays = {
+            "rows": rows.X,
+            "weights": rows.weight,
+            "ids": rows.ids,
+            "labels": np.searchsorted(rows.classes, rows.y).astype(np.int64),
+            "alpha": np.concatenate([none, *(p.alpha[np.argsort(p.ids)] for p in problems)]),
+            "slopes": np.concatenate([none, *(p.slopes[np.argsort(p.ids)] for p in problems)]),
+            "intercepts": np.array([p.intercept for p in problems]),
+            "residuals": np.array([p.residual for p in problems]),
+        }
+        if self.kernel.name == "precomputed":
+            arrays["gram"] = packed(self.gram)
+        return facts, arrays
+
+    @classmethod
+    def restored(
+        cls, settings: Settings, memory: int, facts: Mapping[str, Any], arrays: Arrays
+    ) -> HingeModel:
+        """The model of some `content`; raises ValueError if the solutions do not fit the rows."""
+        # copies: the arrays may be those of a file that is mapped, or shared with another process
+        X, weight, ids = (arrays[name].copy() for name in ("rows", "weights", "ids"))
+        rows = TrainingRows.of(
+            (X, facts["classes"][arrays["labels"]], weight), ids, facts["next_id"]
+        )
+        gram = None
+        if settings.name == "precomputed":
+            gram = unpacked(arrays["gram"], math.isqrt(2 * len(arrays["gram"])))
+        kernel = _kernel(settings, facts["gamma"], X, gram)
+        wanted, end, problems = targets(rows, settings), 0, {}
+        if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
+            raise ValueError("alpha does not have one number for each row of each problem.")
+        fresh = HingeProblem(kernel, X.shape[1], memory // max(1, len(wanted)))
+        solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
+        for (pair, target), ours in zip(wanted.items(), solutions, strict=True):
+            begin, end = end, end + len(target.ids)
+            alpha, slopes = arrays["alpha"][begin:end], arrays["slopes"][begin:end]
+            if (alpha > target.bounds).any():
+                raise ValueError("a row has an alpha above its bound.")
+            problems[pair] = fresh.restored(rows, target, alpha, slopes, *ours)
+        return cls(rows, settings, kernel, memory, problems, facts["n_breakpoints"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The content, as in a file; no kernel matrix but a given one."""
+        facts, arrays = self.content()
+        return {"settings": self.settings, "memory": self.memory, "facts": facts, "arrays": arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # copies: the arrays may be those of a file that is mapped, or shared with another process
-        said = {name: value.copy() for name, value in state["rows"].items()}
-        rows = HeldRows.restored(**said, next_id=state["next_id"])
-        gram = state["gram"]
-        other = Hinge.restored(
-            rows,
-            state["settings"],
-            state["gamma"],
-            None if gram is None else unpacked(gram, math.isqrt(2 * len(gram))),
-            state["memory"],
-            state["solutions"],
-            state["n_breakpoints"],
-        )
-        self.__dict__.update(other.__dict__)
+        self.__dict__.update(HingeModel.restored(**state).__dict__)
 
-    def __copy__(self) -> Hinge:
+    def __copy__(self) -> HingeModel:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Hinge:
+    def __deepcopy__(self, memo: Any) -> HingeModel:
         """What never changes is shared; kernel matrices are copied when the copy changes."""
-        settings = copy.deepcopy(self.settings, memo)
-        return replace(self, settings=settings, committee=self.committee.lent())
+        problems = {pair: problem.lent() for pair, problem in self.problems.items()}
+        return replace(self, settings=copy.deepcopy(self.settings, memo), problems=problems)
+
+    # --- what follows ------------------------------------------------------------------------
 
     def find(self, old: Batch) -> Integers:
         """The ids of rows with this content."""
-        if self.settings.precomputed:
+        if self.kernel.name == "precomputed":
             raise ValueError(
                 "With kernel='precomputed' points have no content to be found by: forget them by "
                 "their ids (ids_, last_ids_)."
             )
         return self.rows.find(_with_weight(old))
 
-    # --- what follows ------------------------------------------------------------------------
-
     def values(self, X: Floats) -> Floats:
         """One column for each problem; as in LIBSVM, positive for the first of two in a pair.
 
         Of two classes only, and of a class and the rest, it is positive for the second.
         """
-        if not self.committee.problems:  # one class only
+        if not self.problems:  # one class only
             return np.ones((len(X), 1))
-        columns = [self._values_of(problem, X) for problem in self.committee]
+        if self.kernel.name != "precomputed":
+            columns = [problem.decision_function(X) for problem in self.problems.values()]
+        else:
+            columns = []
+            for problem in self.problems.values():
+                s = problem.canonical()
+                at = s.support[:, 0].astype(np.int64)
+                f = precomputed.values(X, self._numbers(), at, s.coefficients)
+                columns.append(f + s.constant)
         return self.oriented(np.column_stack(columns))
 
-    def _values_of(self, problem: Problem, X: Floats) -> Floats:
-        if problem.is_ahead and not self.settings.precomputed:
-            return problem.values_ahead(X)
-        solution = problem.solution
-        if self.settings.precomputed:
-            at = solution.support[:, 0].astype(np.int64)
-            f = given_kernel.values(X, self._numbers(), at, solution.coefficients)
-            return np.asarray(f + solution.constant)
-        return solution.decision_function(X)
-
     def oriented(self, values: Floats) -> Floats:
-        """Of pairs among several classes, with the sign for the first; no negative zeros."""
-        pairs = self.settings.strategy == "ovo" and len(self.rows.classes) > 2
-        return 0.0 - values if pairs else values + 0.0
+        """Values of pairs among several classes get the sign for the first; no negative zeros."""
+        return 0.0 - values if self._several_pairs() else values + 0.0
 
-    def support(self) -> tuple[NDArray[np.intp], list[voting.Coefficients]]:
+    def _several_pairs(self) -> int:
+        """The number of classes, if there is a problem for each pair of several, else 0."""
+        n = len(self.rows.classes)
+        return n if self.settings.strategy == "ovo" and n > 2 else 0
+
+    def support(self) -> tuple[NDArray[np.intp], list[Coefficients]]:
         """Places of the support vectors, by class; and for each problem its own, with yα."""
-        rows = self.rows
-        found = []
-        for problem in self.committee:
-            ids, signed = problem.alpha_of_rows()
-            found.append((np.searchsorted(rows.ids, ids), signed))
+        rows, found = self.rows, []
+        for problem in self.problems.values():
+            alpha = problem.canonical().alpha_of_points(problem.bounds)
+            used = np.flatnonzero(alpha > 0.0)
+            at = np.searchsorted(rows.ids, problem.ids[used])
+            found.append((at, problem.y[used] * alpha[used]))
         places = np.unique(np.concatenate([np.zeros(0, np.intp), *(at for at, _ in found)]))
         return places[np.argsort(rows.y[places], kind="stable")], found
 
     def decisive_ids(self) -> Integers:
         """Ids of the rows without any one of which the solution would be another."""
         rows, moves = self.rows, self.settings.class_weight is not None  # with the counts
-        if moves or not all(problem.spares() for problem in self.committee):
+        if moves or not all(problem.spares() for problem in self.problems.values()):
             return rows.ids
         decisive = self.settings.moves_gamma(rows.X, rows.weight)
         decisive[self.support()[0]] = True
@@ -278,62 +311,58 @@ class Hinge:
     def dual_coef(self) -> Floats:
         """Coefficients of the support vectors in scikit-learn's layout."""
         support, found = self.support()
-        classes = self.rows.classes
         if not found:
             return np.zeros((1, 0))
-        if len(classes) == 2 or self.settings.strategy == "ovr":
-            return voting.rest_layout(found, support)
-        label = np.searchsorted(classes, self.rows.y[support])
-        return self.oriented(voting.pair_layout(found, support, label, len(classes)))
+        label = np.searchsorted(self.rows.classes, self.rows.y[support])
+        n_pairs = self._several_pairs()
+        out = multiclass.dual_coefficients(found, support, label, n_pairs)
+        return self.oriented(out) if n_pairs else out
 
     def digest(self) -> str:
         """SHA-256 of the kernel, the rows, their bounds and the solution."""
-        if self.settings.precomputed:
+        settings, kernel = self.settings, self.kernel
+        if settings.name == "precomputed":
             raise ValueError(
                 "There is no digest with kernel='precomputed': points that are known by their "
                 "kernel values only have no content to be sorted by."
             )
-        h = sha256(json.dumps(self._specification(), sort_keys=True).encode())
+        used = {"rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
+        said: dict[str, Any] = {p: float(getattr(kernel, p)) for p in used.get(kernel.name, ())}
+        name = name_of(settings.kernel) if callable(settings.kernel) else settings.kernel
+        said |= {"kernel": name, "strategy": settings.strategy}
+        h = sha256(json.dumps(said, sort_keys=True).encode())
         for piece in self.rows.content():
             h.update(piece)
-        for duel, problem in self.committee.problems.items():
-            solution = problem.solution
-            h.update(ascii(duel).encode())
+        for pair, problem in self.problems.items():
+            solution = problem.canonical()
+            h.update(ascii(pair).encode())
             for values in (solution.bounds, solution.shares + 0.0, solution.intercept + 0.0):
                 h.update(np.asarray(values).tobytes())
         return h.hexdigest()
 
     def residual(self) -> float:
         """The largest violation of a KKT condition by what is published, measured now."""
-        return max((problem.violation() for problem in self.committee), default=0.0)
+        return max((problem.kkt_residual() for problem in self.problems.values()), default=0.0)
 
     def excess(self, tol: float, asked: bool) -> float:
         """The largest KKT residual that is to be reported, or 0; each is reported once.
 
         `asked`: whether somebody is about to use what is published.
         """
-        ours = () if self.only_to_read else self.committee  # who asks without() knows
-        return max((problem.excess(tol, asked) for problem in ours), default=0.0)
+        ours = (
+            () if self.only_to_read else self.problems.values()
+        )  # `without` says that it is less exact
+        return max([problem.excess(tol, asked) for problem in ours], default=0.0)
 
-    def _specification(self) -> dict[str, Any]:
-        settings, kernel = self.settings, self.committee.kernel
-        used = {"linear": (), "rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
-        if callable(settings.kernel):
-            return {"kernel": name_of(settings.kernel), "strategy": settings.strategy}
-        name = settings.kernel
-        parameters = {p: float(getattr(kernel, p)) for p in used.get(name, ())}
-        return {"kernel": name, "strategy": settings.strategy, **parameters}
-
-    def _gram(self) -> Floats:
-        gram = self.committee.kernel.gram
-        assert gram is not None
-        return gram
+    @property
+    def gram(self) -> Floats:
+        """The kernel matrix, with kernel="precomputed"."""
+        assert self.kernel.gram is not None
+        return self.kernel.gram
 
     def _numbers(self) -> Integers:
-        return self.rows.X[:, 0].astype(np.int64) if self.settings.precomputed else self.rows.ids
-
-
-# --- from settings and rows to problems --------------------------------------------------------
+        """The rows of the kernel matrix that are points held, with kernel="precomputed"."""
+        return self.rows.X[:, 0].astype(np.int64)
 
 
 def _with_weight(new: Batch) -> Batch:
@@ -343,42 +372,11 @@ def _with_weight(new: Batch) -> Batch:
     return new if kept.all() else (X[kept], y[kept], weight[kept])
 
 
-def _kernel(settings: Settings, gamma: float, rows: HeldRows, gram: Floats | None) -> Kernel:
+def _kernel(settings: Settings, gamma: float, X: Floats, gram: Floats | None) -> Kernel:
     if callable(settings.kernel):
-        return Kernel("callable", function=settings.kernel)
-    if settings.precomputed:
-        return Kernel("precomputed", gram=gram)
+        return Kernel("callable", gamma, function=settings.kernel)
+    if settings.name == "precomputed":
+        return Kernel("precomputed", gamma, gram=gram)
     degree = settings.degree if settings.kernel == "poly" else 0
-    centre = centre_of(rows.X) if settings.linear else None
+    centre = centre_of(X) if settings.name == "linear" else None
     return Kernel(settings.kernel, gamma, float(settings.coef0), degree, centre=centre)
-
-
-def _same(a: Floats | None, b: Floats | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _parts(rows: HeldRows, settings: Settings) -> dict[Duel, Part]:
-    classes = rows.classes
-    label = np.searchsorted(classes, rows.y)
-    bounds = settings.C * _class_weights(settings.class_weight, rows, label)[label] * rows.weight
-    if not np.isfinite(bounds).all():
-        raise ValueError("C times the weights is beyond the largest float64: make one smaller.")
-    return {duel: part_of(duel, rows, bounds) for duel in duels(classes, settings.strategy)}
-
-
-def _class_weights(rule: Any, rows: HeldRows, label: NDArray[np.intp]) -> Floats:
-    """One for each class."""
-    classes = rows.classes
-    if rule is None:
-        return np.ones(len(classes))
-    if isinstance(rule, str) and rule == "balanced":  # a row of weight 2 counts as two
-        totals = [math.fsum(rows.weight[label == k]) for k in range(len(classes))]
-        return np.array([math.fsum(totals) / (len(totals) * total) for total in totals])
-    if not isinstance(rule, Mapping):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of labels, got {rule!r}."
-        )
-    weights = np.array([rule.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
-    if not ((weights >= 0.0) & (weights < np.inf)).all():
-        raise ValueError(f"Class weights must be finite and not negative, got {rule!r}.")
-    return weights

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,12 +26,21 @@ from traceless.parameters import positive
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 GAMMAS = ("steady", "scale", "auto")
+_WITH_GAMMA = ("rbf", "poly")
 _PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters that a solution depends on."""
+    """The parameters that a solution depends on.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel, "callable" if it is a function.
+    structure : tuple
+        Parameters whose change requires a new fit.
+    """
 
     C: float
     class_weight: Any
@@ -40,6 +49,8 @@ class Settings:
     degree: Any
     coef0: Any
     strategy: str
+    name: str = field(init=False, compare=False)
+    structure: tuple[Any, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         positive("C", self.C)
@@ -50,26 +61,9 @@ class Settings:
             )
         if self.strategy not in ("ovo", "ovr"):
             raise ValueError(f"strategy must be 'ovo' or 'ovr', got {self.strategy!r}.")
-
-    @property
-    def structure(self) -> tuple[Any, ...]:
-        """Parameters whose change requires a new fit."""
-        return self.kernel, self.gamma, self.degree, self.coef0, self.strategy
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether kernel values come in place of rows."""
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    @property
-    def linear(self) -> bool:
-        """Whether the kernel is linear."""
-        return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    @property
-    def uses_gamma(self) -> bool:
-        """Whether the kernel has a gamma."""
-        return isinstance(self.kernel, str) and self.kernel in ("rbf", "poly")
+        self.__dict__["name"] = self.kernel if isinstance(self.kernel, str) else "callable"
+        structure = self.kernel, self.gamma, self.degree, self.coef0, self.strategy
+        self.__dict__["structure"] = structure
 
     def gamma_of(self, X: Floats, weight: Floats) -> float:
         """The number that gamma stands for."""
@@ -82,9 +76,7 @@ class Settings:
             )
         if gamma == "auto":
             return float(1.0 / width)
-        if not self.uses_gamma or not len(X):
-            return 1.0
-        if (X[0, 0] == X).all():
+        if self.name not in _WITH_GAMMA or not len(X) or (X[0, 0] == X).all():
             return 1.0
         spread = width * _variance(X, weight)
         if not 1e-300 < spread < 1e300:
@@ -94,9 +86,16 @@ class Settings:
             )
         return float(1.0 / spread) if gamma == "scale" else power_of_two(spread)
 
+    def fits(self, gamma: float, centre: Floats | None, X: Floats, weight: Floats) -> bool:
+        """Whether a kernel with this gamma and centre is the kernel of these rows."""
+        if self.name == "linear":
+            return np.array_equal(centre_of(X), centre)  # type: ignore[arg-type]
+        return self.name not in _WITH_GAMMA or self.gamma_of(X, weight) == gamma
+
     def moves_gamma(self, X: Floats, weight: Floats) -> NDArray[np.bool_]:
         """Rows without which, each by itself, gamma might be another."""
-        moves = self.uses_gamma and isinstance(self.gamma, str) and self.gamma != "auto"
+        by_rows = isinstance(self.gamma, str) and self.gamma != "auto"
+        moves = by_rows and self.name in _WITH_GAMMA
         if not (moves and self.gamma == "steady"):
             return np.full(len(X), moves)
         total, width = float(weight.sum()), X.shape[1]
@@ -117,7 +116,7 @@ def power_of_two(spread: float) -> float:
 
 
 def _variance(X: Floats, weight: Floats) -> float:
-    """Of all values, a row of weight 2 counted as two; the same bits for rows in any order.
+    """The variance of all values, a row of weight 2 counted as two; the same bits in any order.
 
     Sums over columns are taken one after the other, those over rows are correctly rounded.
     """

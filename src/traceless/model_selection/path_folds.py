@@ -124,4 +124,4 @@ def _check(estimator: PathSVC, path: Path) -> None:
 def _kernel_depends_on_rows(estimator: PathSVC) -> bool:
     """Whether gamma="scale" gives each fold another kernel."""
     settings = estimator._settings()
-    return settings.uses_gamma and isinstance(settings.gamma, str) and settings.gamma == "scale"
+    return settings.name in ("rbf", "poly") and settings.gamma == "scale"

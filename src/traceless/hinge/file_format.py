@@ -1,0 +1,101 @@
+"""The file of a `PathSVC`: its rows and solutions, and a kernel matrix only where it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.arithmetic.integers import Integers
+from traceless.files import facts
+from traceless.files.saving import Pieces, labels
+from traceless.hinge.rows import label_array
+from traceless.knowledge.file_format import classes, width_of
+
+if TYPE_CHECKING:
+    from traceless.estimators.path_svc import PathSVC
+    from traceless.hinge.model import HingeModel
+
+Tensors = Mapping[str, NDArray[Any]]
+_TENSORS = {"rows", "weights", "ids", "labels", "last_ids"}
+_TENSORS |= {"alpha", "slopes", "intercepts", "residuals"}
+
+
+def pieces(model: HingeModel) -> Pieces:
+    """The facts and tensors that are written of a model."""
+    said, tensors = model.content()
+    return said | {"classes": labels(said["classes"].tolist())}, tensors
+
+
+def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
+    """Fit an estimator with what a file says, without solving anything."""
+    from traceless.hinge.model import HingeModel
+
+    settings = estimator._settings()
+    given = {"gram"} if settings.name == "precomputed" else set()
+    facts.only(tensors, *_TENSORS, *given)
+    said = facts.named(said, {"gamma", "classes", "next_id", "n_breakpoints"})
+    said["gamma"] = facts.number(said["gamma"], 0.0)
+    facts.whole(said["n_breakpoints"])
+    n, width = _check_rows(tensors, facts.whole(said["next_id"]))
+    if given:
+        width = n
+        _check_gram(tensors)
+    if width != estimator.n_features_in_:
+        raise ValueError(f"rows of {width} columns, where {estimator.n_features_in_} are expected.")
+    said["classes"] = _classes(said["classes"], tensors["labels"])
+    _check_solutions(len(said["classes"]), settings.strategy, tensors)
+    last = facts.tensor(tensors, "last_ids", "i", (None,))
+    estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
+    estimator._model = HingeModel.restored(settings, estimator._memory(), said, tensors)
+
+
+def labels_of(names: Any, codes: Integers) -> NDArray[Any]:
+    """Labels from the numbers of their classes; every class has a label."""
+    return _classes(names, codes)[codes]
+
+
+def _classes(said: Any, codes: Integers) -> NDArray[Any]:
+    names = classes(said)
+    facts.within("labels", codes, 0, len(names) - 1)
+    if len(np.unique(codes)) != len(names):
+        raise ValueError("there is a class without rows.")
+    return label_array(names) if names else np.zeros(0, dtype=np.int64)
+
+
+def _check_rows(tensors: Tensors, next_id: int) -> tuple[int, int]:
+    """Check the rows; returns their shape."""
+    X = facts.tensor(tensors, "rows", "f", (None, None))
+    n, width = X.shape
+    if not width or (np.signbit(X) & (X == 0.0)).any():
+        raise ValueError("rows have no columns, or a zero with a sign.")
+    weight = facts.tensor(tensors, "weights", "f", (n,))
+    ids = facts.tensor(tensors, "ids", "i", (n,))
+    if not (weight > 0.0).all() or (np.diff(ids) <= 0).any():
+        raise ValueError("weights are not positive, or ids not in order.")
+    facts.within("ids", ids, 0, next_id - 1)
+    facts.tensor(tensors, "labels", "i", (n,))
+    return n, width
+
+
+def _check_gram(tensors: Tensors) -> None:
+    """Check the kernel matrix; rows are then numbers of its rows."""
+    n = len(facts.tensor(tensors, "gram", "f", (None,)))
+    size, points = width_of(n), tensors["rows"][:, 0]
+    if tensors["rows"].shape[1] != 1 or (points != np.rint(points)).any():
+        raise ValueError("points are not numbered.")
+    facts.within("rows", points, 0, size - 1)
+    if len(np.unique(points)) < len(points):
+        raise ValueError("two points have one number.")
+
+
+def _check_solutions(n_classes: int, strategy: str, tensors: Tensors) -> None:
+    """Check the numbers of each problem; `HingeModel.restored` counts them against the rows."""
+    pairs = n_classes * (n_classes - 1) // 2
+    n = pairs if strategy == "ovo" or n_classes <= 2 else n_classes
+    facts.tensor(tensors, "intercepts", "f", (n,))
+    facts.within("residuals", facts.tensor(tensors, "residuals", "f", (n,)), 0.0, np.inf)
+    alpha = facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)
+    facts.tensor(tensors, "slopes", "f", (len(alpha),))

@@ -1,0 +1,178 @@
+"""Kernels, each value the same bits whatever else is computed with it.
+
+    rbf    exp(-γ Σ_d (a_d - b_d)²)
+    linear Σ_d (a_d - m_d) (b_d - m_d)
+    poly   (γ Σ_d a_d b_d + coef0)^degree
+
+A linear kernel may be centred: since Σyα = 0, the m_d change the intercept and nothing else, and
+columns that vary little around a large value would otherwise drown in its square.
+
+A BLAS product of rows is not the same for one row as for the same row in a batch. Here the
+sum over d is taken in the order of the columns, one multiplication and one addition after
+the other, for many points side by side; the exponential is a polynomial, as in
+`traceless.arithmetic.elementary`. So a value depends on its two rows alone, and k(a, b) = k(b, a).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceless.arithmetic.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
+from traceless.arithmetic.integers import Floats
+from traceless.hinge.compiled import compiled
+
+_NAMES = ("linear", "poly", "rbf")
+# points side by side: what is read of them stays in the cache. Unsigned, as in `cholesky`
+_FIRST, _WIDTH = np.uint64(0), np.uint64(128)
+_SERIES, _TERMS = np.array(_EXP[::-1]), len(_EXP)  # known to the compiler, which unrolls the sum
+_LOWEST = -700.0  # below, e^x counts as 0
+_POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
+
+
+@compiled
+def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
+    """Fill out[i, j] with Σ_d a_d b_d of A[i] and BT[:, j], or with Σ_d (a_d - b_d)² if `squared`.
+
+    What is None is known to the compiler: it only compiles the sum that is needed.
+    """
+    n = np.uint64(BT.shape[1])
+    for start in range(_FIRST, n, _WIDTH):
+        end = min(start + _WIDTH, n)
+        for i in range(len(A)):
+            row = out[i]
+            for j in range(start, end):
+                row[j] = 0.0
+            for d in range(A.shape[1]):
+                a, b = A[i, d], BT[d]
+                if squared is None:
+                    for j in range(start, end):
+                        row[j] += a * b[j]
+                else:
+                    for j in range(start, end):
+                        row[j] += (a - b[j]) * (a - b[j])
+
+
+@compiled
+def _exponentials(x: Floats, factor: float, powers: Floats) -> None:
+    """Replace x by e^(factor x), in place, where that is at most 1."""
+    for j in range(len(x)):
+        v = max(factor * x[j], _LOWEST)
+        k = np.rint(v * _LOG2_E)
+        r, t = (v - k * _LN2_HIGH) - k * _LN2_LOW, _SERIES[0]
+        for q in range(1, _TERMS):
+            t = t * r + _SERIES[q]
+        x[j] = t * powers[np.uint64(k + 1020.0)] if v > _LOWEST else 0.0
+
+
+def products(A: Floats, w: Floats) -> Floats:
+    """Σ_d a_d w_d for each row a, the same bits in any batch."""
+    out = np.empty((1, len(A)))
+    _sums(np.ascontiguousarray(w)[None], np.ascontiguousarray(A.T), out, None)
+    return np.asarray(out[0])
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function with its parameters.
+
+    Parameters
+    ----------
+    name : {"rbf", "linear", "poly", "precomputed", "callable"}
+    gamma, coef0, degree : as in scikit-learn
+    centre : ndarray of shape (width,), for "linear", optional
+    gram : ndarray, for "precomputed"
+        Rows are then numbers of rows of this symmetric matrix, one column of them.
+    function : callable(A, B) -> ndarray of shape (len(A), len(B)), for "callable"
+    """
+
+    name: str = "rbf"
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 3
+    gram: Floats | None = None
+    function: Callable[[Floats, Floats], Floats] | None = None
+    centre: Floats | None = None
+
+    def __post_init__(self) -> None:
+        given = {"precomputed": self.gram is not None, "callable": self.function is not None}
+        if self.name not in _NAMES and not given.get(self.name, False):
+            raise ValueError(
+                f"kernel {self.name!r}: expected 'rbf', 'linear' or 'poly', 'precomputed' with "
+                "gram=, or 'callable' with function=."
+            )
+        if self.name == "poly" and (int(self.degree) != self.degree or self.degree < 0):
+            raise ValueError(f"degree={self.degree!r}: expected a whole number, 0 or more.")
+
+    @property
+    def exact(self) -> bool:
+        """Whether `values` are the same bits in any batch."""
+        return self.name != "callable"
+
+    def values(self, A: Floats, BT: Floats) -> Floats:
+        """k(a, b) for all rows a of A and all *columns* b of BT, shape (len(A), columns)."""
+        if self.name == "precomputed":
+            assert self.gram is not None
+            return np.asarray(self.gram[np.ix_(A[:, 0].astype(np.intp), BT[0].astype(np.intp))])
+        if self.name == "callable":
+            return self._given(A, BT)
+        if self.name == "rbf" and self.gamma == 0:  # whatever the distance, infinity included
+            return np.ones((len(A), BT.shape[1]))
+        if self.centre is not None:
+            A, BT = A - self.centre, BT - self.centre[:, None]
+        out = np.empty((len(A), BT.shape[1]))
+        squared = True if self.name == "rbf" else None
+        _sums(np.ascontiguousarray(A), np.ascontiguousarray(BT), out, squared)
+        if self.name == "rbf":
+            _exponentials(out.reshape(-1), -float(self.gamma), _POWERS)
+        elif self.name == "poly":
+            out = self._powers(out)
+        return out
+
+    def _powers(self, sums: Floats) -> Floats:
+        base = float(self.gamma) * sums + float(self.coef0)
+        out = np.ones_like(base)
+        for _ in range(int(self.degree)):
+            out *= base
+        return out
+
+    def _given(self, A: Floats, BT: Floats) -> Floats:
+        """Kernel values of the user's function, which gets copies of the rows."""
+        assert self.function is not None
+        found = np.array(self.function(A.copy(), BT.T.copy()), dtype=np.float64)
+        if found.shape != (len(A), BT.shape[1]) or not np.isfinite(found).all():
+            raise ValueError(
+                f"The kernel function must return finite values of shape {(len(A), BT.shape[1])} "
+                f"for {len(A)} and {BT.shape[1]} rows; got shape {found.shape}"
+                + (" with NaN or infinity." if found.shape == (len(A), BT.shape[1]) else ".")
+            )
+        return found
+
+    def centred(self, A: Floats) -> Floats:
+        """Rows as a linear kernel multiplies them."""
+        return A if self.centre is None else A - self.centre
+
+    def exact_values(self, A: Floats, BT: Floats) -> Floats:
+        """Kernel values with the same bits in any batch: a callable gets one row at a time."""
+        if self.exact:
+            return self.values(A, BT)
+        rows = [self.values(a[None], BT)[0] for a in A]
+        return np.array(rows, dtype=np.float64).reshape(len(A), BT.shape[1])
+
+    def diagonal(self, A: Floats) -> Floats:
+        """k(a, a) for all rows."""
+        if self.name == "precomputed":
+            assert self.gram is not None
+            return np.asarray(self.gram.diagonal()[A[:, 0].astype(np.intp)])
+        if self.name == "rbf":
+            return np.ones(len(A))
+        if self.name == "callable":
+            return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])
+        # what `values` says of a row and itself: columns in order, one addition after the other
+        A = self.centred(A)
+        out = np.zeros(len(A))
+        for column in A.T:
+            out += column * column
+        return out if self.name == "linear" else self._powers(out)

@@ -1,0 +1,456 @@
+"""One binary hinge SVM, solved, that points join and leave (Karasuyama & Takeuchi 2009).
+
+    min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
+
+The solution is piecewise linear in the bounds u. Points added and removed, and bounds that change,
+are one path: the bounds of what is removed shrink to 0, those of what is added grow from 0, all at
+once (`traceless.hinge.solver`).
+
+`HingeProblem.changed` makes another problem. The numbers of a problem are its own and are never
+written to again. The kernel matrix is not: it belongs to the newest problem that was made from it
+(`traceless.hinge.kernel_cache`), so that nothing of size n² is copied for a change. A problem that
+has lost it, because another was made from it, computes kernel values again where it needs them. So
+an old problem stays good, whether the change that came after it was kept, dropped, or never
+finished.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.hinge.canonical import Canonical, canonical
+from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
+from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
+from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.rows import Target, TrainingRows
+from traceless.hinge.solver import Factor, PathEnd, PathSolver
+
+_ENOUGH = 200  # points from which on a new fit can be faster than an update
+# A path and a new fit take equally long where the part of the points that changes is this over the
+# size of the margin set, on which each step depends (measured: 1 at 715, 0.5 at 1124), or the
+# second number where kernel values are computed on the way (0.08 at 1761)
+_BREAK_EVEN, _BREAK_EVEN_LINES = 600, 100
+_LOOK = 32  # updates after which all of g is computed from scratch
+
+Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
+Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
+
+
+class OwnRows(NamedTuple):
+    """Rows of one problem alone."""
+
+    X: Floats
+    ids: Integers
+
+
+Rows = TrainingRows | OwnRows  # with ids in ascending order; those of a problem are among them
+_NONE = np.zeros(0, dtype=np.int64)
+_ZEROS, _NO_FACTOR = np.zeros(0), Factor(np.zeros((0, 0)), _NONE, 0.0)
+_NOTHING = PathEnd(_ZEROS, _ZEROS, _ZEROS, _NONE, 0.0, _NO_FACTOR)
+
+
+class _Held(NamedTuple):
+    """The slots of a kernel cache that hold the points of a problem."""
+
+    cache: KernelCache
+    token: object  # by which the cache knows the problem
+    slots: Slots  # of the rows, in the order they came
+    lent: bool = False  # whether another problem needs these slots: they are only read then
+
+
+class HingeProblem:
+    """One binary problem, solved at all times.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    width : int
+        Columns of a row.
+    memory : int
+        Bytes the kernel matrix may take; beyond, only lines of the margin set are kept.
+    seed : int
+        Of the random shifts that break ties.
+
+    Attributes
+    ----------
+    ids : ids of the points among ``rows``, in the order they came
+    y : labels, -1.0 and 1.0
+    bounds : the largest that each α may be
+    alpha, slopes, sides, intercept : as the path left them
+        The g = y f - 1 of each point; INSIDE (0), MARGIN (1) or OUTSIDE (2); the b of
+        f(x) = Σ y α k + b.
+    residual : float
+        The largest violation of a KKT condition at the end of the path.
+    n_breakpoints, n_restarts, n_repairs : int
+        Of all paths so far.
+    watch : callable(θ, α), optional
+        Called at the start, the breakpoints and the end of each path that starts here.
+    is_ahead : bool
+        Whether the problem is only to be looked at: its decision values are those of the path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from traceless.hinge.kernels import Kernel
+    >>> from traceless.hinge.problem import HingeProblem
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [0.9]])
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0])
+    >>> problem = HingeProblem(Kernel("linear"), width=1).fit(X, y, 10.0)
+    >>> problem.update(remove=[4]).decision_function([[0.5]])
+    array([0.5])
+    >>> problem.update(add=([[0.0]], [1.0], 10.0)).decision_function([[0.5]])
+    array([2.])
+    """
+
+    rows: Rows
+    alpha: Floats
+    bounds: Floats
+    slopes: Floats
+    sides: Integers
+    intercept: float
+
+    def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
+        self.kernel, self.width, self.memory, self.seed = kernel, width, memory, seed
+        cache = KernelCache(kernel, width, memory)
+        cache.owner = object()
+        self._held = _Held(cache, cache.owner, _NONE)
+        self.rows, self.ids, self.y = OwnRows(np.zeros((0, width)), _NONE), _NONE, np.zeros(0)
+        self._end = _NOTHING
+        self.__dict__ |= _NOTHING._asdict()
+        self.watch: Watch | None = None
+        self.residual = 0.0
+        self.n_breakpoints = self.n_restarts = self.n_repairs = 0
+        self.is_ahead = False
+        self.is_reported = False  # whether a caller was told of the KKT residual
+        self._largest = 0.0  # k(x, x) of a point
+        self._looks = 0  # changes since g was last computed from scratch
+        self._canonical: Canonical | None = None
+        self._waits = False  # for `take_over`
+
+    def _with(self, **values: Any) -> Self:
+        """A copy with some values, and nothing that only holds for the original."""
+        other = copy.copy(self)
+        other.watch = other._canonical = None
+        other._waits = other.is_reported = other.is_ahead = False
+        other.__dict__ |= values
+        return other
+
+    def lent(self) -> Self:
+        """A copy that leaves the kernel matrix to this problem: to change, it makes its own."""
+        held, told = self._held._replace(lent=True), self.is_reported
+        return self._with(_held=held, _canonical=self._canonical, is_reported=told)
+
+    def __deepcopy__(self, _: Any) -> Self:
+        return self.lent()
+
+    def with_kernel(self, kernel: Kernel) -> Self:
+        """The same with a kernel that has the same values for the points there are."""
+        found = self._canonical and replace(self._canonical, kernel=kernel)
+        told = self.is_reported
+        return self._with(kernel=kernel, _canonical=found, _waits=self._waits, is_reported=told)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def X(self) -> Floats:  # noqa: N802
+        """Rows, in the order they came."""
+        return self.rows.X[np.searchsorted(self.rows.ids, self.ids)]
+
+    # --- what is published -------------------------------------------------------------------
+
+    def canonical(self) -> Canonical:
+        """The solution that is published: a function of the data alone, or flagged.
+
+        It is computed when it is first asked for, with the kernel matrix as long as that is ours.
+        """
+        found, (cache, token, slots, _), end = self._canonical, self._held, self._end
+        if found is None:
+            with cache.lock:
+                if cache.serves(token):
+                    found = canonical(cache, slots, end)
+            if found is None:
+                cache = KernelCache(self.kernel, self.width, 0)
+                found = canonical(cache, cache.place(self.X, self.y, _NONE, None), end)
+            self._canonical = found
+        return found
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Decision values of other rows: of the canonical solution, or of the path if `is_ahead`.
+
+        The path's are within its KKT residual, not to the bit.
+        """
+        X = np.asarray(X, dtype=np.float64) + 0.0
+        if not self.is_ahead:
+            return self.canonical().decision_function(X)
+        used = np.flatnonzero(self.alpha > 0.0)
+        V = self.kernel.values(self.X[used], np.ascontiguousarray(X.T))
+        return np.asarray((self.y[used] * self.alpha[used]) @ V + self.intercept)
+
+    def kkt_residual(self) -> float:
+        """The largest violation of a KKT condition by what is published, from scratch."""
+        return self.canonical().violation(self.X, self.y, self.bounds)
+
+    def certified(self, tol: float) -> bool:
+        """Whether the end of the path is so good that what is published need not be reported.
+
+        What is published is no worse than this limit, or is the end of the path itself.
+        """
+        noise = 10 * float(np.finfo(np.float64).eps) * float(self.alpha.sum()) * self._largest
+        limit = MEASURED_AGAIN * max(PROMISE, min(noise, CEILING))
+        return tol >= PROMISE and self.residual <= limit and 0.1 * noise <= CEILING
+
+    def excess(self, tol: float, asked: bool) -> float:
+        """The KKT residual, if it is to be reported and has not been yet, or 0.
+
+        What the path certifies needs no report before the solution is `asked` for: then it is
+        computed, and measured on all rows, so that nothing wrong is published without a word.
+        """
+        if self.is_reported or not (asked or not self.certified(tol)):
+            return 0.0
+        found = self.canonical().excess(tol)
+        self.is_reported = True
+        return found
+
+    def spares(self) -> bool:
+        """Whether rows with α = 0 can go without a change of the solution."""
+        solution = self.canonical()
+        margin = (solution.alpha > 0.0) & (solution.alpha < solution.bounds)
+        return bool(solution.certain and margin.any())
+
+    # --- changes -----------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: ArrayLike, bounds: ArrayLike) -> Self:
+        """Forget everything and learn these points."""
+        fresh = HingeProblem(self.kernel, self.width, self.memory, self.seed)
+        return self._become(fresh.changed((X, y, bounds)))
+
+    def update(
+        self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
+    ) -> Self:
+        """Add points, remove points (by their place) and change bounds, on one path.
+
+        What is left keeps its order, what is new comes last. All or nothing: after an
+        exception the problem is what it was.
+
+        Parameters
+        ----------
+        add : (X, y, bounds)
+        remove : places of points
+        bounds : array of len(self), of the points there are now, optional
+        """
+        return self._become(self.changed(add, remove, bounds))
+
+    def set_bounds(self, bounds: ArrayLike) -> Self:
+        """Follow the path to other bounds: another C, other weights."""
+        return self.update(bounds=np.broadcast_to(np.asarray(bounds, np.float64), len(self)))
+
+    def _become(self, other: HingeProblem) -> Self:
+        other.take_over()
+        self.__dict__ |= other.__dict__ | {"watch": self.watch}
+        return self
+
+    def changed(
+        self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
+    ) -> Self:
+        """The problem after an `update`; this one stays as it is."""
+        new = _checked(add or (np.zeros((0, self.width)), [], []), self.width)
+        gone = _places(remove, len(self))
+        final = None if bounds is None else _bounds(bounds, len(self))
+        X = np.concatenate([np.delete(self.X, gone, axis=0), new[0]])
+        ids = np.arange(len(X))
+        return self._moved((OwnRows(X, ids), ids), new, gone, final, self.kernel, self.memory)
+
+    def changed_to(self, target: Target, rows: Rows, kernel: Kernel, memory: int) -> Self:
+        """The problem of the target's points, at the end of a path from this one, which stays.
+
+        A kernel other than ours must have the same values for the points there are. The problem
+        returned does not own the kernel matrix before it is told to `take_over`.
+        """
+        kept, at = _found_among(self.ids, target.ids)
+        new = np.ones(len(target.ids), dtype=bool)
+        new[at] = False
+        bounds = self.bounds.copy()
+        bounds[kept] = target.bounds[at]
+        moved = not np.array_equal(bounds, self.bounds)
+        if not (moved or new.any() or not kept.all()):
+            same = copy.copy(self)
+            same.rows = rows
+            return same
+        ids = np.concatenate([self.ids[kept], target.ids[new]])
+        X = rows.X[np.searchsorted(rows.ids, target.ids[new])]
+        add = X, target.y[new], target.bounds[new]
+        final, gone = bounds if moved else None, np.flatnonzero(~kept)
+        return self._moved((rows, ids), add, gone, final, kernel, memory)
+
+    def is_spared(self, target: Target) -> bool:
+        """Whether the target only lacks points without which the solution is the same."""
+        kept, at = _found_among(self.ids, target.ids)
+        if len(at) < len(target.ids):
+            return False
+        solution = self.canonical()
+        return bool(
+            (solution.alpha[solution.group[~kept]] <= 0.0).all()
+            and np.array_equal(self.bounds[kept], target.bounds[at])
+            and self.spares()
+        )
+
+    def restored(
+        self, rows: Rows, target: Target, alpha: Floats, slopes: Floats, b: float, residual: float
+    ) -> Self:
+        """The problem of the target's points with a solution from another process.
+
+        What only changes need, the kernel matrix and the factor of the margin set, is left to the
+        next change; that starts from any α and b, so it would also mend what is not a solution.
+        """
+        sides = np.where(alpha <= 0.0, INSIDE, np.where(alpha >= target.bounds, OUTSIDE, MARGIN))
+        end = PathEnd(alpha.copy(), target.bounds, slopes.copy(), sides, b, None)
+        cache = KernelCache(self.kernel, self.width, self.memory)
+        held = _Held(cache, object(), _NONE)  # a token that the cache does not know
+        values = {"rows": rows, "ids": target.ids, "y": target.y, "residual": residual}
+        return self._with(_held=held, _end=end, **values, **end._asdict())
+
+    def _moved(
+        self,
+        place: tuple[Rows, Integers],
+        add: tuple[Floats, Floats, Floats],
+        gone: Slots,
+        bounds: Floats | None,
+        kernel: Kernel,
+        memory: int,
+    ) -> Self:
+        """The problem with more points, less some, and with other bounds of the points held."""
+        X, y, u = add
+        final = np.delete(self.bounds if bounds is None else bounds, gone)
+        labels = np.concatenate([np.delete(self.y, gone), y])
+        with self._at_work(kernel, memory) as (cache, token, old, _):
+            new, lent = old[:0], True
+            if len(X):
+                token, lent = object(), False
+                new = cache.place(X, y, old, token)
+            slots = np.concatenate([np.delete(old, gone), new])
+            margin = int((self.sides == MARGIN).sum())
+            solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
+            with np.errstate(all="ignore"):  # what is not finite is found in the end
+                if self._better_refitted(labels, len(new) + len(gone), margin):
+                    solver.fit(slots, np.concatenate([final, u]))
+                else:
+                    solver.trusting = self._looks < _LOOK
+                    solver.resume(old, self._end)
+                    if (tell := self.watch) is not None:
+                        both = np.concatenate([old, new])
+                        solver.watch = lambda a: tell(float(a.now["theta"]), a.alpha[both])
+                    solver.remove(old[gone])
+                    if bounds is not None:
+                        solver.move_bounds(slots[: len(final)], final)
+                    solver.add(new, u)
+                    solver.start() if solver.factored else solver.start_anywhere(0.0)
+                    solver.solve()
+            end = solver.end(slots)
+            largest = float(np.abs(cache.diagonal[slots]).max(initial=0.0))
+        return self._with(
+            kernel=kernel,
+            memory=memory,
+            rows=place[0],
+            ids=place[1],
+            y=labels,
+            residual=solver.violation.residual,
+            n_breakpoints=int(solver.active.now["steps"]),
+            n_restarts=self.n_restarts + solver.restarts,
+            n_repairs=self.n_repairs + solver.repairs,
+            _held=_Held(cache, token, slots, lent),
+            _end=end,
+            _largest=largest,
+            _looks=0 if solver.thorough else self._looks + 1,
+            _waits=True,
+            **end._asdict(),
+        )
+
+    def _better_refitted(self, labels: Floats, n_changed: int, margin: int) -> bool:
+        """Whether there is no path to follow, or it would take longer than a new fit."""
+        n = len(self.y)
+        if not (n and len(labels) and np.ptp(self.y) and np.ptp(labels)):  # one class
+            return True
+        even = _BREAK_EVEN if self._held.cache.whole else _BREAK_EVEN_LINES
+        part = min(1.0, even / max(1, margin))
+        return self.watch is None and n >= _ENOUGH and n_changed > n * part
+
+    # --- the kernel matrix -------------------------------------------------------------------
+
+    @contextmanager
+    def _at_work(self, kernel: Kernel, memory: int) -> Iterator[_Held]:
+        """Lock a cache that holds our points and may be written to."""
+        while True:
+            (cache, token, slots, lent), moved = self._held, None
+            with cache.lock:
+                if cache.serves(token):
+                    fits = 8 * cache.capacity * cache.capacity <= memory
+                    if not lent and fits == cache.whole:
+                        cache.kernel, cache.memory = kernel, memory
+                        yield self._held
+                        return
+                    moved = cache.moved(slots, memory)
+            if moved is None:
+                moved = KernelCache(kernel, self.width, memory)
+                moved.place(self.X, self.y, _NONE, None)
+            self._held = _Held(moved, object(), np.arange(len(self.y)))
+            moved.hand_over(self._held.token, self._held.slots)
+
+    def take_over(self) -> None:
+        """Own the kernel matrix from now on; what it holds of points that are not ours is erased.
+
+        Where another problem has taken it meanwhile, the next change makes one of its own.
+        """
+        cache, token, slots, _ = self._held
+        with cache.lock:
+            if not self._waits or not cache.serves(token):
+                return
+            self._waits = False
+            if len(slots) + _ENOUGH < cache.n // 2:  # most slots are empty
+                cache, slots = cache.moved(slots, self.memory), np.arange(len(slots))
+            self._held = _Held(cache, object(), slots)
+            cache.kernel = self.kernel
+            cache.hand_over(self._held.token, slots)
+
+
+def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Which of some ids are among others in ascending order, and their places there."""
+    at = np.searchsorted(others, ids)
+    found = at < len(others)
+    found[found] = others[at[found]] == ids[found]
+    return found, at[found]
+
+
+def _checked(points: Points, width: int) -> tuple[Floats, Floats, Floats]:
+    X, y = np.asarray(points[0], dtype=np.float64), np.asarray(points[1], dtype=np.float64)
+    if X.ndim != 2 or X.shape[1] != width:
+        raise ValueError(f"Rows of {width} columns were expected, but X has shape {X.shape}.")
+    if y.shape != (len(X),) or not (np.abs(y) == 1.0).all():
+        raise ValueError("y must have one label for each row, -1 or 1.")
+    if not np.isfinite(X).all():
+        raise ValueError("X contains NaN or infinity.")
+    return X + 0.0, y, _bounds(points[2], len(X))  # + 0.0: there is one zero
+
+
+def _bounds(bounds: ArrayLike, n: int) -> Floats:
+    bounds = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (n,))
+    if not ((bounds > 0.0) & np.isfinite(bounds)).all():
+        raise ValueError("Bounds must be positive and finite: leave out points of weight 0.")
+    return bounds
+
+
+def _places(places: ArrayLike, n: int) -> NDArray[np.intp]:
+    out = np.asarray(places, dtype=np.intp).ravel()
+    ordered = np.sort(out)
+    if out.size and (ordered[0] < 0 or ordered[-1] >= n or (np.diff(ordered) == 0).any()):
+        raise ValueError(f"`remove` must be different places, 0 to {n - 1}.")
+    return out

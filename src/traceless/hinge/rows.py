@@ -1,0 +1,251 @@
+"""Training rows that a model keeps, found again by their content or by their ids.
+
+A row is its values, its label and its weight. Ids are whole numbers, handed out in the order
+in which rows came and never used twice. Nothing is changed in place: `changed` returns new rows,
+and the old ones stay what they were.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.exceptions import NotLearnedError
+from traceless.knowledge.responses import Classes, Label, union
+
+_LONG = 1000  # characters of a label
+Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of some rows
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows, labels, weights and ids, in the order of the ids.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, width)
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,)
+    ids : ndarray of shape (n,)
+    next_id : int
+    places : dict
+        The ids of all rows with some content, oldest first, by a hash of it.
+    """
+
+    X: Floats
+    y: NDArray[Any]
+    weight: Floats
+    ids: Integers
+    next_id: int
+    places: dict[bytes, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, rows: Batch, ids: Integers | None = None, next_id: int = 0) -> TrainingRows:
+        """Rows with ids that they had before, or new ones."""
+        X, y, weight = rows
+        if ids is None:
+            ids, next_id = np.arange(len(y), dtype=np.int64), len(y)
+        return cls(X, y, weight, ids, next_id, _with_places({}, rows, ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """The labels there are, in order."""
+        return np.unique(self.y)
+
+    def find(self, rows: Batch) -> Integers:
+        """The ids of rows with this content, the oldest of equal ones; each is found once."""
+        found: list[int] = []
+        asked: Counter[bytes] = Counter()
+        missing: list[int] = []
+        for i, key in enumerate(_keys(rows)):
+            ids = self.places.get(key, ())
+            if asked[key] < len(ids):
+                found.append(ids[asked[key]])
+                asked[key] += 1
+            else:
+                missing.append(i)
+        if missing:
+            raise NotLearnedError(
+                f"{len(missing)} of the {len(rows[1])} rows to forget are not held (with this "
+                f"label and weight, as often), the first of them row {missing[0]} with label "
+                f"{rows[1][missing[0]]!r}. Rows must be given as they were learned, or by their "
+                "ids. Nothing was changed."
+            )
+        return np.array(found, dtype=np.int64)
+
+    def check_ids(self, ids: Any) -> Integers:
+        """Ids of rows that are held, each once; raises if they are not."""
+        given = np.asarray(ids)
+        if given.ndim != 1 or not (given.dtype.kind in "iu" or not given.size):
+            raise ValueError(
+                f"ids must be whole numbers in one dimension, as in ids_, got shape {given.shape} "
+                f"of {given.dtype}."
+            )
+        given = given.astype(np.int64)
+        ordered = np.sort(given)
+        absent = ordered[~np.isin(ordered, self.ids)]
+        if absent.size or (np.diff(ordered) == 0).any():
+            what = f"the id {absent[0]} is not held" if absent.size else "an id is given twice"
+            raise NotLearnedError(
+                f"There is no row to forget for each of the {len(given)} ids: {what}. The ids of "
+                "the rows held now are in ids_. Nothing was changed."
+            )
+        return given
+
+    def changed(self, without: Integers, new: Batch | None) -> TrainingRows:
+        """These rows less some (by id), and new ones last."""
+        rows, places = self, dict(self.places)
+        if len(without):
+            rows = self.less(without)
+            gone = self.batch(np.searchsorted(self.ids, without))
+            for key, i in zip(_keys(gone), without.tolist(), strict=True):
+                places[key] = tuple(j for j in places[key] if j != i)
+                if not places[key]:
+                    del places[key]
+        if new is None:
+            return replace(rows, places=places)
+        X, y, weight = new
+        ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
+        if len(rows.y) and len(y) and rows.y.dtype.kind != y.dtype.kind:  # raises if types differ
+            union(tuple(np.unique(rows.y).tolist()), tuple(np.unique(y).tolist()))
+        labels = [some for some in (rows.y, y) if len(some)] or [rows.y]  # none have no type
+        return TrainingRows(
+            np.concatenate([rows.X, X]),
+            np.concatenate(labels),
+            np.concatenate([rows.weight, weight]),
+            np.concatenate([rows.ids, ids]),
+            self.next_id + len(y),
+            _with_places(places, new, ids),
+        )
+
+    def less(self, without: Integers) -> TrainingRows:
+        """These rows less some (by id), to be read and not to be searched."""
+        kept = np.delete(np.arange(len(self.ids)), np.searchsorted(self.ids, without))
+        return TrainingRows(*self.batch(kept), self.ids[kept], self.next_id, {})
+
+    def batch(self, at: Any) -> Batch:
+        """Some rows."""
+        return self.X[at], self.y[at], self.weight[at]
+
+    def content(self) -> Iterator[bytes]:
+        """The bytes of all rows, in an order that does not depend on their ids."""
+        classes, label = np.unique(self.y, return_inverse=True)
+        yield ascii(classes.tolist()).encode()  # `repr` follows Python's Unicode tables
+        content = np.ascontiguousarray(np.column_stack([self.X, label, self.weight]))
+        width = content.shape[1] * content.itemsize
+        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
+        yield repr(content.shape).encode()
+        yield content[order].tobytes()
+
+
+class Target(NamedTuple):
+    """The points that a binary problem should hold: ids in ascending order, labels and bounds."""
+
+    ids: Integers
+    y: Floats
+    bounds: Floats
+
+
+def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
+    """Check rows, labels and weights of the user; returns arrays of our own."""
+    if not isinstance(rows, tuple) or len(rows) not in (2, 3):
+        raise ValueError(
+            f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
+        )
+    X, y = rows[:2]
+    options = {"dtype": np.float64, "order": "C"}
+    if not reset and estimator._model.kernel.name == "precomputed":
+        X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
+        y = column_or_1d(y)
+    elif reset or not is_plain(estimator, X, y):
+        X, y = validate_data(estimator, X, y, reset=reset, **options)
+    n = len(X)
+    if len(y) != n:
+        raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
+    weight = np.ones(n)
+    if len(rows) == 3 and rows[2] is not None:
+        given = np.full(n, float(rows[2])) if isinstance(rows[2], Real) else rows[2]
+        weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
+    if not (weight >= 0.0).all():
+        raise ValueError("sample_weight must not be negative.")
+    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
+
+
+def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
+    """Whether rows are what scikit-learn would make of them; its checks take long for one row."""
+    plain = (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.size
+        and X.shape[1] == estimator.n_features_in_
+        and X.flags.c_contiguous
+        and "feature_names_in_" not in vars(estimator)
+        and np.isfinite(X).all()
+    )
+    return bool(plain) and all(
+        type(y) is np.ndarray
+        and y.shape == (len(X),)
+        and (y.dtype.kind in "ib" or (y.dtype.kind == "f" and is_whole(y)))
+        for y in labels
+    )
+
+
+def plain_labels(y: Any) -> NDArray[Any]:
+    """Labels of one type; 1.0 is the class 1."""
+    y = np.asarray(y)
+    if y.dtype.kind == "f" and is_whole(y):
+        return np.asarray(y, dtype=np.int64)
+    if y.dtype.kind in "ib":
+        return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
+    names = Classes(y, None).names
+    return label_array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
+
+
+def label_array(names: tuple[Label, ...]) -> NDArray[Any]:
+    """Labels as an array.
+
+    NumPy makes text as wide as the longest one, for every row; long labels are shared instead.
+    """
+    long = any(isinstance(name, str | bytes) and len(name) > _LONG for name in names)
+    return np.array(names, dtype=object if long else None)
+
+
+def is_whole(y: Floats) -> bool:
+    """Whether labels are whole numbers, and small enough to be told apart."""
+    return bool(((np.abs(y) < 2.0**53) & (y == np.rint(y))).all())
+
+
+def _with_places(
+    places: dict[bytes, tuple[int, ...]], rows: Batch, ids: Integers
+) -> dict[bytes, tuple[int, ...]]:
+    """The ids of rows by their content, with those of further rows."""
+    new: defaultdict[bytes, list[int]] = defaultdict(list)
+    for key, i in zip(_keys(rows), ids.tolist(), strict=True):
+        new[key].append(i)
+    return places | {key: (*places.get(key, ()), *found) for key, found in new.items()}
+
+
+def _keys(rows: Batch) -> Iterator[bytes]:
+    """A hash of the content of each row."""
+    X, y, weight = rows
+    for x, label, w in zip(np.ascontiguousarray(X), y.tolist(), weight.tolist(), strict=True):
+        h = blake2b(x.tobytes(), digest_size=16)
+        h.update(ascii((label, w)).encode())  # `repr` follows Python's Unicode tables
+        yield h.digest()

@@ -1,0 +1,69 @@
+"""Working sets: for some breakpoints only points that may reach the margin soon are looked at.
+
+Time per breakpoint is reading the kernel values of the margin set with all points, most of which
+are far from the margin. The points that could reach it soonest are packed into a small matrix;
+later, g of the others catches up in one pass. A point that has crossed unseen gets a shift that
+decays with 1 - θ, so that the path goes on from a valid point. For the next working set the rates
+of g are the averages over this one. The last step of a path always looks at all points.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceless.hinge.active_set import ActiveSet
+from traceless.hinge.follow import INSIDE, OUTSIDE
+from traceless.hinge.kernel_cache import gather, sum_of_rows
+
+_MISSED = 1e-12  # g on the wrong side by more than rounding
+
+
+def open_working_set(active: ActiveSet) -> None:
+    """Choose the points that could reach the margin soonest, from g and its rates.
+
+    None are chosen where more points than a working set has are at the margin already.
+    """
+    now, members = active.now, active.members
+    n, k, few, theta = now["n"], now["k"], now["few"], now["theta"]
+    g, dg, side = active.g[:n], active.dg[:n], active.side[:n]
+    sense = np.where(side == INSIDE, 1.0, -1.0)
+    typical = 0.5 * np.abs(dg).mean() + 1e-30
+    time = sense * g / (np.maximum(-sense * dg, 0.0) + typical)
+    time[(side != INSIDE) & (side != OUTSIDE)] = np.inf
+    order = np.argpartition(time, few)
+    watch, horizon = np.sort(order[:few]), float(time[order[few]])
+    if not horizon > 0.0:
+        return
+    active.watch[:few], active.row[members] = watch, np.arange(k)
+    gather(active.arrays.gram, active.line[members], watch, active.arrays.packed)
+    active.course[:n], active.gone[:n], dg[:] = 0.0, 0.0, g
+    now["climb"], now["opened"], now["mark"], now["horizon"] = (
+        0.0,
+        theta,
+        theta,
+        theta + 0.5 * horizon,
+    )
+    now["watched"], now["rows"], now["events"] = few, k, 0
+
+
+def close_working_set(active: ActiveSet) -> None:
+    """Let g of the points that were not watched catch up, and note the average rates of all."""
+    now, n, left = active.now, active.now["n"], 1.0 - active.now["theta"]
+    g, dg, side = active.g[:n], active.dg[:n], active.side[:n]
+    moved = np.flatnonzero(active.course[:n])
+    c, climb = active.course[moved], np.full(n, now["climb"])
+    change = sum_of_rows(active.arrays.gram, active.line[moved], c, climb)
+    change *= active.y[:n]
+    active.count_drift()
+    change += active.gone[:n]
+    change[active.watch[: now["watched"]]] = 0.0  # these are up to date
+    change[active.members] = 0.0
+    g += change
+    if now["theta"] > now["opened"]:
+        dg[:] = (g - dg) / (now["theta"] - now["opened"])
+    now["watched"] = -1
+    missed = np.where(side == INSIDE, g < -_MISSED, (side == OUTSIDE) & (g > _MISSED))
+    if left > 0.0 and missed.any():
+        active.shift[:n][missed] -= g[missed] / left
+        active.drift[:n][missed] += g[missed] / left
+        g[missed] = 0.0

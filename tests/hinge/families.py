@@ -1,0 +1,116 @@
+"""Families of data that break textbook path followers, for tests and the stress command.
+
+Each family is a kernel, a bound, and a way to draw n labelled rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from traceless.arithmetic.integers import Floats
+from traceless.hinge.kernels import Kernel
+
+Draw = Callable[[Generator, int], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Labelled rows of one kind, and the problem they are used in."""
+
+    draw: Draw
+    kernel: Kernel
+    bound: float = 1.0
+    weighted: bool = False  # bounds differ between points
+
+
+def _labels(rng: Generator, f: Floats, noise: float) -> Floats:
+    return np.where(f + noise * rng.normal(size=len(f)) > 0.0, 1.0, -1.0)
+
+
+def _normal(width: int = 3, noise: float = 0.5) -> Draw:
+    def draw(rng: Generator, n: int) -> tuple[Floats, Floats]:
+        X = rng.normal(size=(n, width))
+        return X, _labels(rng, X[:, 0] + 0.3 * X[:, -1] ** 2 - 0.3, noise)
+
+    return draw
+
+
+def _pool(size: int, opposite: bool) -> Draw:
+    """Rows from a small pool: many are equal, with equal or with random labels."""
+
+    def draw(rng: Generator, n: int) -> tuple[Floats, Floats]:
+        pool = np.random.default_rng(size).normal(size=(size, 2))
+        X = pool[rng.integers(size, size=n)]
+        return X, _labels(rng, X[:, 0], 2.0 if opposite else 0.0)
+
+    return draw
+
+
+def _lattice(levels: int, width: int, noise: float) -> Draw:
+    def draw(rng: Generator, n: int) -> tuple[Floats, Floats]:
+        X = rng.integers(levels, size=(n, width)).astype(np.float64)
+        return X, _labels(rng, X.sum(axis=1) - 0.5 * width * (levels - 1) + 0.1, noise)
+
+    return draw
+
+
+def _near(width: int = 2, size: int = 12, nearest: int = 10) -> Draw:
+    """Rows so near to those of a small pool that some differ by little more than rounding."""
+
+    def draw(rng: Generator, n: int) -> tuple[Floats, Floats]:
+        pool = np.random.default_rng(7).normal(size=(size, width))
+        step = 10.0 ** -float(rng.integers(nearest - 5, nearest + 1))
+        X = pool[rng.integers(size, size=n)] + step * rng.normal(size=(n, width))
+        return X, _labels(rng, X[:, 0], 0.5)
+
+    return draw
+
+
+def _apart(rng: Generator, n: int) -> tuple[Floats, Floats]:
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    return rng.normal(size=(n, 2)) + 4.0 * y[:, None], y
+
+
+def _identical(rng: Generator, n: int) -> tuple[Floats, Floats]:
+    return np.ones((n, 2)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
+
+
+def _rare(rng: Generator, n: int) -> tuple[Floats, Floats]:
+    y = np.where(rng.random(n) < 0.06, 1.0, -1.0)
+    return rng.normal(size=(n, 2)) + 0.5 * y[:, None], y
+
+
+FAMILIES: dict[str, Family] = {
+    "generic": Family(_normal(), Kernel("rbf", gamma=0.5), 10.0),
+    "weighted": Family(_normal(), Kernel("rbf", gamma=0.5), 3.0, weighted=True),
+    "duplicates": Family(_pool(15, opposite=False), Kernel("rbf", gamma=1.0), 1.0),
+    "opposite duplicates": Family(_pool(15, opposite=True), Kernel("rbf", gamma=1.0), 2.0),
+    "linear": Family(_normal(), Kernel("linear"), 1.0),
+    "linear, duplicates": Family(_pool(15, opposite=True), Kernel("linear"), 1.0),
+    "lattice": Family(_lattice(4, 2, 1.0), Kernel("rbf", gamma=0.5), 1.0),
+    "lattice, linear": Family(_lattice(3, 3, 1.0), Kernel("linear"), 1.0),
+    "binary, linear": Family(_lattice(2, 5, 1.0), Kernel("linear"), 1.0),
+    "polynomial": Family(_normal(2), Kernel("poly", gamma=0.5, coef0=1.0, degree=3), 1.0),
+    "near duplicates": Family(_near(), Kernel("rbf", gamma=1.0), 10.0),
+    "near, huge bound": Family(_near(nearest=8), Kernel("rbf", gamma=1.0), 1e6),
+    "near, linear": Family(_near(3), Kernel("linear"), 10.0),
+    "near, few": Family(_near(1, size=4, nearest=7), Kernel("rbf", gamma=1.0), 100.0),
+    "tiny bound": Family(_normal(), Kernel("rbf", gamma=0.5), 1e-4),
+    "huge bound": Family(_normal(), Kernel("rbf", gamma=0.5), 1e6),
+    "tiny gamma": Family(_normal(), Kernel("rbf", gamma=1e-5), 10.0),
+    "huge gamma": Family(_normal(), Kernel("rbf", gamma=1e4), 10.0),
+    "separable": Family(_apart, Kernel("linear"), 1e3),
+    "identical": Family(_identical, Kernel("rbf", gamma=1.0), 1.0),
+    "rare class": Family(_rare, Kernel("rbf", gamma=1.0), 1.0),
+}
+
+
+def draw_points(family: Family, rng: Generator, n: int) -> tuple[Floats, Floats, Floats]:
+    """Rows, labels and bounds."""
+    X, y = family.draw(rng, n)
+    weight = rng.choice([0.5, 1.0, 2.0], size=n) if family.weighted else np.ones(n)
+    return X, y, family.bound * weight

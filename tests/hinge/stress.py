@@ -1,0 +1,160 @@
+"""Random chains of updates on degenerate data, each result checked from scratch.
+
+    python tests/hinge/stress.py --minutes 5
+
+prints a table: updates, ends of paths above the promise ("bad"), published solutions above it
+("published bad"), the largest residual of either in units of the promise max(1e-9, 10 eps Σα κ),
+restarts, repairs, breakpoints; and how often the published bits of an updated state and of a
+fresh fit on shuffled rows were equal, different, flagged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+from numpy.random import Generator
+
+from families import FAMILIES, Family, draw_points
+from traceless.arithmetic.integers import Floats
+from traceless.hinge import solver
+from traceless.hinge.canonical import Canonical
+from traceless.hinge.problem import HingeProblem
+
+
+def promise(problem: HingeProblem) -> float:
+    """The residual that may be left: rounding of g itself."""
+    scale = float(problem.kernel.diagonal(problem.X).max(initial=0.0))
+    return max(1e-9, 10 * float(np.finfo(float).eps) * float(problem.alpha.sum()) * scale)
+
+
+def dense_residual(problem: HingeProblem, alpha: Floats, intercept: float) -> float:
+    """KKT from scratch in plain numpy, with nothing of the engine but the kernel's name."""
+    X, y, u = problem.X, problem.y, problem.bounds
+    if not len(X) or len(np.unique(y)) < 2:
+        return float(np.abs(alpha).max(initial=0.0))
+    g = y * (_dense_kernel(problem) @ (y * alpha) + intercept) - 1.0
+    wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= u, g, np.abs(g)))
+    outside = max(float((-alpha).max()), float((alpha - u).max()), 0.0)
+    sums = abs(float(y @ alpha)) / max(1.0, float(alpha.sum()))
+    return max(float(wrong.max()), outside, sums)
+
+
+def published_residual(problem: HingeProblem) -> float:
+    """The same of what is published; infinite where its α are not within their bounds.
+
+    Decision values must be those of the dual coefficients.
+    """
+    solution, bounds = problem.canonical(), problem.bounds
+    alpha = solution.alpha_of_points(bounds)
+    if not ((alpha >= 0.0) & (alpha <= bounds)).all():
+        return np.inf
+    found = dense_residual(problem, alpha, solution.intercept)
+    if len(problem) and len(np.unique(problem.y)) == 2:
+        f = _dense_kernel(problem) @ (problem.y * alpha) + solution.intercept
+        off = np.abs(f - solution.decision_function(problem.X)).max()
+        found = max(found, float(off))
+    return max(found, abs(solution.residual))
+
+
+def _dense_kernel(problem: HingeProblem) -> Floats:
+    X, kernel = problem.X, problem.kernel
+    if kernel.name == "rbf":
+        G = np.exp(-kernel.gamma * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    elif kernel.name == "linear":
+        G = X @ X.T
+    else:
+        G = (kernel.gamma * (X @ X.T) + kernel.coef0) ** kernel.degree
+    return np.asarray(G)
+
+
+def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> None:
+    """One random update: in, out, both, other bounds, all but a few, or all of one class."""
+    n, kind = len(problem), rng.integers(12)
+    m, k = int(rng.integers(0, most + 1)), int(rng.integers(0, most + 1))
+    if kind == 0 and n:
+        problem.set_bounds(problem.bounds * rng.choice([0.5, 2.0, 1.0], size=n))
+        return
+    if kind == 1:
+        k = n - int(rng.integers(0, 4))
+    gone = rng.choice(n, size=min(max(k, 0), n), replace=False)
+    if kind == 2:
+        gone = np.flatnonzero(problem.y == rng.choice([-1.0, 1.0]))
+        gone = gone[int(rng.integers(0, 2)) :]
+    if n - len(gone) < 5:
+        m += 30
+    problem.update(draw_points(family, rng, m), gone)
+
+
+def same_bits(problem: HingeProblem, rng: Generator) -> str:
+    """Compare with a fresh fit on shuffled rows: "equal", "different", or "flagged" by either."""
+    order = rng.permutation(len(problem))
+    fresh = HingeProblem(problem.kernel, problem.X.shape[1], seed=1)
+    fresh.fit(problem.X[order], problem.y[order], problem.bounds[order])
+    a, b = problem.canonical(), fresh.canonical()
+    if not (a.certain and b.certain):
+        return "flagged"
+    return "equal" if equal_bits(a, b) else "different"
+
+
+def equal_bits(a: Canonical, b: Canonical) -> bool:
+    """Whether two solutions of the same points are the same function to the bit."""
+    same = np.array_equal(a.shares, b.shares) and a.intercept == b.intercept
+    if a.weights is None or b.weights is None:
+        return same
+    return same and np.array_equal(a.weights, b.weights)
+
+
+def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[str, float]) -> None:
+    """One chain of updates of one family."""
+    family = FAMILIES[name]
+    rng = np.random.default_rng([seed, *name.encode()])
+    n = int(rng.integers(10, 120))
+    X, y, u = draw_points(family, rng, n)
+    problem = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u)
+    for _ in range(length):
+        change(problem, family, rng, int(rng.choice([1, 5, 30])))
+        ratio = dense_residual(problem, problem.alpha, problem.intercept) / promise(problem)
+        published = published_residual(problem) / promise(problem)
+        tally["updates"] += 1
+        tally["bad"] += not ratio <= 1.0
+        tally["published bad"] += not published <= 1.0
+        worst[name] = max(worst.get(name, 0.0), ratio, published)
+    tally[same_bits(problem, rng)] += 1
+    tally["restarts"] += problem.n_restarts
+    tally["repairs"] += problem.n_repairs
+    tally["breakpoints"] += problem.n_breakpoints
+
+
+def run(minutes: float, length: int = 20, seed: int = 0) -> dict[str, Counter[str]]:
+    """Chains over all families, in turn, until the time is up."""
+    end = time.monotonic() + 60 * minutes
+    tallies: dict[str, Counter[str]] = {name: Counter() for name in FAMILIES}
+    worst: dict[str, float] = {}
+    while time.monotonic() < end:
+        for name, tally in tallies.items():
+            try:
+                chain(name, seed, length, tally, worst)
+            except Exception as error:
+                tally["errors"] += 1
+                sys.stderr.write(f"{name}, seed {seed}: {error!r}\n")
+        seed += 1
+    for name, tally in tallies.items():
+        sys.stdout.write(f"{name:20s} {dict(tally)} worst {worst.get(name, 0.0):.1e}\n")
+    return tallies
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--windows", action="store_true", help="use windows on few points too")
+    arguments = parser.parse_args()
+    if arguments.windows:
+        solver.MANY = 32
+    totals = run(arguments.minutes, seed=arguments.seed)
+    wrong = ("bad", "published bad", "different", "errors")
+    sys.exit(any(tally[kind] for tally in totals.values() for kind in wrong))

@@ -1,0 +1,88 @@
+"""The factor of a margin set: points enter and leave, and a system in a fixed order."""
+
+import numpy as np
+import pytest
+
+from traceless.hinge import cholesky
+from traceless.hinge.cholesky import MarginSystem, independent, sum_in_order
+
+RHO = 1.5
+
+
+@pytest.fixture
+def gram(rng):
+    X = rng.normal(size=(12, 4))
+    return np.exp(-0.3 * ((X[:, None] - X[None]) ** 2).sum(axis=-1))
+
+
+def grown(A):
+    """The factor of A + ρ11ᵀ, column by column, in a larger array."""
+    n = len(A)
+    R = np.full((n + 3, n + 3), np.nan)
+    for k in range(n):
+        column = np.full(n + 3, np.nan)
+        column[:k] = A[k, :k] + RHO
+        cholesky.forward(R, k, column)
+        assert cholesky.grow(R, k, column, A[k, k] + RHO)
+    return R
+
+
+def bordered(A, p, q):
+    n = len(A)
+    M = np.block([[A, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    return np.linalg.solve(M, [*p, q])
+
+
+def test_a_factor_grows_and_solves(gram, rng):
+    R, z = grown(gram), rng.normal(size=12)
+    upper = np.triu(R[:12, :12])
+    np.testing.assert_allclose(upper.T @ upper, gram + RHO, atol=1e-12)
+    x = np.r_[z, 0.0]
+    cholesky.forward(R, 12, x)
+    cholesky.backward(R, 12, x)
+    np.testing.assert_allclose((gram + RHO) @ x[:12], z, atol=1e-10)
+
+
+@pytest.mark.parametrize("place", [0, 5, 11])
+def test_a_member_leaves(gram, place):
+    R, left = grown(gram), np.delete(np.arange(12), place)
+    cholesky.delete(R, 12, place, np.empty(15))
+    upper = np.triu(R[:11, :11])
+    np.testing.assert_allclose(upper.T @ upper, gram[np.ix_(left, left)] + RHO, atol=1e-12)
+
+
+def test_a_dependent_point_does_not_enter(gram):
+    R, column = grown(gram), np.r_[gram[3] + RHO, np.zeros(3)]
+    cholesky.forward(R, 12, column)
+    assert not cholesky.grow(R, 12, column, gram[3, 3] + RHO)
+
+
+def test_both_solve_the_bordered_system(gram, rng):
+    p, q = rng.normal(size=12), 0.7
+    *x, t = bordered(gram, p, q)
+    room = np.zeros((3, 12))
+    room[0] = p
+    assert cholesky.bordered(grown(gram), 12, RHO, q, room) == pytest.approx(t, abs=1e-9)
+    np.testing.assert_allclose(room[0], x, atol=1e-9)
+    found, lift = MarginSystem(gram).refined(p, q)
+    np.testing.assert_allclose(found, x, atol=1e-9)
+    assert lift == pytest.approx(t, abs=1e-9)
+
+
+def test_independent_rows_of_a_singular_matrix(rng):
+    X = rng.normal(size=(9, 3))
+    G = np.r_[X, X[:4]] @ np.r_[X, X[:4]].T
+    assert not MarginSystem(G).sound
+    some = independent(G)
+    assert len(some) == 4  # three columns, and the constant
+    assert (np.diff(some) > 0).all()
+    assert MarginSystem(np.ascontiguousarray(G[np.ix_(some, some)])).sound
+
+
+def test_sums_are_taken_one_after_the_other():
+    values = np.array([1.0, 1e16, -1e16, 1.0] * 40)
+    total = 0.0
+    for value in values:
+        total += value
+    assert sum_in_order(values) == total
+    assert sum_in_order(values[:0]) == 0.0

@@ -1,0 +1,70 @@
+"""What is written of a PathSVC, and what of it is checked when it is read."""
+
+import numpy as np
+import pytest
+
+from traceless import PathSVC
+from traceless.hinge.file_format import labels_of, pieces, restore_hinge
+
+
+@pytest.fixture
+def written(rng):
+    X = rng.normal(size=(40, 2))
+    model = PathSVC(gamma=0.5).fit(X, np.array(["no", "yes"])[(X[:, 0] > 0).astype(int)])
+    said, tensors = pieces(model._model)
+    return model, said, tensors | {"last_ids": model.last_ids_}
+
+
+def restored(said, tensors, **parameters):
+    model = PathSVC(**{"gamma": 0.5} | parameters)
+    model.n_features_in_ = 2
+    restore_hinge(model, said, tensors)
+    return model
+
+
+def test_there_and_back(written):
+    model, said, tensors = written
+    assert said["classes"] == ["no", "yes"]
+    assert "gram" not in tensors
+    again = restored(said, tensors)
+    assert again.digest() == model.digest()
+    assert np.array_equal(again.ids_, model.ids_)
+    assert not np.shares_memory(again._model.rows.X, tensors["rows"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("weights", lambda a: -a, "weights are not positive"),
+        ("ids", lambda a: a[::-1], "ids not in order"),
+        ("ids", lambda a: a + 1, "'ids' has values"),
+        ("rows", lambda a: -0.0 * a, "zero with a sign"),
+        ("rows", lambda a: a[:, :1], "rows of 1 columns"),
+        ("labels", lambda a: 0 * a, "class without rows"),
+        ("alpha", lambda a: a[1:], "slopes"),
+        ("alpha", lambda a: a + 1.0, "above its bound"),
+        ("alpha", lambda a: a - 1.0, "'alpha' has values"),
+        ("intercepts", lambda a: np.r_[a, a], "intercepts"),
+        ("residuals", lambda a: a * np.nan, "NaN"),
+        ("last_ids", lambda a: a + 40, "'last_ids' has values"),
+    ],
+)
+def test_what_cannot_be_is_refused(written, name, change, words):
+    _, said, tensors = written
+    with pytest.raises(ValueError, match=words):
+        restored(said, tensors | {name: change(tensors[name])})
+
+
+def test_a_tensor_too_many_or_a_kernel_matrix_that_is_missing(written):
+    _, said, tensors = written
+    with pytest.raises(ValueError, match="expected the tensors"):
+        restored(said, tensors | {"gram": np.zeros(3)})
+    with pytest.raises(ValueError, match="expected the tensors"):
+        restored(said, tensors, kernel="precomputed")
+
+
+def test_labels_from_their_numbers():
+    assert labels_of(["a", "b"], np.array([1, 0, 1])).tolist() == ["b", "a", "b"]
+    assert labels_of([], np.zeros(0, dtype=np.int64)).tolist() == []
+    with pytest.raises(ValueError, match="not in order"):
+        labels_of(["b", "a"], np.array([0, 1]))

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import dense_kernel
+from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.kernels import Kernel
+
+KERNELS = [
+    Kernel("rbf", gamma=0.3),
+    Kernel("linear"),
+    Kernel("poly", gamma=0.7, coef0=0.5, degree=3),
+    Kernel("poly", gamma=1.0, degree=0),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}{k.degree}")
+def test_values_are_right_symmetric_and_the_same_in_any_batch(rng, kernel):
+    A = rng.normal(size=(300, 7))
+    G = kernel.values(A, A.T)
+    assert np.allclose(G, dense_kernel(kernel, A, A), rtol=1e-12, atol=1e-13)
+    assert np.array_equal(G, G.T)
+    rows = rng.permutation(300)[:41]
+    for i in rows:
+        assert np.array_equal(kernel.values(A[i : i + 1], A[rows].T)[0], G[i, rows])
+    assert np.allclose(kernel.diagonal(A), G.diagonal(), rtol=1e-14)
+
+
+@given(st.floats(0.0, 1e6))
+def test_far_points(distance):
+    value = Kernel("rbf").values(np.array([[distance]]), np.array([[0.0]]))[0, 0]
+    right = np.exp(-(distance**2)) if distance**2 < 700 else 0.0
+    assert value == pytest.approx(right, rel=1e-14, abs=0)
+
+
+NONE = np.zeros(0, dtype=np.intp)
+
+
+def test_slots_are_used_again_and_what_is_forgotten_is_not_kept(rng):
+    cache, first, second = KernelCache(Kernel("linear"), 2, 1 << 20), object(), object()
+    slots = cache.place(rng.normal(size=(10, 2)), np.ones(10), NONE, first)
+    cache.hand_over(first, slots)
+    held = np.delete(slots, [2, 3, 4])
+    cache.hand_over(second, held)
+    for values in (cache.rows.T, cache.y, cache.diagonal, cache.root, cache.gram, cache.gram.T):
+        assert not values[2:5].any()
+        assert values[held].any()
+    again = cache.place(rng.normal(size=(3, 2)), np.ones(3), held, first)
+    assert sorted(again) == [2, 3, 4]
+    assert cache.n == 10
+
+
+def test_a_cache_serves_its_owner_and_the_last_guest(rng):
+    cache, owner, guest, other = (
+        KernelCache(Kernel("rbf"), 2, 1 << 20),
+        object(),
+        object(),
+        object(),
+    )
+    slots = cache.place(rng.normal(size=(5, 2)), np.ones(5), NONE, owner)
+    cache.hand_over(owner, slots)
+    cache.place(rng.normal(size=(2, 2)), np.ones(2), slots, guest)
+    assert cache.serves(owner)
+    assert cache.serves(guest)
+    cache.place(rng.normal(size=(2, 2)), np.ones(2), slots, other)
+    assert not cache.serves(guest)
+    cache.hand_over(other, slots)
+    assert not cache.serves(owner)
+    assert cache.serves(other)
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 4000])
+def test_kept_kernel_values_are_those_of_the_rows(rng, memory):
+    cache, token = KernelCache(Kernel("rbf"), 2, memory), object()
+    slots = cache.place(rng.normal(size=(30, 2)), np.ones(30), NONE, token)
+    cache.hand_over(token, slots)
+    for j in range(4):
+        cache.need(j, np.arange(0))
+    slots = np.delete(slots, np.arange(10, 15))
+    cache.hand_over(token, slots)
+    new = cache.place(rng.normal(size=(6, 2)), np.ones(6), slots, token)
+    alive = np.sort(np.concatenate([slots, new]))
+    cache.hand_over(token, alive)
+    for one in (cache, cache.moved(alive, memory), cache.moved(alive, 1 << 20)):
+        alive = alive if one is cache else np.arange(len(alive))
+        G = one.kernel.values(one.rows[:, alive].T, one.rows[:, alive])
+        for j in np.flatnonzero(one.line[: one.n] >= 0):
+            if j in alive:
+                assert np.array_equal(one.gram[one.line[j], alive], G[list(alive).index(j)])
+        c = rng.normal(size=len(alive))
+        assert np.allclose(one.times(alive, alive, c), G @ c)
+
+
+def test_a_linear_kernel_can_be_centred(rng):
+    A, centre = rng.normal(size=(20, 3)) + 1000.0, np.array([1000.0, 0.0, 999.0])
+    G = Kernel("linear", centre=centre).values(A, A.T)
+    assert np.allclose(G, (A - centre) @ (A - centre).T, rtol=1e-13)
+    assert np.array_equal(Kernel("linear", centre=centre).diagonal(A), G.diagonal())
+
+
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly")], ids=["linear", "poly"])
+def test_kernel_values_beyond_float64_say_so(kernel):
+    with pytest.raises(OverflowError, match="scale the columns"):
+        KernelCache(kernel, 1, 1 << 20).place(np.array([[1e200]]), np.ones(1), NONE, None)
+
+
+def test_gamma_of_zero_is_one_at_any_distance():
+    A = np.array([[1e300], [-1e300], [0.0]])
+    assert (Kernel("rbf", gamma=0.0).values(A, A.T) == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda A, B: np.zeros((1, 1)), r"shape \(4, 4\)"),
+        (lambda A, B: np.full((len(A), len(B)), np.nan), "NaN"),
+    ],
+)
+def test_what_a_kernel_function_returns_is_checked(function, words, rng):
+    A = rng.normal(size=(4, 2))
+    with pytest.raises(ValueError, match=words):
+        Kernel("callable", function=function).values(A, A.T)
+
+
+def test_a_kernel_function_cannot_change_rows(rng):
+    def vandal(A, B):
+        out = A @ B.T
+        A[:] = B[:] = 0.0
+        return out
+
+    A = rng.normal(size=(4, 2))
+    before = A.copy()
+    Kernel("callable", function=vandal).values(A, A.T)
+    assert np.array_equal(A, before)

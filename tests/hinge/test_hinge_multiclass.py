@@ -1,0 +1,72 @@
+"""Many classes: which points are in which problem, votes, and LIBSVM's layout."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+from sklearn.utils.multiclass import _ovr_decision_function
+
+from traceless.hinge import multiclass
+from traceless.hinge.multiclass import REST, targets
+from traceless.hinge.rows import TrainingRows
+from traceless.hinge.settings import Settings
+
+
+def rows_of(labels, weight=None):
+    y = np.array(labels)
+    weight = np.ones(len(y)) if weight is None else np.array(weight)
+    return TrainingRows.of((np.arange(len(y))[:, None] + 0.0, y, weight))
+
+
+def settings(strategy="ovo", class_weight=None):
+    return Settings(2.0, class_weight, "rbf", 1.0, 3, 0.0, strategy)
+
+
+def test_pairs_and_the_rest():
+    rows = rows_of(list("bacba"))
+    found = targets(rows, settings())
+    assert list(found) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert found["a", "b"].ids.tolist() == [0, 1, 3, 4]
+    assert found["a", "b"].y.tolist() == [1.0, -1.0, 1.0, -1.0]
+    rest = targets(rows, settings("ovr"))
+    assert list(rest) == [(REST, "a"), (REST, "b"), (REST, "c")]
+    assert rest[REST, "c"].y.tolist() == [-1.0, -1.0, 1.0, -1.0, -1.0]
+    assert list(targets(rows_of(list("aab")), settings("ovr"))) == [("a", "b")]
+    assert targets(rows_of(list("aa")), settings()) == {}
+
+
+def test_bounds_are_c_times_both_weights():
+    rows = rows_of(list("aab"), [1.0, 0.5, 3.0])
+    (plain,) = targets(rows, settings()).values()
+    assert plain.bounds.tolist() == [2.0, 1.0, 6.0]
+    (even,) = targets(rows, settings(class_weight="balanced")).values()
+    assert even.bounds.tolist() == [3.0, 1.5, 4.5]
+    (without,) = targets(rows, settings(class_weight={"a": 0.0})).values()
+    assert without.ids.tolist() == [2]
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="make one smaller"):
+        targets(rows_of(list("ab"), [1e308, 1.0]), settings())
+
+
+def test_votes_and_values_are_those_of_scikit_learn(rng):
+    pairs = rng.normal(size=(50, 6))
+    theirs = _ovr_decision_function(pairs < 0, -pairs, 4)
+    np.testing.assert_allclose(multiclass.class_values(pairs, 4), theirs)
+    assert (multiclass.votes(pairs, 4).sum(axis=1) == 6).all()
+    assert multiclass.votes(np.zeros((1, 3)), 3).tolist() == [[0, 1, 2]]  # at 0 the second wins
+
+
+def test_the_layout_of_dual_coefficients_is_that_of_libsvm(rng):
+    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], 20)
+    svc = SVC(decision_function_shape="ovo").fit(X, y)
+    found = []
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        pair = np.flatnonzero((y == i) | (y == j))
+        one = SVC(gamma=svc._gamma).fit(X[pair], y[pair] == i)
+        found.append((pair[one.support_], one.dual_coef_[0]))
+    support = np.unique(np.concatenate([places for places, _ in found]))
+    support = support[np.argsort(y[support], kind="stable")]
+    out = multiclass.dual_coefficients(found, support, y[support], 3)
+    assert np.array_equal(support, svc.support_)
+    np.testing.assert_allclose(out, svc.dual_coef_, atol=1e-2)
+    rest = multiclass.dual_coefficients(found, support, y[support], 0)
+    assert rest.shape == (3, len(support))
+    assert np.array_equal(rest[1][np.searchsorted(support, found[1][0])], found[1][1])

@@ -1,0 +1,336 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from families import FAMILIES, draw_points
+from oracles import dense_kernel, exact_solution, promise, residual
+from stress import change, equal_bits, published_residual
+from traceless.hinge import solver as module
+from traceless.hinge.follow import INSIDE, MARGIN
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.rows import Target
+from traceless.hinge.solver import REPAIRS, PathSolver
+
+
+def sample(rng, n, width=3, noise=0.5):
+    X = rng.normal(size=(n, width))
+    return X, np.where(X[:, 0] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+def fitted(X, y, bounds=10.0, kernel=None, **options):
+    return HingeProblem(kernel or Kernel("rbf", gamma=0.5), X.shape[1], **options).fit(X, y, bounds)
+
+
+@st.composite
+def tiny(draw):
+    """Up to five points of small whole numbers, and a kernel whose values are fractions."""
+    n = draw(st.integers(2, 5))
+    X = np.array(draw(st.lists(st.tuples(*[st.integers(-2, 2)] * 2), min_size=n, max_size=n)))
+    y = [1, -1, *draw(st.lists(st.sampled_from([-1, 1]), min_size=n - 2, max_size=n - 2))]
+    u = draw(st.lists(st.sampled_from([0.25, 1.0, 3.0]), min_size=n, max_size=n))
+    return X.astype(float), np.array(y, dtype=float), np.array(u), draw(st.sampled_from([1, 2]))
+
+
+@settings(max_examples=40)
+@given(tiny())
+def test_the_solution_is_that_of_trying_every_partition_in_fractions(points):
+    X, y, u, degree = points
+    G = (X @ X.T + 1.0) ** degree
+    exactly = [[Fraction(float(v)) for v in row] for row in G]
+    bounds = [Fraction(float(v)) for v in u]
+    alpha, f, (low, high) = exact_solution(exactly, [Fraction(int(v)) for v in y], bounds)
+    problem = fitted(X, y, u, Kernel("poly", gamma=1.0, coef0=1.0, degree=degree))
+    c = np.array([float(a) for a in alpha]) * y
+    best = float(np.abs(c).sum() - 0.5 * c @ G @ c)
+    ours = problem.y * problem.alpha
+    assert np.abs(ours).sum() - 0.5 * ours @ G @ ours == pytest.approx(best, abs=1e-9)
+    assert pytest.approx([float(v) for v in f], abs=1e-8) == G @ ours
+    assert float(low) - 1e-9 <= problem.intercept <= float(high) + 1e-9
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_chains_of_updates_on_degenerate_data(name):
+    family = FAMILIES[name]
+    for seed in range(3):
+        rng = np.random.default_rng([seed, *name.encode()])
+        X, y, u = draw_points(family, rng, 60)
+        problem = fitted(X, y, u, family.kernel)
+        for _ in range(8):
+            change(problem, family, rng, 12)
+            assert residual(problem) <= promise(problem)
+            assert problem.residual <= promise(problem)
+            assert published_residual(problem) <= promise(problem)
+
+
+def chain(name, seed, length=20):
+    """A chain of the stress command; yields its problem after each update."""
+    family, rng = FAMILIES[name], np.random.default_rng([seed, *name.encode()])
+    problem = fitted(*draw_points(family, rng, int(rng.integers(10, 120))), family.kernel)
+    for _ in range(length):
+        change(problem, family, rng, int(rng.choice([1, 5, 30])))
+        yield problem
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), [("near duplicates", 86), ("near, few", 9), ("near, huge bound", 196)]
+)
+def test_margins_that_no_factor_resolves(name, seed):
+    for problem in chain(name, seed):
+        assert residual(problem) <= promise(problem)
+
+
+@pytest.mark.parametrize("name", [name for name, f in FAMILIES.items() if f.bound < 1e6])
+def test_without_any_path_pairs_get_there(name, monkeypatch):
+    monkeypatch.setattr(PathSolver, "follow_path", PathSolver.end_path)
+    repairs = 0
+    for seed in range(3):
+        for problem in chain(name, seed, length=6):
+            assert residual(problem) <= promise(problem)
+        repairs += problem.n_repairs
+    assert repairs
+
+
+@pytest.mark.parametrize("how", sorted(set(REPAIRS), key=str))
+def test_each_repair_mends_what_is_wrong(rng, monkeypatch, how):
+    problem = fitted(*sample(rng, 150))
+    cache, _, slots, _ = problem._held
+    solver = PathSolver(cache, margin=150)
+    solver.resume(slots, problem._end)
+    active = solver.active
+    active.alpha[:], active.side[slots], active.now["k"] = 0.0, INSIDE, 0
+    with monkeypatch.context() as patch:
+        patch.setattr("traceless.hinge.solver.REPAIRS", ())
+        solver.solve()
+        assert solver.violation.residual > 1e-3
+        patch.setattr("traceless.hinge.solver.REPAIRS", (how,))
+        solver.solve()
+    assert solver.violation.residual <= promise(problem)
+    assert np.abs(solver.active.alpha[slots] - problem.alpha).max() < 1e-6
+    assert solver.factored == (how is not None)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 150_000])
+def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
+    X, y = sample(rng, 150)
+    problem = fitted(X, y, memory=memory)
+    with monkeypatch.context() as patch:
+        patch.setattr(PathSolver, "follow_path", PathSolver.end_path)
+        problem.update((*sample(rng, 10), 10.0), np.arange(10))
+    repairs = problem.n_repairs
+    assert repairs
+    assert residual(problem) <= promise(problem)
+    on_margin = np.flatnonzero(problem.sides == MARGIN)
+    problem.update((*sample(rng, 10), 10.0), on_margin[:4], np.full(150, 5.0))
+    assert problem.n_repairs == repairs
+    fresh = fitted(problem.X, problem.y, problem.bounds)
+    assert np.abs(problem.decision_function(X) - fresh.decision_function(X)).max() < 1e-8
+
+
+def test_the_path_from_a_restored_state_is_the_same(rng):
+    X, y = sample(rng, 120)
+    problem, again = fitted(X, y), HingeProblem(Kernel("rbf", gamma=0.5), 3)
+    points = problem.rows, Target(problem.ids, y, problem.bounds)
+    numbers = problem.alpha, problem.slopes, problem.intercept, problem.residual
+    again = again.restored(*points, *numbers)
+    new, paths = (*sample(rng, 10), 10.0), ([], [])
+    for one, path in zip((problem, again), paths, strict=True):
+        one.watch = lambda theta, alpha, path=path: path.append([theta, *alpha])
+        one.update(new, np.arange(10))
+    assert len(paths[0]) > 10
+    assert np.abs(np.subtract(*paths)).max() < 1e-8
+
+
+def test_a_guess_that_libsvm_would_never_end():
+    rng = np.random.default_rng(112)
+    pool = np.random.default_rng(7).normal(size=(12, 3))
+    step = 10.0 ** -float(rng.integers(5, 11))
+    X = pool[rng.integers(12, size=100)] + step * rng.normal(size=(100, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=100) > 0, 1.0, -1.0)
+    with pytest.warns(ConvergenceWarning):
+        SVC(kernel="linear", C=10.0, max_iter=300_000).fit(X, y)
+    problem = fitted(X, y, 10.0, Kernel("linear"))
+    assert residual(problem) <= promise(problem)
+
+
+@pytest.mark.parametrize("name", ["generic", "linear", "duplicates", "tiny gamma", "separable"])
+def test_windows_change_nothing(name, monkeypatch):
+    monkeypatch.setattr("traceless.hinge.solver.MANY", 32)
+    family = FAMILIES[name]
+    rng = np.random.default_rng(5)
+    X, y, u = draw_points(family, rng, 120)
+    problem = fitted(X, y, u, family.kernel)
+    for _ in range(15):
+        change(problem, family, rng, 12)
+        assert residual(problem) <= promise(problem)
+
+
+def test_windows_on_many_points(rng):
+    X, y = sample(rng, 1500)
+    problem = fitted(X[:1400], y[:1400])
+    problem.update((X[1400:], y[1400:], 10.0), np.arange(100))
+    assert problem.n_repairs == 0
+    assert residual(problem) <= promise(problem)
+
+
+def test_a_long_chain_keeps_its_certificate(rng):
+    X, y = sample(rng, 300)
+    problem = fitted(X, y)
+    for _ in range(80):
+        problem.update((*sample(rng, 2), 10.0), rng.choice(len(problem), 2, replace=False))
+        assert problem.kkt_residual() <= promise(problem)
+    assert residual(problem) <= promise(problem)
+
+
+def test_decision_values_are_those_of_a_fresh_fit_and_near_scikit_learn(rng):
+    X, y = sample(rng, 200)
+    new, other = sample(rng, 30), sample(rng, 50)[0]
+    problem = fitted(X, y).update((*new, 10.0), np.arange(30))
+    X, y = problem.X, problem.y
+    fresh = fitted(X, y)
+    assert np.abs(problem.decision_function(other) - fresh.decision_function(other)).max() < 1e-8
+    svc = SVC(C=10.0, gamma=0.5, tol=1e-8).fit(X, y)
+    assert np.abs(problem.decision_function(other) - svc.decision_function(other)).max() < 1e-3
+
+
+def test_decision_values_are_those_of_svc_in_double_precision(rng):
+    sklearnex = pytest.importorskip("sklearnex.svm")
+    X, y = sample(rng, 150)
+    other = sample(rng, 40)[0]
+    svc = sklearnex.SVC(C=10.0, gamma=0.5, tol=1e-9).fit(X, y)
+    off = fitted(X, y).decision_function(other) - svc.decision_function(other)
+    assert np.abs(off).max() < 1e-6
+
+
+@pytest.mark.parametrize(("C", "other"), [(1.0, 2.0), (5.0, 0.1), (0.01, 100.0)])
+def test_the_path_in_the_bounds_ends_where_a_fit_does(rng, C, other):
+    X, y = sample(rng, 120)
+    problem, fresh = fitted(X, y, C).set_bounds(other), fitted(X, y, other)
+    assert np.abs(problem.alpha - fresh.alpha).max() < 1e-8 * other
+    assert abs(problem.intercept - fresh.intercept) < 1e-8
+    assert (problem.bounds == other).all()
+
+
+def test_bounds_of_each_point_in_one_update_with_the_rest(rng):
+    X, y = sample(rng, 100)
+    u, v = rng.uniform(0.5, 2.0, size=100), rng.uniform(0.5, 2.0, size=100)
+    problem = fitted(X, y, u).update((X[:7], y[:7], 3.0), np.arange(10), v)
+    fresh = fitted(np.r_[X[10:], X[:7]], np.r_[y[10:], y[:7]], np.r_[v[10:], np.full(7, 3.0)])
+    assert (problem.X == fresh.X).all()
+    assert (problem.bounds == fresh.bounds).all()
+    assert np.abs(problem.decision_function(X) - fresh.decision_function(X)).max() < 1e-8
+
+
+def test_one_class_is_a_state_and_grows_back(rng):
+    X, y = sample(rng, 60)
+    problem = fitted(X, y)
+    problem.update(remove=np.flatnonzero(y < 0))
+    assert (problem.alpha == 0).all()
+    assert (problem.decision_function(X) == 1.0).all()
+    assert problem.kkt_residual() == 0.0
+    problem.update((X[y < 0], y[y < 0], 10.0))
+    assert residual(problem) <= promise(problem)
+    problem.update(remove=np.flatnonzero(problem.y > 0))
+    assert (problem.decision_function(X) == -1.0).all()
+    problem.update((X[y > 0][:1], [1.0], 10.0))
+    assert residual(problem) <= promise(problem)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 2_000_000])
+def test_memory_is_given_back_when_most_points_have_gone(rng, memory):
+    X, y = sample(rng, 900)
+    problem = fitted(X, y, memory=memory)
+    big = problem._held.cache.capacity
+    while len(problem) > 100:
+        problem.update(remove=rng.choice(len(problem), len(problem) // 10, replace=False))
+        assert residual(problem) <= promise(problem)
+    assert problem._held.cache.capacity < big // 2
+    problem.update((X[:50], y[:50], 10.0), np.arange(20))
+    assert residual(problem) <= promise(problem)
+    assert equal_bits(problem.canonical(), fitted(problem.X, problem.y).canonical())
+
+
+def test_nothing_of_what_is_forgotten_is_kept(rng):
+    X, y = sample(rng, 100)
+    problem = fitted(X, y).update(remove=np.arange(30))
+    cache, _, slots, _ = problem._held
+    used = np.isin(np.arange(cache.capacity), slots)
+    for values in (cache.rows.T, cache.gram, cache.gram.T, cache.diagonal):
+        assert not values[~used[: len(values)]].any()
+    *numbers, _, factor = problem._end
+    assert all(len(values) == 70 for values in (problem.X, problem.y, *numbers))
+    assert factor.R.shape == 2 * (np.sum(problem.sides == MARGIN),)
+
+
+def test_nothing_at_all_is_a_state_too(rng):
+    X, y = sample(rng, 30)
+    problem = HingeProblem(Kernel("rbf"), 3)
+    assert len(problem) == 0
+    assert problem.kkt_residual() == 0.0
+    assert (problem.decision_function(X) == 0.0).all()
+    problem.update((X, y, 1.0)).update(remove=np.arange(30))
+    assert len(problem) == 0
+    problem.update((X, y, 1.0))
+    assert residual(problem) <= promise(problem)
+
+
+def test_removing_what_was_added_leads_back(rng):
+    X, y = sample(rng, 80)
+    problem = fitted(X, y)
+    before = problem.canonical()
+    problem.update((*sample(rng, 9), 10.0)).update(remove=np.arange(80, 89))
+    after = problem.canonical()
+    assert (before.alpha == after.alpha).all()
+    assert before.intercept == after.intercept
+
+
+@pytest.mark.parametrize("kind", ["precomputed", "callable"])
+def test_other_kernels(rng, kind):
+    X, y = sample(rng, 90)
+    rbf = Kernel("rbf", gamma=0.5)
+    if kind == "precomputed":
+        kernel, rows = Kernel(kind, gram=dense_kernel(rbf, X, X)), np.arange(90.0)[:, None]
+    else:
+        kernel, rows = Kernel(kind, function=lambda A, B: dense_kernel(rbf, A, B)), X
+    problem = fitted(rows[:80], y[:80], 10.0, kernel)
+    problem.update((rows[80:], y[80:], 10.0), np.arange(10))
+    same = fitted(X[10:], y[10:])
+    assert residual(problem) <= promise(problem)
+    off = problem.decision_function(rows) - same.decision_function(X)
+    assert np.abs(off).max() < 1e-8
+
+
+def test_where_most_rows_change_it_is_fitted_anew(rng, monkeypatch):
+    X, y = sample(rng, 600)
+    problem = fitted(X[:300], y[:300])
+    fits = []
+    start = module.warm_start
+    monkeypatch.setattr(module, "warm_start", lambda *a: (fits.append(1), start(*a))[1])
+    problem.update((X[300:305], y[300:305], 10.0), np.arange(5))
+    assert not fits
+    problem.update((X[305:], y[305:], 10.0), np.arange(290))
+    assert fits
+    assert residual(problem) <= promise(problem)
+
+
+def test_what_is_wrong_is_said(rng):
+    X, y = sample(rng, 20)
+    problem = fitted(X, y)
+    for add, remove, words in [
+        ((X[:, :2], y, 1.0), (), "3 columns"),
+        ((X, np.zeros(20), 1.0), (), "-1 or 1"),
+        ((X * np.nan, y, 1.0), (), "NaN"),
+        ((X, y, 0.0), (), "positive"),
+        (None, [20], "0 to 19"),
+        (None, [3, 3], "different"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            problem.update(add, remove)
+    with pytest.raises(ValueError, match="expected 'rbf'"):
+        Kernel("sigmoid")
+    assert len(problem) == 20

@@ -1,0 +1,90 @@
+"""All or nothing: whatever goes wrong in an update, the problem is what it was."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from oracles import dense_kernel, promise, residual
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.solver import PathSolver
+
+
+def sample(rng, n):
+    X = rng.normal(size=(n, 3))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+def picture(problem):
+    parts = problem.X, problem.y, problem.bounds, problem.alpha, problem.slopes, problem.sides
+    return [a.tobytes() for a in parts] + [problem.intercept, problem.n_breakpoints, len(problem)]
+
+
+@pytest.mark.parametrize("where", ["start", "solve", "measure", "follow_path"])
+def test_an_error_on_the_way(rng, monkeypatch, where):
+    X, y = sample(rng, 80)
+    problem = HingeProblem(Kernel("rbf"), 3).fit(X, y, 1.0)
+    before, add = picture(problem), (*sample(rng, 10), 1.0)
+    go = getattr(PathSolver, where)
+
+    def fail(self):
+        go(self)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PathSolver, where, fail)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                problem.update(add, np.arange(10))
+        with pytest.raises(KeyboardInterrupt):
+            problem.set_bounds(2.0)
+        with pytest.raises(KeyboardInterrupt):
+            problem.fit(*add)
+    assert picture(problem) == before
+    assert residual(problem) <= promise(problem)
+    problem.update(add, np.arange(10))
+    assert residual(problem) <= promise(problem)
+
+
+@pytest.mark.parametrize("calls", range(6))
+def test_a_kernel_that_fails_after_some_calls(rng, calls):
+    X, y = sample(rng, 60)
+    left = [10**6]
+
+    def kernel(A, B):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError("no kernel today")
+        return dense_kernel(Kernel("rbf"), A, B)
+
+    problem = HingeProblem(Kernel("callable", function=kernel), 3, memory=60_000).fit(X, y, 1.0)
+    before = picture(problem)
+    add = (*sample(rng, 8), 1.0)
+    left[0] = calls
+    with pytest.raises(OSError, match="today"):  # noqa: PT012
+        for _ in range(9):
+            problem.update(add, np.arange(8))
+            before = picture(problem)
+    left[0] = 10**6
+    assert picture(problem) == before
+    problem.update(add, np.arange(8))
+    assert residual(problem) <= promise(problem)
+
+
+def test_a_margin_too_large_for_the_memory_says_so(rng):
+    X, y = sample(rng, 200)
+    problem = HingeProblem(Kernel("rbf", gamma=5.0), 3, memory=300_000).fit(X[:100], y[:100], 10.0)
+    before = picture(problem)
+    problem.memory = 20_000
+    with pytest.raises(MemoryError, match="raise `memory`"):
+        problem.update((X[100:], y[100:], 10.0))
+    assert picture(problem) == before
+
+
+def test_without_numba_it_says_what_to_install():
+    code = "import sys; sys.modules['numba'] = None; import traceless.hinge.problem"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "traceless[path]" in done.stderr

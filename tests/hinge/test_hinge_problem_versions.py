@@ -1,0 +1,157 @@
+"""A problem stays what it is, whatever is made of it; the kernel matrix belongs to the newest."""
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from oracles import promise, residual
+from stress import equal_bits, published_residual
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+
+KERNEL = Kernel("rbf", gamma=0.5)
+
+
+def sample(rng, n):
+    X = rng.normal(size=(n, 3))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+@pytest.fixture
+def problem(rng):
+    return HingeProblem(KERNEL, 3).fit(*sample(rng, 80), 10.0)
+
+
+def fresh(problem):
+    return HingeProblem(problem.kernel, 3, seed=3).fit(problem.X, problem.y, problem.bounds)
+
+
+def is_right(problem):
+    assert residual(problem) <= promise(problem)
+    assert published_residual(problem) <= promise(problem)
+    assert equal_bits(problem.canonical(), fresh(problem).canonical())
+    return True
+
+
+def cache_of(problem):
+    return problem._held.cache
+
+
+@pytest.mark.parametrize("asked", ["before", "after"])
+def test_an_old_state_answers_and_changes_after_newer_ones(problem, rng, asked):
+    old = copy.copy(problem)
+    if asked == "before":
+        expected = old.canonical()
+    for k in range(4):
+        problem.update((*sample(rng, 6), 10.0), np.arange(4 + k))
+    if asked == "before":
+        assert old.canonical() is expected
+    assert is_right(old)
+    assert is_right(problem)
+    old.update((*sample(rng, 5), 10.0), [1, 2])
+    problem.update((*sample(rng, 5), 10.0), [1, 2])
+    assert is_right(old)
+    assert is_right(problem)
+    assert cache_of(old) is not cache_of(problem)
+
+
+def test_a_change_that_is_not_taken_leaves_everything_as_it_was(problem, rng):
+    before, store = problem.canonical(), cache_of(problem)
+    ahead = [problem.changed((*sample(rng, 7), 10.0), np.arange(k)) for k in range(3)]
+    ahead += [problem.changed(remove=np.arange(9))]
+    assert problem.canonical() is before
+    assert all(is_right(other) for other in ahead)  # also those whose slots were used again
+    assert cache_of(problem) is store
+    problem.update(remove=[0])
+    assert cache_of(problem) is store
+    assert is_right(problem)
+    assert all(is_right(other) for other in ahead)
+
+
+def test_of_two_changes_of_one_state_both_can_be_taken(problem, rng):
+    one = problem.changed((*sample(rng, 7), 10.0))
+    two = problem.changed((*sample(rng, 9), 10.0), [3])
+    three = problem.changed(remove=[5, 6])
+    for other in (one, two, three):
+        other.take_over()
+    for other in (one, two, three, problem):
+        assert is_right(other)
+        other.update((*sample(rng, 4), 10.0), [0])
+        assert is_right(other)
+
+
+def test_no_kernel_matrix_is_copied_for_an_update(problem, rng):
+    gram = cache_of(problem).gram
+    for _ in range(10):
+        problem.update((*sample(rng, 3), 10.0), [0, 1, 2])
+    assert cache_of(problem).gram is gram
+
+
+def test_a_deep_copy_leaves_the_kernel_matrix_where_it_is(problem, rng):
+    other, store = copy.deepcopy(problem), cache_of(problem)
+    other.update((*sample(rng, 5), 10.0), [0])
+    assert cache_of(problem) is store
+    assert store.owner is problem._held.token
+    assert is_right(other)
+    assert is_right(problem)
+    late = copy.deepcopy(problem)
+    problem.update((*sample(rng, 5), 10.0), [0])
+    late.update((*sample(rng, 5), 10.0), [0])  # ours is gone meanwhile
+    assert is_right(late)
+
+
+def test_an_old_state_keeps_no_kernel_matrix_alive(rng):
+    problem = HingeProblem(KERNEL, 3).fit(*sample(rng, 60), 10.0)
+    old = copy.copy(problem)
+    gram = weakref.ref(cache_of(problem).gram)
+    problem.update((*sample(rng, 400), 10.0))  # a larger one is made
+    gc.collect()
+    assert gram() is None
+    assert len(old) == 60
+
+
+def test_another_budget_takes_effect_at_the_next_change(rng):
+    problem = HingeProblem(KERNEL, 3, memory=60_000).fit(*sample(rng, 120), 10.0)
+    assert not cache_of(problem).whole
+    problem.memory = 1 << 20
+    problem.update((*sample(rng, 5), 10.0))
+    assert cache_of(problem).whole
+    assert is_right(problem)
+    problem.memory = 60_000
+    problem.update((*sample(rng, 5), 10.0))
+    assert not cache_of(problem).whole
+    assert cache_of(problem).gram.nbytes <= 60_000
+    assert is_right(problem)
+
+
+def test_nothing_of_a_change_that_failed_is_kept_by_the_next_one(problem, rng):
+    X, y = sample(rng, 10)
+    problem.changed((X, y, 10.0))  # and dropped
+    store = cache_of(problem)
+    problem.update(remove=[0])
+    used = np.isin(np.arange(store.capacity), problem._held.slots)
+    for values in (store.rows.T, store.y, store.diagonal, store.root, store.gram, store.gram.T):
+        assert not values[~used].any()
+
+
+def test_what_does_not_fit_is_not_computed_to_publish_it(rng, monkeypatch):
+    X, y = sample(rng, 600)
+    problem = HingeProblem(KERNEL, 3, memory=1_000_000).fit(X, y, 1.0)
+    assert not cache_of(problem).whole
+    problem.update((*sample(rng, 2), 1.0), [0, 1])
+    values, count = Kernel.values, []
+
+    def counted(self, A, BT):
+        count.append(len(A) * BT.shape[1])
+        return values(self, A, BT)
+
+    monkeypatch.setattr(Kernel, "values", counted)
+    solution = problem.canonical()
+    margin = int((problem.sides == 1).sum())
+    support = len(solution.support)
+    assert 0 < sum(count) <= 2 * margin * support < 600 * support / 4
+    monkeypatch.undo()
+    assert is_right(problem)

@@ -1,0 +1,112 @@
+"""The parts of a solver: KKT residuals, warm starts, SMO and working sets."""
+
+import numpy as np
+import pytest
+
+from oracles import dense_kernel, promise
+from traceless.hinge import kkt
+from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
+from traceless.hinge.kernel_cache import KernelCache
+from traceless.hinge.kernels import Kernel
+from traceless.hinge.problem import HingeProblem
+from traceless.hinge.smo import descend
+from traceless.hinge.solver import PathSolver
+from traceless.hinge.warm_start import warm_start
+from traceless.hinge.working_set import close_working_set, open_working_set
+
+KERNEL = Kernel("rbf", gamma=0.5)
+
+
+@pytest.fixture
+def problem(rng):
+    X = rng.normal(size=(120, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=120) > 0, 1.0, -1.0)
+    return HingeProblem(KERNEL, 3).fit(X, y, 2.0)
+
+
+@pytest.fixture
+def solver(problem):
+    """At the end of the path that has led to the problem."""
+    solver = PathSolver(problem._held.cache, margin=len(problem))
+    solver.resume(problem._held.slots, problem._end)
+    return solver
+
+
+def slopes(problem, alpha, intercept):
+    f = dense_kernel(KERNEL, problem.X, problem.X) @ (problem.y * alpha) + intercept
+    return problem.y * f - 1.0
+
+
+def test_g_from_scratch_is_that_of_a_dense_kernel(problem, solver):
+    g = solver.active.slopes(problem._held.slots)
+    np.testing.assert_allclose(g, slopes(problem, problem.alpha, problem.intercept), atol=1e-12)
+    np.testing.assert_allclose(problem.slopes, g, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("side", "g", "violation"),
+    [
+        (INSIDE, -0.3, 0.3),
+        (INSIDE, 0.3, 0.0),
+        (OUTSIDE, 0.2, 0.2),
+        (OUTSIDE, -0.2, 0.0),
+        (MARGIN, 0.1, 0.1),
+        (MARGIN, -0.1, 0.1),
+        (MARGIN, np.nan, np.nan),
+    ],
+)
+def test_what_violates_the_kkt_conditions(problem, solver, side, g, violation):
+    place = np.flatnonzero(problem.sides == side)[0]
+    solver.active.g[problem._held.slots[place]] = g
+    found = kkt.measured(solver.active)
+    assert found.residual == pytest.approx(violation, abs=1e-9, nan_ok=True)
+    assert found.imbalance == pytest.approx(0.0, abs=1e-12)
+    assert found.tolerance == pytest.approx(0.8e-9)
+
+
+def test_a_sample_finds_a_g_that_has_drifted(problem, solver):
+    assert kkt.sampled(solver.active).residual < 1e-11
+    solver.active.g[problem._held.slots] += 1e-6
+    assert kkt.sampled(solver.active) is None
+    assert kkt.thorough(solver.active).residual < 1e-11
+
+
+def test_smo_gets_to_the_solution_from_nothing(problem, solver):
+    active = solver.active
+    active.alpha[:], active.now["intercept"] = 0.0, 5.0
+    descend(active, 1e-10)
+    assert kkt.measured(active).residual <= 1e-9
+    assert kkt.thorough(active).residual <= promise(problem)
+    np.testing.assert_allclose(active.alpha[problem._held.slots], problem.alpha, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rbf", "callable"])
+def test_a_warm_start_is_near_the_solution(problem, name):
+    function = None if name == "rbf" else lambda A, B: dense_kernel(KERNEL, A, B)
+    cache = KernelCache(Kernel(name, gamma=0.5, function=function), 3, 1 << 20)
+    slots = cache.place(problem.X, problem.y, np.zeros(0, dtype=np.intp), None)
+    alpha, b = warm_start(cache, slots, problem.bounds)
+    assert np.abs(slopes(problem, alpha, b) - problem.slopes).max() < 0.01
+    assert ((alpha >= 0.0) & (alpha <= problem.bounds)).all()
+    few, zero = warm_start(cache, slots[:50], problem.bounds[:50])
+    assert not few.any()
+    assert zero == 0.0
+
+
+def test_g_of_points_outside_a_working_set_catches_up(problem, solver, rng):
+    active, slots = solver.active, problem._held.slots
+    active.now["few"] = 20
+    active.make_room(len(problem))
+    active.dg[:] = rng.normal(size=len(active.dg))
+    open_working_set(active)
+    watched = active.watch[: active.now["watched"]]
+    assert len(watched) == 20
+    m = active.members[:2]
+    active.alpha[m] += 1e-3
+    active.course[m] = active.y[m] * 1e-3
+    changed = active.slopes(slots)
+    active.g[watched] = active.slopes(watched)
+    close_working_set(active)
+    others = np.setdiff1d(slots, active.members)
+    np.testing.assert_allclose(active.g[others], changed[np.searchsorted(slots, others)], atol=1e-9)
+    assert active.now["watched"] == -1
