@@ -26,8 +26,9 @@ from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
-from traceless.features import BoundMap, FeatureMap, Linear
+from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import dense_rows, report_coarse
+from traceless.features.linear import Linear
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
 from traceless.knowledge.responses import Task

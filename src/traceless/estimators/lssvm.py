@@ -17,7 +17,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
-from traceless.features import FeatureMap
+from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.features import BoundMap
+from traceless.features.feature_map import BoundMap
 from traceless.features.grid import refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses

@@ -35,8 +35,7 @@ from sklearn.utils import check_array
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Integers
 from traceless.exceptions import MismatchError
-from traceless.features import BoundMap, FeatureMap
-from traceless.features.feature_map import specification_digest
+from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
 from traceless.files import saving
 from traceless.knowledge.feasibility import check_sums
 from traceless.knowledge.fingerprint import Fingerprint, Lanes

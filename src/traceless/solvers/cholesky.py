@@ -8,15 +8,21 @@ other: it keeps float64 coefficients ready after each change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
-from traceless.features import BoundMap
+from traceless.exceptions import MismatchError
+from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label
-from traceless.knowledge.sums import Knowledge, Recipe, Rows
-from traceless.solvers.class_weights import Coding, Weights, solve_weighted
-from traceless.solvers.rounded import correctly_rounded_solve, ridge_in_steps
+from traceless.solvers.class_weights import Coding, Weights
+from traceless.solvers.rounded import Mixture, correctly_rounded_solve, ridge_in_steps
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
 
 class Cholesky:
@@ -97,3 +103,38 @@ class Cholesky:
             Z.setflags(write=False)
             solved = self._solved = question, Coefficients(Z)
         return solved[1]
+
+
+def solve_weighted(known: Knowledge, weights: Weights, ridge: Floats, code: Coding) -> Floats:
+    """Correctly rounded coefficients of class-wise knowledge, in steps of the grids."""
+    if not known.classwise:
+        raise MismatchError(
+            "Class weights need what is known of each class apart, and the knowledge of this "
+            "model is pooled. Learn with class_weight set, or with classwise=True to be able to "
+            "set it later; or set class_weight=None."
+        )
+    J = known.n_outputs
+    M, V = known.sums[:, :J, :J], known.response_sums
+    if len(weights) == 1:
+        return _solve(list(M), V, weights[0], ridge, code)
+    everything, v = known.feature_gram, wide(V).sum(axis=1)
+    columns = [
+        _solve(
+            (everything - M[k], M[k]), np.column_stack([v - V[:, k], V[:, k]]), pair, ridge, code
+        )
+        for k, pair in enumerate(weights)
+    ]
+    return np.hstack(columns)
+
+
+def _solve(
+    M: Sequence[Integers], V: Integers, weights: Sequence[float], ridge: Floats, code: Coding
+) -> Floats:
+    """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
+    S = Mixture.of(M, weights)
+    Q = code(wide(V) * np.array(S.weights, dtype=object))
+    kept = [c for c, weight in enumerate(weights) if weight]
+    if not kept:
+        return np.zeros(Q.shape)
+    S = Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit)
+    return correctly_rounded_solve(S, ridge, Q)

@@ -27,11 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from traceless.arithmetic.integers import Floats, Integers, wide
-from traceless.exceptions import MismatchError, RangeError
+from traceless.exceptions import RangeError
 from traceless.knowledge.responses import Label
-from traceless.knowledge.sums import Knowledge
-from traceless.solvers.rounded import Mixture, correctly_rounded_solve
 
 Weights = tuple[tuple[float, ...], ...]  # one per class; or, per problem, (σ⁻, σ⁺)
 Counts = Sequence[Fraction]
@@ -80,41 +77,6 @@ def class_weights(rule: Any, scope: str, labels: Sequence[Label], counts: Counts
         return (_by_rule(rule, counts),)
     n = sum(counts)
     return tuple(_by_rule(rule, (n - n_k, n_k)) for n_k in counts)
-
-
-def solve_weighted(known: Knowledge, weights: Weights, ridge: Floats, code: Coding) -> Floats:
-    """Correctly rounded coefficients of class-wise knowledge, in steps of the grids."""
-    if not known.classwise:
-        raise MismatchError(
-            "Class weights need what is known of each class apart, and the knowledge of this "
-            "model is pooled. Learn with class_weight set, or with classwise=True to be able to "
-            "set it later; or set class_weight=None."
-        )
-    J = known.n_outputs
-    M, V = known.sums[:, :J, :J], known.response_sums
-    if len(weights) == 1:
-        return _solve(list(M), V, weights[0], ridge, code)
-    everything, v = known.feature_gram, wide(V).sum(axis=1)
-    columns = [
-        _solve(
-            (everything - M[k], M[k]), np.column_stack([v - V[:, k], V[:, k]]), pair, ridge, code
-        )
-        for k, pair in enumerate(weights)
-    ]
-    return np.hstack(columns)
-
-
-def _solve(
-    M: Sequence[Integers], V: Integers, weights: Sequence[float], ridge: Floats, code: Coding
-) -> Floats:
-    """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
-    S = Mixture.of(M, weights)
-    Q = code(wide(V) * np.array(S.weights, dtype=object))
-    kept = [c for c, weight in enumerate(weights) if weight]
-    if not kept:
-        return np.zeros(Q.shape)
-    S = Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit)
-    return correctly_rounded_solve(S, ridge, Q)
 
 
 def _by_rule(rule: Any, counts: Counts) -> tuple[float, ...]:

@@ -24,7 +24,7 @@ import copy
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -33,16 +33,21 @@ from scipy.linalg.blas import dgemm, dnrm2, dsymm
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
-from traceless.features import BoundMap
+from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows
 from traceless.knowledge.feasibility import check_counts
 from traceless.knowledge.responses import Label, label_array, responses_of, union
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_targets
-from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, worth_updating
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge, Recipe, Rows
+
+    _Base = tuple[Knowledge, Floats, Floats, float]  # S and V of knowledge, and the size of S
+    _Exact = tuple[Knowledge | None, tuple["_Queued", ...]]  # knowledge, and what it lacks yet
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
@@ -50,7 +55,6 @@ STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
-_Base = tuple[Knowledge, Floats, Floats, float]  # S and V of some knowledge, and the size of S
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,6 @@ class _Queued:
     change: Change
     names: tuple[Label, ...]
     counts: tuple[int, ...]
-
-
-_Exact = tuple[Knowledge | None, tuple[_Queued, ...]]  # knowledge, and what it lacks yet
 
 
 class Woodbury(Cholesky):
@@ -86,12 +87,12 @@ class Woodbury(Cholesky):
         inverse: Inverse | None = None,
     ) -> None:
         self.recipe, self._inverse = recipe, inverse
-        if isinstance(knowledge, Knowledge):
-            self.responses, self.counts = knowledge.responses, knowledge.counts
-            self._exact: _Exact = knowledge, ()
-        else:
+        if isinstance(knowledge, tuple):
             self.responses, self.counts = knowledge
-            self._exact = None, ()
+            self._exact: _Exact = None, ()
+        else:
+            self.responses, self.counts = knowledge.responses, knowledge.counts
+            self._exact = knowledge, ()
         self._base: _Base | None = None
         self._solved = None
         self._sealed = False
