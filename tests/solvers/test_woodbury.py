@@ -14,7 +14,6 @@ from traceless import (
     Knowledge,
     MismatchError,
     NotLearnedError,
-    UnsealableError,
 )
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
@@ -191,16 +190,6 @@ def test_merge_live(rng):
     close(a.coef_, LSSVC().fit(X, y).coef_)
 
 
-def test_the_auxiliary_matrix_of_the_paper(rng):
-    X, y = data(rng)
-    model = LSSVC(solver="woodbury", rho=0.7).fit(X, y)
-    F = Linear().transform(X)
-    C = F.T @ np.linalg.solve(F @ F.T + 0.7 * np.eye(300), F)
-    np.testing.assert_allclose(model.auxiliary_, C, atol=1e-9)
-    with pytest.raises(AttributeError, match="needs solver='woodbury'"):
-        _ = LSSVC().fit(X, y).auxiliary_
-
-
 @pytest.mark.parametrize("bad", ["never learned", "too many", "NaN"])
 def test_all_or_nothing_live(rng, bad):
     X, y = data(rng, n=30)
@@ -298,40 +287,6 @@ def test_ill_conditioned_systems_name_the_other_solver(rng):
 # --- the paper's state, without the knowledge -----------------------------------------------------
 
 
-def test_export_and_import_of_the_papers_state(rng, tmp_path):
-    X, y = data(rng)
-    labels = np.array(["a", "b", "c"])[y]
-    server = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury").fit(X[:200], labels[:200])
-    np.savez(tmp_path / "state.npz", **server.export_state())
-    with np.load(tmp_path / "state.npz") as file:
-        user = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury").import_state(file)
-    assert user.classes_.tolist() == ["a", "b", "c"]
-    assert user.n_samples_ == 200
-    assert (user.decision_function(X) == server.decision_function(X)).all()
-    user.update(add=(X[200:], labels[200:]), forget=(X[:50], labels[:50]))
-    close(
-        user.feature_coef_, LSSVC(RandomFourier(40), rho=0.5).fit(X[50:], labels[50:]).feature_coef_
-    )
-    for ask in (user.seal, user.digest, lambda: user.merge(server), lambda: user.knowledge_):
-        with pytest.raises(UnsealableError, match="cannot be sealed"):
-            ask()
-    with pytest.raises(UnsealableError, match="rho cannot be changed"):
-        user.set_params(rho=1.0).predict(X)
-    assert user.set_params(rho=0.5).n_samples_ == 250
-
-
-def test_an_imported_state_is_all_or_nothing(rng):
-    X, y = data(rng, n=30)
-    phi = RandomFourier(100, gamma=0.2)
-    state = LSSVC(phi, solver="woodbury").fit(X, y).export_state()
-    user = LSSVC(phi, solver="woodbury").import_state(state)
-    before = user.decision_function(X)
-    with pytest.raises(NotLearnedError, match="not in the data"):
-        user.update(add=(X[:2], y[:2]), forget=(X[:3] + 9, y[:3]))
-    assert (user.decision_function(X) == before).all()
-    assert user.n_samples_ == 30
-
-
 def test_import_checks_what_it_is_given(rng):
     X, y = data(rng)
     state = LSSVC(solver="woodbury").fit(X, y).export_state()
@@ -347,29 +302,6 @@ def test_import_checks_what_it_is_given(rng):
         assert not hasattr(model, "n_features_in_")
     with pytest.raises(ValueError, match="format"):
         LSSVC(solver="woodbury").import_state({})
-
-
-def test_forgetting_an_estimate_by_name(rng):
-    X, y = data(rng)
-    exact = LSSVC(solver="woodbury").fit(X[1:], y[1:])
-    model = LSSVC(solver="woodbury").fit(X, y)
-    guess = X[:1] + 0.05 * np.linalg.norm(X[0]) * np.array([[0.5, 0.5, -0.5, 0.5]])
-    predicted = model.forget_estimate(guess, y[:1], error=0.05)
-    real = np.linalg.norm(model.coef_ - exact.coef_) / np.linalg.norm(exact.coef_)
-    assert 0.1 * predicted < real < 10 * predicted
-    with pytest.raises(UnsealableError, match="forgotten an estimate"):
-        model.digest()
-    with pytest.raises(AttributeError, match="needs solver='woodbury'"):
-        LSSVC().fit(X, y).forget_estimate(guess, y[:1])
-
-
-def test_an_estimate_that_is_refused_changes_nothing(rng):
-    X, y = data(rng, n=30)
-    model = LSSVC(RandomFourier(100, gamma=0.2), solver="woodbury").fit(X, y)
-    digest = model.digest()
-    with pytest.raises(NotLearnedError, match=r"too many|not in the data"):
-        model.forget_estimate(X + 5, y)
-    assert model.digest() == digest
 
 
 def test_knowledge_of_a_live_model_is_a_value(rng):
