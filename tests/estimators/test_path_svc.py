@@ -432,7 +432,7 @@ def test_bad_parameters_are_named(overlapping):
     X, y = overlapping
     for parameters, sentence in [
         ({"C": 0.0}, "C must be a positive"),
-        ({"kernel": "sigmoid"}, "kernel must be one of"),
+        ({"kernel": "sigmoid"}, "kernel must be 'linear'"),
         ({"gamma": -1.0}, "gamma must be"),
         ({"gamma": "huge"}, "gamma must be"),
         ({"kernel": "poly", "degree": 1.5}, "degree"),

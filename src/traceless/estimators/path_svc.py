@@ -33,8 +33,8 @@ from traceless.parameters import (
     NOTHING,
     POSITIVE,
     Constraint,
+    check_parameters,
     choice,
-    positive,
     whole,
 )
 from traceless.transaction import Changeable, changing, snapshot
@@ -173,7 +173,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         "decision_function_shape": choice("ovr", "ovo"),
         "break_ties": FLAG,
         "strategy": choice("ovo", "ovr"),
-        "tol": POSITIVE,
+        "tol": NOT_NEGATIVE,
         "cache_size": POSITIVE,
         "verbose": FLAG,
     }
@@ -518,6 +518,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         model.take_over()
 
     def _settings(self) -> Settings:
+        check_parameters(self)
         return Settings(
             self.C,
             copy.deepcopy(self.class_weight),
@@ -529,9 +530,8 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         )
 
     def _memory(self) -> int:
-        """Bytes for kernel matrices; tol is checked here, too."""
-        positive("tol", self.tol, zero=True)
-        return int(positive("cache_size", self.cache_size) * 2**20)
+        """Bytes for kernel matrices."""
+        return int(self.cache_size * 2**20)
 
     def _held(self) -> HingeModel:
         """The model; AttributeError before anything is learned."""
@@ -574,8 +574,6 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         now = self._now(asked=True)
         model = now._model
         shape, strategy = now.decision_function_shape, model.settings.strategy
-        if shape not in ("ovr", "ovo"):
-            raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {shape!r}.")
         if shape == "ovo" and (now.break_ties or strategy == "ovr"):
             what = "break_ties must be False" if now.break_ties else "strategy must be 'ovo'"
             raise ValueError(f"{what} when decision_function_shape is 'ovo'.")

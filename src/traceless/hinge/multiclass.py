@@ -10,7 +10,7 @@ a vote.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -50,10 +50,6 @@ def _class_weights(rule: Any, rows: TrainingRows) -> Floats:
     if isinstance(rule, str) and rule == "balanced":  # a row of weight 2 counts as two
         totals = [math.fsum(rows.weight[rows.y == name]) for name in classes]
         return np.array([math.fsum(totals) / (len(totals) * total) for total in totals])
-    if not isinstance(rule, Mapping):
-        raise ValueError(
-            f"class_weight must be None, 'balanced' or a dict of labels, got {rule!r}."
-        )
     weights = np.array([rule.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
     if not ((weights >= 0.0) & (weights < np.inf)).all():
         raise ValueError(f"Class weights must be finite and not negative, got {rule!r}.")
