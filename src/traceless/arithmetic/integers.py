@@ -144,7 +144,7 @@ def to_tensor(a: Integers) -> Integers:
 
 
 def from_tensor(tensor: Integers) -> Integers:
-    """What `to_tensor` was given."""
+    """Inverse of `to_tensor`."""
     if tensor.dtype == np.int64:
         return tensor
     *shape, width = tensor.shape

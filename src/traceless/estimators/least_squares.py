@@ -59,7 +59,7 @@ ROWS = 4096  # rows predicted at a time
 
 
 class LeastSquares(Changeable, saving.Savable, BaseEstimator):
-    """What the classifier and the regressor share."""
+    """Base of the classifier and the regressor."""
 
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
@@ -305,7 +305,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
-        """What is checked once: there are rows, and their grid is not too coarse."""
+        """Check the first rows: there are some, and their grid is not too coarse."""
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         steps = self._map().input_steps(self.n_features_in_)

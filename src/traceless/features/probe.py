@@ -1,4 +1,4 @@
-"""What a map of somebody else is known by: the codes that it gives to fixed rows.
+"""How a feature map from elsewhere is recognised: by its codes for fixed rows.
 
 The maps of this package are known by their name and `version`. Anybody may write another class of
 that name, or change what theirs computes, so these are also known by a SHA-256 of their steps and

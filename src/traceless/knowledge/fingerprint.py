@@ -101,7 +101,7 @@ def to_bytes(lanes: Lanes) -> bytes:
 
 
 def from_bytes(raw: bytes) -> Lanes:
-    """What `to_bytes` was given, in memory of its own."""
+    """Inverse of `to_bytes`: lanes in memory of their own."""
     return np.frombuffer(raw, dtype="<u2").astype(np.uint16)
 
 

@@ -62,7 +62,7 @@ class Provenance:
 
     @classmethod
     def from_facts(cls, said: Any) -> Provenance:
-        """What `facts` gave, checked."""
+        """Inverse of `facts`; raises ValueError where a file says something impossible."""
         return cls({name: _slice(piece) for name, piece in facts.mapping(said).items()})
 
     def counts(self) -> dict[str, int]:

@@ -72,7 +72,7 @@ class Recipe:
 
     @cached_property
     def specification(self) -> Mapping[str, Any]:
-        """What the features (and targets) are; not to be changed."""
+        """The features (and targets) in JSON's types; a shared dict that nobody changes."""
         if self.task == "classification":
             return self.phi.describe()
         return self.phi.describe() | {"target_resolution": float(self.target_resolution)}
@@ -387,7 +387,7 @@ class Knowledge(saving.Savable):
         )
 
     def of_class(self, k: int) -> Integers:
-        """What is kept of one class: all of its sums, or those of φ."""
+        """The sums of one class: its matrix, or its row of the pooled matrix."""
         return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
 
     def _canonical(self) -> Knowledge:

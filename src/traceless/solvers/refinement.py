@@ -68,7 +68,7 @@ class Mixture:
 
     @classmethod
     def of(cls, parts: Sequence[Integers], weights: Sequence[float]) -> Mixture:
-        """Of float64 weights, which all are fractions of a power of two."""
+        """A mixture with float64 weights: each is a fraction over a power of two."""
         exactly = [Fraction(weight) for weight in weights]
         unit = max(f.denominator for f in exactly)
         return cls(parts, tuple(int(f * unit) for f in exactly), unit)
@@ -109,7 +109,7 @@ class Mixture:
         return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
 
     def diagonal(self) -> Integers:
-        """Of the whole matrix, in units."""
+        """The diagonal of the whole matrix, in units."""
         return self._sum(wide(part.diagonal()) for part in self.parts)
 
     def of_features(self, used: NDArray[np.intp]) -> Mixture:
