@@ -23,7 +23,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,20 +34,19 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features.feature_map import BoundMap
-from traceless.features.grid import dense_rows
 from traceless.knowledge.feasibility import check_counts
-from traceless.knowledge.responses import Label, label_array, responses_of, union
-from traceless.knowledge.sample_weights import rounded_weights
+from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.inverse import Change, Inverse, Plan, expected_error, worth_updating
+from traceless.solvers.inverse import Inverse, Plan, expected_error, worth_updating
+from traceless.solvers.queued_rows import QueuedRows, spread
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
     _Base = tuple[Knowledge, Floats, Floats, float]  # S and V of knowledge, and the size of S
-    _Exact = tuple[Knowledge | None, tuple["_Queued", ...]]  # knowledge, and what it lacks yet
+    _Exact = tuple[Knowledge | None, tuple["QueuedRows", ...]]  # knowledge, and what it lacks yet
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
@@ -55,16 +54,6 @@ STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
-
-
-@dataclass(frozen=True)
-class _Queued:
-    """Rows that P and U have taken in, and the knowledge has not: copies, whoever gave them."""
-
-    rows: Rows
-    change: Change
-    names: tuple[Label, ...]
-    counts: tuple[int, ...]
 
 
 class Woodbury(Cholesky):
@@ -217,7 +206,9 @@ class Woodbury(Cholesky):
         sides = [(rows, sign) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
         if not all(isinstance(rows, tuple) for rows, _ in sides):
             return super().updated(add, forget, gather, certain)
-        return self._after([self._queued(rows, sign) for rows, sign in sides], certain)
+        return self._after(
+            [QueuedRows.of(self.recipe, rows, sign) for rows, sign in sides], certain
+        )
 
     def forget_estimate(
         self, rows: Rows, rho: float, code: Coding, error: float
@@ -227,33 +218,16 @@ class Woodbury(Cholesky):
         Also returns the relative error of the coefficients to be expected if the features of
         the rows are off by `error`, relatively.
         """
-        queued = self._queued(rows, -1)
+        queued = QueuedRows.of(self.recipe, rows, -1)
         bare = Woodbury(self.recipe, (self.responses, self.counts), self.whole_inverse(rho))
         state = bare._after([queued])
         inverse = state.inverse(rho)
-        change = _aligned(queued, state.responses)
+        change = queued.aligned(state.responses)
         W = np.asfortranarray(code(inverse.U))
         expected = expected_error(inverse, W, replace(change, Y=code(change.Y)), error)
         return state, expected
 
-    def _queued(self, rows: Rows, sign: int) -> _Queued:
-        X, y, sample_weight = rows
-        rounded = rounded_weights(sample_weight, X.shape[0])
-        responses = responses_of(y, rounded, self.recipe.task, self.recipe.target_resolution)
-        dense = np.array(dense_rows(X, slice(None)))  # the caller may write into his own again
-        F = self.recipe.phi.codes(dense) * self.recipe.phi.steps
-        Y = np.empty((len(F), len(responses.names)))
-        responses.encode(slice(None), Y)
-        weights = np.ones(len(F)) if rounded is None else rounded
-        alive = weights > 0
-        change = Change(F[alive], Y[alive], weights[alive], sign)
-        if self.recipe.task == "regression":
-            kept = np.array(y, dtype=np.float64).reshape(len(F), -1)
-        else:  # Python's own labels: NumPy would make floats of large numbers of two types
-            kept = np.array([*responses.names, None], dtype=object)[Y.argmax(axis=1)]
-        return _Queued((dense, kept, weights), change, responses.names, responses.counts)
-
-    def _after(self, new: list[_Queued], certain: bool = False) -> Woodbury:
+    def _after(self, new: list[QueuedRows], certain: bool = False) -> Woodbury:
         responses, counts = self._totals(new)
         plan = self._plan(new, responses)
         try:
@@ -271,7 +245,7 @@ class Woodbury(Cholesky):
         state._look()
         return state
 
-    def _totals(self, new: list[_Queued]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    def _totals(self, new: list[QueuedRows]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
         """Responses and counts after the change; raises if a count would be negative."""
         if self.recipe.task == "regression":
             for q in new:
@@ -288,15 +262,15 @@ class Woodbury(Cholesky):
         check_counts([f"class {name!r}" for name in names], counts)
         return names, counts
 
-    def _plan(self, new: list[_Queued], responses: tuple[Label, ...]) -> Plan | None:
+    def _plan(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Plan | None:
         """A plan for P and U; None where building them anew is cheaper, safer or needed."""
         L, known = sum(len(q.change.F) for q in new), self._exact[0]
         inverse = self._inverse
         if inverse is None or (known is not None and not worth_updating(len(inverse.U), L)):
             return None
-        U = _spread(inverse.U, self.responses, responses)
+        U = spread(inverse.U, self.responses, responses)
         try:
-            return inverse.plan([_aligned(q, responses) for q in new], U)
+            return inverse.plan([q.aligned(responses) for q in new], U)
         except LinAlgError as error:
             if known is None:
                 raise NotLearnedError(
@@ -304,7 +278,7 @@ class Woodbury(Cholesky):
                 ) from None
             return None  # `_enqueued` looks at the knowledge instead
 
-    def _enqueued(self, new: list[_Queued], certain: bool, doubtful: bool) -> _Exact:
+    def _enqueued(self, new: list[QueuedRows], certain: bool, doubtful: bool) -> _Exact:
         """Knowledge and queue with new rows: in the queue, or in the sums where that is due.
 
         With P at hand its pivots have checked the rows to be forgotten; without, or when a
@@ -321,7 +295,7 @@ class Woodbury(Cholesky):
         known = self._folded(known, queue)
         return known.check_possible() if doubtful else known, ()
 
-    def _folded(self, known: Knowledge, queue: tuple[_Queued, ...]) -> Knowledge:
+    def _folded(self, known: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge:
         """The knowledge with the queue, gathered at once: all additions, all removals."""
         for sign in (1, -1):
             several = [q.rows for q in queue if q.change.sign == sign]
@@ -379,9 +353,9 @@ class Woodbury(Cholesky):
         assert known is not None
         S, V, norm = self._floats()
         U = inverse.U
-        R = _spread(V, known.responses, self.responses) - inverse.rho * U - dsymm(1.0, S, U)
+        R = spread(V, known.responses, self.responses) - inverse.rho * U - dsymm(1.0, S, U)
         for q in queue:
-            change = _aligned(q, self.responses)
+            change = q.aligned(self.responses)
             error = change.Y - dgemm(1.0, change.F.T, U, trans_a=True)
             error *= change.sign * change.weights[:, None]
             R += dgemm(1.0, change.F.T, np.asfortranarray(error))
@@ -433,23 +407,6 @@ def _patience(inverse: Inverse, decay: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new."""
     good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
     return STRAIN if good else 0.0
-
-
-def _spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:
-    """Columns by name, in another order, with zeros for names that are new."""
-    if names == into:
-        return columns
-    out = np.zeros((len(columns), len(into)), order="F")
-    for k, name in enumerate(names):
-        if name in into:
-            out[:, into.index(name)] = columns[:, k]
-    return out
-
-
-def _aligned(queued: _Queued, responses: tuple[Label, ...]) -> Change:
-    change = queued.change
-    Y = _spread(change.Y, queued.names, responses)
-    return Change(change.F, Y, change.weights, change.sign)
 
 
 def _norm(a: Floats) -> float:

@@ -1,0 +1,71 @@
+"""Rows that P and U have taken in, and the knowledge has not: copies, whoever gave them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceless.arithmetic.integers import Floats
+from traceless.features.grid import dense_rows
+from traceless.knowledge.responses import Label, responses_of
+from traceless.knowledge.sample_weights import rounded_weights
+from traceless.solvers.inverse import Change
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Recipe, Rows
+
+
+@dataclass(frozen=True)
+class QueuedRows:
+    """Rows to be added or removed: as they came, and in float64 for P and U.
+
+    Attributes
+    ----------
+    rows : tuple
+        X, labels or targets, and weights.
+    change : Change
+        Features and responses of the rows with positive weight.
+    names, counts : tuples
+        The responses that `change` has, and the rows of each.
+    """
+
+    rows: Rows
+    change: Change
+    names: tuple[Label, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, recipe: Recipe, rows: Rows, sign: int) -> QueuedRows:
+        """Copy rows that come (sign 1) or go (sign -1)."""
+        X, y, sample_weight = rows
+        rounded = rounded_weights(sample_weight, X.shape[0])
+        responses = responses_of(y, rounded, recipe.task, recipe.target_resolution)
+        dense = np.array(dense_rows(X, slice(None)))  # the caller may write into his own again
+        F = recipe.phi.codes(dense) * recipe.phi.steps
+        Y = np.empty((len(F), len(responses.names)))
+        responses.encode(slice(None), Y)
+        weights = np.ones(len(F)) if rounded is None else rounded
+        alive = weights > 0
+        change = Change(F[alive], Y[alive], weights[alive], sign)
+        if recipe.task == "regression":
+            kept = np.array(y, dtype=np.float64).reshape(len(F), -1)
+        else:  # Python's own labels: NumPy would make floats of large numbers of two types
+            kept = np.array([*responses.names, None], dtype=object)[Y.argmax(axis=1)]
+        return cls((dense, kept, weights), change, responses.names, responses.counts)
+
+    def aligned(self, responses: tuple[Label, ...]) -> Change:
+        """The change with a column for each of these responses."""
+        return replace(self.change, Y=spread(self.change.Y, self.names, responses))
+
+
+def spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:
+    """Columns by name, in another order, with zeros for names that are new."""
+    if names == into:
+        return columns
+    out = np.zeros((len(columns), len(into)), order="F")
+    for k, name in enumerate(names):
+        if name in into:
+            out[:, into.index(name)] = columns[:, k]
+    return out
