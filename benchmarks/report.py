@@ -7,14 +7,15 @@
 
 Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
 them is written benchmarks/results/report.html (one file, to send) and, where none is of the
-short form, docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures, and the
-table and picture in README.md.
+short form, docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures, the table
+and picture in README.md, and the tables of other pages that stand between marks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,6 +37,7 @@ TITLES = {
     "updates": ("Small changes", "make bench-updates"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
+    "refitting": ("When refitting is faster", "make bench-refitting"),
     "store": ("What a store costs", "make bench-store"),
     "out_of_core": ("Rows that do not fit into memory", "make bench-out-of-core"),
     "engines": ("Dask and Spark", "make bench-engines"),
@@ -49,6 +51,7 @@ INTRODUCTION = (
     "also shows those that it missed. `make bench-report` runs it all on your machine."
 )
 MARKS = "<!-- benchmarks: written by make bench-report -->\n", "<!-- end of benchmarks -->"
+EMBEDDED = re.compile(r"<!-- benchmark: (.*) -->\n\n(?:.*\n)*?\n<!-- end of benchmark -->")
 
 
 def run(names: Iterable[str], quick: bool) -> list[str]:
@@ -188,6 +191,13 @@ COMPARISONS = [
         "L = 1",
     ),
     Comparison(
+        "the same with the default solver, exact after each change (one core)",
+        "refitting",
+        "One row of 55 000 MNIST rows, J = 784",
+        "updated, default solver",
+        "scikit-learn Ridge",
+    ),
+    Comparison(
         "`cross_val_score`, 10 folds, against scikit-learn's with `Ridge`",
         "cross_validation",
         "Cross-validation, 10 folds",
@@ -231,14 +241,27 @@ def put_into_readme(table: str) -> None:
         path.write_text(before + mark + table + end + after)
 
 
+def with_tables(text: str, all_found: Sequence[Findings]) -> str:
+    """A page whose tables between marks, each named by its job, have the numbers of `all_found`."""
+    jobs = {job: records for found in all_found for job, records in found.jobs().items()}
+
+    def table(mark: re.Match[str]) -> str:
+        written = markdown([Table(*columns_of(jobs[mark[1]]))], DOCS)
+        return f"<!-- benchmark: {mark[1]} -->\n\n{written.strip()}\n\n<!-- end of benchmark -->"
+
+    return EMBEDDED.sub(table, text)
+
+
 def publish(found: Sequence[Findings]) -> None:
-    """Write what is part of the repository: numbers, page, pictures, the README's table."""
+    """Write what is part of the repository: numbers, pages, pictures."""
     page = blocks(found, DOCS / "images")
     (DOCS / "benchmarks.md").write_text(markdown(page, DOCS))
     numbers = [f.to_json() for f in found]
     NUMBERS.write_text(json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
     put_into_readme(readme_table(found))
     draw_growth(found, DOCS / "images" / "growth.png")
+    for path in DOCS.glob("*.md"):
+        path.write_text(with_tables(path.read_text(), found))
 
 
 def main() -> None:
@@ -255,7 +278,7 @@ def main() -> None:
         print("Some numbers are of the short form, so the repository's pages are as they were.")
     else:
         publish(found)
-        print(f"Written: {DOCS / 'benchmarks.md'}, with its numbers and pictures, and README.md")
+        print(f"Written: {DOCS / 'benchmarks.md'}, with its numbers and pictures, and other pages")
     if failed:
         sys.exit(f"Failed, so as last kept or left out: {', '.join(failed)}")
 

@@ -89,6 +89,13 @@ def test_the_page_has_the_committed_numbers(tmp_path):
             assert page.markdown([table], tmp_path) in written
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_tables_on_pages_have_the_committed_numbers(path):
+    text = path.read_text()
+    assert report.with_tables(text, report.committed()) == text
+    assert text.count("<!-- benchmark: ") == len(report.EMBEDDED.findall(text))
+
+
 def test_the_readme_has_the_committed_numbers():
     readme = (ROOT / "README.md").read_text()
     between = readme.partition(report.MARKS[0])[2].partition(report.MARKS[1])[0]
