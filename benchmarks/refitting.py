@@ -129,7 +129,7 @@ def measure(quick: bool) -> Findings:
             out += records_of(job, found, f"n = {n}")
     notes = [
         "One core. A number below 1 × is a case in which refitting is faster. Rows are normal, "
-        "except MNIST and those of the hinge loss, which are the ones above. An update and a fit "
+        "except MNIST; the hinge loss has the rows of the section above. An update and a fit "
         "end when the coefficients, or one decision value, are there."
     ]
     return Findings(out, notes=notes)
