@@ -158,13 +158,14 @@ class Comparison(NamedTuple):
 
 
 FIT = "A fit, MNIST 60000 × 784, ten classes"
+SUMS, PLAIN = "Sums of products, MNIST 60000 × 784", "NumPy F.T @ F in floats"
 COMPARISONS = [
     Comparison(
         "exact knowledge, against NumPy's float product `F.T @ F`",
         "foundation",
-        "Sums of products, MNIST 60000 × 784",
+        SUMS,
         "Knowledge.of",
-        "NumPy F.T @ F in floats",
+        PLAIN,
     ),
     Comparison(
         '`LSSVC.fit`, against scikit-learn\'s `RidgeClassifier(solver="cholesky")`',

@@ -3,8 +3,8 @@ Finding wrong labels, and forgetting them
 =========================================
 
 One label in five is wrong, and nobody knows which. ``influence`` predicts
-each row from all other rows, in closed form: leave-one-out at about the cost
-of two fits. The rows that the others contradict most are forgotten.
+each row from all other rows, in closed form: leave-one-out at about the
+cost of two fits. The rows that the others contradict most are forgotten.
 """
 
 import matplotlib.pyplot as plt

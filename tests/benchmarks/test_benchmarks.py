@@ -96,6 +96,14 @@ def test_tables_on_pages_have_the_committed_numbers(path):
     assert text.count("<!-- benchmark: ") == len(report.EMBEDDED.findall(text))
 
 
+@pytest.mark.parametrize("page_name", ["how-it-works", "index"])
+def test_the_cost_of_exactness_is_the_committed_one(page_name):
+    found = next(found for found in report.committed() if found.name == "foundation")
+    ours, theirs = (found.value(report.SUMS, way) for way in ("Knowledge.of", report.PLAIN))
+    text = (ROOT / "docs" / f"{page_name}.md").read_text()
+    assert f"{ours / theirs:.3g} times as long" in text
+
+
 def test_the_readme_has_the_committed_numbers():
     readme = (ROOT / "README.md").read_text()
     between = readme.partition(report.MARKS[0])[2].partition(report.MARKS[1])[0]

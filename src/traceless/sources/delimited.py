@@ -72,7 +72,8 @@ class Delimited:
         said = str(error)
         if row := re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", said):
             return TableError(
-                f"row {int(row[1]) - 1} has {row[2]} values, and the header {len(self.names)} columns."
+                f"row {int(row[1]) - 1} has {row[2]} values, and the header "
+                f"{len(self.names)} columns."
             )
         if row := re.search(r"Row #(\d+): .*invalid UTF8", said):
             return TableError(f"row {int(row[1]) - 1} is not UTF-8 text.")
