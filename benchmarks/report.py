@@ -7,14 +7,15 @@
 
 Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
 them is written benchmarks/results/report.html (one file, to send) and, where none is of the
-short form, docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures, and the
-table and picture in README.md.
+short form, docs/benchmarks.json (the numbers), docs/benchmarks.md and its pictures, the table
+and picture in README.md, and the tables of other pages that stand between marks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,19 +37,21 @@ TITLES = {
     "updates": ("Small changes", "make bench-updates"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
+    "refitting": ("When refitting is faster", "make bench-refitting"),
     "store": ("What a store costs", "make bench-store"),
     "out_of_core": ("Rows that do not fit into memory", "make bench-out-of-core"),
     "engines": ("Dask and Spark", "make bench-engines"),
 }
 INTRODUCTION = (
     "Jobs take turns, and medians are compared, so that a shared machine slows all of them "
-    "alike. The first way in each table is ours, in seconds; the other ways are **multiples of "
+    "alike. The first way in each table is ours, with its time; the other ways are **multiples of "
     "our time** (3 × takes three times as long, 0.5 × half). The **floor** is what a job cannot "
     "avoid on this machine: its flops at the rate of a matrix product, or its bytes at the rate "
     "of memory, whichever takes longer. The project set the goals before it measured; the page "
     "also shows those that it missed. `make bench-report` runs it all on your machine."
 )
 MARKS = "<!-- benchmarks: written by make bench-report -->\n", "<!-- end of benchmarks -->"
+EMBEDDED = re.compile(r"<!-- benchmark: (.*) -->\n\n(?:.*\n)*?\n<!-- end of benchmark -->")
 
 
 def run(names: Iterable[str], quick: bool) -> list[str]:
@@ -85,12 +88,18 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
         )
     parts = (", ".join(found.machine).split(", ") for found in all_found)
     machines = [list(dict.fromkeys(some)) for some in parts]
-    common = [it for it in machines[0] if all(it in other for other in machines)]
+    common = [it for it in machines[0] if not any(_contradicts(it, other) for other in machines)]
     out.append(Text(f"Measured on: {', '.join(common)}."))
     for found, machine in zip(all_found, machines, strict=True):
         path = pictures / f"bench-{found.name.replace('_', '-')}.png"
         out += section(found, path, [it for it in machine if it not in common])
     return out
+
+
+def _contradicts(item: str, machine: Sequence[str]) -> bool:
+    """Whether a machine has another version or number of the same thing ("numpy 2.4.6")."""
+    name = re.sub(r"\b\d\S*", "", item)
+    return item not in machine and any(name == re.sub(r"\b\d\S*", "", it) for it in machine)
 
 
 def section(found: Findings, path: Path, machine: Sequence[str] = ()) -> list[Block]:
@@ -149,13 +158,14 @@ class Comparison(NamedTuple):
 
 
 FIT = "A fit, MNIST 60000 × 784, ten classes"
+SUMS, PLAIN = "Sums of products, MNIST 60000 × 784", "NumPy F.T @ F in floats"
 COMPARISONS = [
     Comparison(
         "exact knowledge, against NumPy's float product `F.T @ F`",
         "foundation",
-        "Sums of products, MNIST 60000 × 784",
+        SUMS,
         "Knowledge.of",
-        "NumPy F.T @ F in floats",
+        PLAIN,
     ),
     Comparison(
         '`LSSVC.fit`, against scikit-learn\'s `RidgeClassifier(solver="cholesky")`',
@@ -188,6 +198,13 @@ COMPARISONS = [
         "L = 1",
     ),
     Comparison(
+        "the same with the default solver, correctly rounded after each change (one core)",
+        "refitting",
+        "One row of 55 000 MNIST rows, J = 784",
+        "updated, default solver",
+        "scikit-learn Ridge",
+    ),
+    Comparison(
         "`cross_val_score`, 10 folds, against scikit-learn's with `Ridge`",
         "cross_validation",
         "Cross-validation, 10 folds",
@@ -195,11 +212,19 @@ COMPARISONS = [
         "Ridge(cholesky)",
     ),
     Comparison(
-        "`PathSVC`, one row in and one out at n = 5000 and C = 100, against `SVC` fitted anew",
+        "`PathSVC.update`, one row in and one out (n = 5000, C = 100), against `SVC` fitted anew",
         "paths",
         "plane, C=100: one row in and out",
         "PathSVC",
         "SVC 0.001",
+        "n = 5000",
+    ),
+    Comparison(
+        "the same, each up to its first prediction",
+        "refitting",
+        "plane, C=100: one row in and out, then one prediction",
+        "PathSVC.update",
+        "SVC.fit",
         "n = 5000",
     ),
 ]
@@ -231,14 +256,27 @@ def put_into_readme(table: str) -> None:
         path.write_text(before + mark + table + end + after)
 
 
+def with_tables(text: str, all_found: Sequence[Findings]) -> str:
+    """A page whose tables between marks, each named by its job, have the numbers of `all_found`."""
+    jobs = {job: records for found in all_found for job, records in found.jobs().items()}
+
+    def table(mark: re.Match[str]) -> str:
+        written = markdown([Table(*columns_of(jobs[mark[1]]))], DOCS)
+        return f"<!-- benchmark: {mark[1]} -->\n\n{written.strip()}\n\n<!-- end of benchmark -->"
+
+    return EMBEDDED.sub(table, text)
+
+
 def publish(found: Sequence[Findings]) -> None:
-    """Write what is part of the repository: numbers, page, pictures, the README's table."""
+    """Write what is part of the repository: numbers, pages, pictures."""
     page = blocks(found, DOCS / "images")
     (DOCS / "benchmarks.md").write_text(markdown(page, DOCS))
     numbers = [f.to_json() for f in found]
     NUMBERS.write_text(json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
     put_into_readme(readme_table(found))
     draw_growth(found, DOCS / "images" / "growth.png")
+    for path in DOCS.glob("*.md"):
+        path.write_text(with_tables(path.read_text(), found))
 
 
 def main() -> None:
@@ -255,7 +293,7 @@ def main() -> None:
         print("Some numbers are of the short form, so the repository's pages are as they were.")
     else:
         publish(found)
-        print(f"Written: {DOCS / 'benchmarks.md'}, with its numbers and pictures, and README.md")
+        print(f"Written: {DOCS / 'benchmarks.md'}, with its numbers and pictures, and other pages")
     if failed:
         sys.exit(f"Failed, so as last kept or left out: {', '.join(failed)}")
 

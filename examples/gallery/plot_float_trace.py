@@ -2,10 +2,10 @@
 Why floats leave a trace
 ========================
 
-To forget a row one takes it out of the sums that it was added to. In floats
-``(a + b) - b`` is not ``a``: what was rounded away when the row came does
-not come back when it goes. So every guest leaves something behind, and the
-larger the guest, the more.
+To forget a row, one subtracts it from the sums that it was added to. In
+floats ``(a + b) - b`` is not ``a``: digits that were rounded away when the
+row came do not come back when it leaves. So every guest leaves a trace, and
+the larger the guest, the larger the trace.
 """
 
 import matplotlib.pyplot as plt

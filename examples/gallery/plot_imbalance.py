@@ -2,10 +2,10 @@
 Few rows of one class: weights that follow the counts
 =====================================================
 
-With few rows of one class and many of another, least squares listens to the
-many. ``class_weight`` is taken from the counts when the model is solved
-(Zhu et al. 2018). So it can be set after training, without the data, and
-balance follows the rows as they come and go.
+With few rows of one class and many of another, least squares favours the
+common class. ``class_weight`` is computed from the counts when the model is
+solved (Zhu et al. 2018). So it can be set after training, without the data,
+and balance follows the rows as they come and go.
 """
 
 from itertools import pairwise

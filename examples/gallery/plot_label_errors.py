@@ -2,9 +2,9 @@
 Finding wrong labels, and forgetting them
 =========================================
 
-One label in five is wrong, and nobody knows which. ``influence`` asks all
-other rows about each row, in closed form: leave-one-out at about the cost
-of two fits. The rows that the others contradict most are forgotten.
+One label in five is wrong, and nobody knows which. ``influence`` predicts
+each row from all other rows, in closed form: leave-one-out at about the
+cost of two fits. The rows that the others contradict most are forgotten.
 """
 
 import matplotlib.pyplot as plt

@@ -3,10 +3,10 @@ The path of a change, with its breakpoints
 ==========================================
 
 ``PathSVC`` does not train again when rows come and go. It follows the
-solution (Karasuyama & Takeuchi 2009) from the rows of before, at θ = 0, to
-those of after, at θ = 1. On the way the dual coefficients α are straight
-lines, and they bend where a row changes sides: joins the margin, or leaves
-it. Each bend is a breakpoint.
+solution (Karasuyama & Takeuchi 2009) from the model before the change, at
+θ = 0, to the model after it, at θ = 1. On the way the dual coefficients α
+are straight lines, and they bend where a row joins the margin or leaves it.
+Each bend is a breakpoint.
 """
 
 import matplotlib.pyplot as plt
@@ -24,8 +24,8 @@ display = PathDisplay.from_estimator(
 plt.show()
 
 # %%
-# Grey lines are support vectors that stay. The bound of what comes grows
-# from 0 to C = 2, and that of what goes shrinks to 0; the others make room.
+# Grey lines are support vectors that stay. The bound of rows that come
+# grows from 0 to C = 2, and the bound of rows that leave shrinks to 0.
 #
 # The display works on a copy. The change itself is one call, and ends where
 # a fit from scratch ends, to the bit.

@@ -5,7 +5,7 @@ A window that slides over the weather
 How warm will it be in a week, from today's rain, wind and temperatures? The
 numbers of one day do not say which season it is. A window over the last
 month knows: each week seven rows come in and the oldest go out, in one
-update, and the model is always that of a fit from scratch on the rows in
+update, and the model always equals a fit from scratch on the rows in
 the window.
 """
 

@@ -2,9 +2,9 @@
 What forgetting costs, and what a refit costs
 =============================================
 
-A refit pays for every row that stays, an update for the rows that go. Both
-end with a model that has predicted a row. The two take turns, and medians
-are shown, so that a busy machine disturbs both alike.
+A refit computes with every row that stays, an update with the rows that
+leave. Both end when the model has predicted a row. The two take turns, and
+medians are shown, so that a busy machine disturbs both alike.
 """
 
 import matplotlib.pyplot as plt

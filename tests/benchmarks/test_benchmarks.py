@@ -89,6 +89,21 @@ def test_the_page_has_the_committed_numbers(tmp_path):
             assert page.markdown([table], tmp_path) in written
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.stem)
+def test_tables_on_pages_have_the_committed_numbers(path):
+    text = path.read_text()
+    assert report.with_tables(text, report.committed()) == text
+    assert text.count("<!-- benchmark: ") == len(report.EMBEDDED.findall(text))
+
+
+@pytest.mark.parametrize("page_name", ["how-it-works", "index"])
+def test_the_cost_of_exactness_is_the_committed_one(page_name):
+    found = next(found for found in report.committed() if found.name == "foundation")
+    ours, theirs = (found.value(report.SUMS, way) for way in ("Knowledge.of", report.PLAIN))
+    text = (ROOT / "docs" / f"{page_name}.md").read_text()
+    assert f"{ours / theirs:.3g} times as long" in text
+
+
 def test_the_readme_has_the_committed_numbers():
     readme = (ROOT / "README.md").read_text()
     between = readme.partition(report.MARKS[0])[2].partition(report.MARKS[1])[0]

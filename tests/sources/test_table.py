@@ -149,28 +149,28 @@ BAD = {
     "column twice": ("a,b,a,y\n1,2,3,u\n", "has 2 columns 'a'"),
     "text for a number": (
         "a,b,y\n1,2,u\n3,many,v\n",
-        "row 2, column 'b': a number is needed, got 'many'",
+        "row 1, column 'b': a number is needed, got 'many'",
     ),
     "missing number": (
         "a,b,y\n1,2,u\n,2,v\n",
-        "row 2, column 'a': a number is needed, there is none",
+        "row 1, column 'a': a number is needed, there is none",
     ),
-    "not a number": ("a,b,y\nnan,2,u\n", "row 1, column 'a': a finite number is needed, got 'nan'"),
+    "not a number": ("a,b,y\nnan,2,u\n", "row 0, column 'a': a finite number is needed, got 'nan'"),
     "too large": (
         "a,b,y\n1,1e999,u\n",
-        "row 1, column 'b': a finite number is needed, got '1e999'",
+        "row 0, column 'b': a finite number is needed, got '1e999'",
     ),
     "hexadecimal": ("a,b,y\n1,0x10,u\n", "a number is needed, got '0x10'"),
     "decimal comma": ('a,b,y\n1,"1,5",u\n', "a number is needed, got '1,5'"),
-    "missing label": ("a,b,y\n1,2,\n", "row 1, column 'y': the label is missing, there is none"),
-    "short row": ("a,b,y\n1,2,u\n1,2\n", "t.csv: row 2 has 2 values, and the header 3 columns"),
-    "long row": ("a,b,y\n1,2,u,9\n", "row 1 has 4 values"),
+    "missing label": ("a,b,y\n1,2,\n", "row 0, column 'y': the label is missing, there is none"),
+    "short row": ("a,b,y\n1,2,u\n1,2\n", "t.csv: row 1 has 2 values, and the header 3 columns"),
+    "long row": ("a,b,y\n1,2,u,9\n", "row 0 has 4 values"),
     "open quote": ('a,b,y\n1,2,"u\n3,4,v\n', "a quoted value does not end"),
     "empty": ("", "t.csv: it is empty"),
     "blank": ("\n\n\n", "t.csv: it is empty"),
     "header only": ("a,b,y\n", "There are no rows in"),
     "header and blanks": ("a,b,y\n\n\n", "There are no rows in"),
-    "not UTF-8": (b"a,b,y\n1,2,\xff\n", "t.csv: row 1 is not UTF-8 text"),
+    "not UTF-8": (b"a,b,y\n1,2,\xff\n", "t.csv: row 0 is not UTF-8 text"),
     "long line": (b"a,b,y\n1,2," + b"x" * 2**22, "a row is longer than 2097152 bytes"),
     "header not UTF-8": (b"a,b,\xff\n1,2,3\n", "its first line is not a header of UTF-8 text"),
     "header does not end": ('"a,b,y\n1,2,3\n', "its first line is not a header"),
@@ -191,7 +191,7 @@ def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (64,))
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "1,2,u\n" * 100 + "1,oops,u\n" + "1,2,u\n" * 100)
-    with pytest.raises(TableError, match="row 101, column 'b'"):
+    with pytest.raises(TableError, match="row 100, column 'b'"):
         Table([str(path)], SCHEMA).arrays()
 
 

@@ -33,7 +33,7 @@ class Cells:
     where : str
         The file, for messages.
     first : int
-        Number of the first row; rows are counted from 1, without the header.
+        Number of the first row; rows are counted from 0, without the header.
     typed : bool
         Whether the format gives each column a type; CSV does not.
     """

@@ -68,14 +68,15 @@ class Delimited:
         )
 
     def _explained(self, error: ValueError) -> ValueError:
-        """Arrow's error, or a plainer one where its meaning is known."""
+        """Arrow's error, or a plainer one where its meaning is known; Arrow counts rows from 1."""
         said = str(error)
         if row := re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", said):
             return TableError(
-                f"row {row[1]} has {row[2]} values, and the header {len(self.names)} columns."
+                f"row {int(row[1]) - 1} has {row[2]} values, and the header "
+                f"{len(self.names)} columns."
             )
         if row := re.search(r"Row #(\d+): .*invalid UTF8", said):
-            return TableError(f"row {row[1]} is not UTF-8 text.")
+            return TableError(f"row {int(row[1]) - 1} is not UTF-8 text.")
         if "straddles" in said:
             return TableError(f"a row is longer than {self._block} bytes; is a quote not closed?")
         return error

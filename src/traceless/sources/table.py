@@ -123,7 +123,7 @@ class Table:
         return X, y, weight[0] if weight else None
 
     def _read(self, source: str, wanted: list[str]) -> Iterator[tuple[Batch, float | None]]:
-        where, first = shown(source), 1
+        where, first = shown(source), 0
         with opened(source, self._format) as table:
             _check_columns(table.names, wanted, where)
             rows = default_batch_rows(self.schema.width)
