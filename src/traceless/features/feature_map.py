@@ -132,7 +132,6 @@ class FeatureMap(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    from scipy.sparse import issparse
     >>> class Squares(FeatureMap):
     ...     def __init__(self, bias=True, resolution=2**-14):
     ...         self.bias = bias
