@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from traceless.checks.histories import demand_refit
-from traceless.checks.trial import Step, Trial, demand, differences, less, portrait
+from traceless.checks.trial import Step, Trial, demand, differences, portrait
 from traceless.estimators.loading import load
 from traceless.files.saving import Savable
 
 _MORE = Step("learn", add=(12, 13, 14))
-_LESS = Step("forget", gone=(11,))
+_LESS = Step("forget", gone=(2,))
 
 
 def check_copies_are_models_of_their_own(trial: Trial) -> None:
@@ -32,7 +32,7 @@ def check_copies_are_models_of_their_own(trial: Trial) -> None:
 
 def check_a_clone_has_learned_nothing(trial: Trial) -> None:
     """`sklearn.base.clone` has the parameters and nothing else."""
-    model, held = _built(trial)
+    model, held = trial.lived(11)
     other = clone(model)
     try:
         other.predict(trial.X)
@@ -59,14 +59,14 @@ def check_memory_that_others_own(trial: Trial) -> None:
     BLAS ignores NumPy's flag for read-only arrays, so what is written is found by looking.
     """
     for step in (_MORE, _LESS):
-        model, held = _built(trial)
+        model, held = trial.lived(11)
         _demand_untouched(trial, model, held, step)
 
 
 def check_memory_that_is_mapped(trial: Trial) -> None:
     """`joblib.load(mmap_mode="r")`, as `joblib.Parallel` does with large arrays."""
     for step in (_MORE, _LESS):
-        model, held = _built(trial)
+        model, held = trial.lived(11)
         _demand_untouched(trial, model, held, step)  # a write to a mapped page kills the process
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
@@ -96,32 +96,14 @@ def check_files(trial: Trial) -> None:
         _check_apart(trial, saved, "what comes out of a file")
 
 
-# --- how -----------------------------------------------------------------------------------------
-
-
-def _built(trial: Trial) -> tuple[Any, list[int]]:
-    """A model with a short history, and the rows that it holds."""
-    held = trial.first(10)
-    model = trial.fitted(held)
-    model.predict(trial.X)
-    for step in (Step("learn", add=(10, 11)), Step("forget", gone=(10,))):
-        trial.play(model, step)
-        held = _after(trial, held, step)
-    return model, held
-
-
-def _after(trial: Trial, held: list[int], step: Step) -> list[int]:
-    return [*less(held, step.gone), *step.add][-trial.limit :]
-
-
 def _demand_step(trial: Trial, model: Any, held: list[int], step: Step, what: str) -> None:
     trial.play(model, step)
-    demand_refit(trial, model, _after(trial, held, step), f"{what}, {step.verb}ing")
+    demand_refit(trial, model, trial.after(held, step), f"{what}, {step.verb}ing")
 
 
 def _check_apart(trial: Trial, copied: Callable[[Any], Any], what: str, changed: int = 1) -> None:
     """The same model; then one of them changes (the copy: 1), and the other does not."""
-    model, held = _built(trial)
+    model, held = trial.lived(11)
     other = copied(model)
     before = portrait(model, trial.X)
     wrong = differences(before, portrait(other, trial.X))

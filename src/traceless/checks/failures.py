@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from traceless.checks.histories import demand_refit
 from traceless.checks.trial import (
     Rows,
+    Step,
     Trial,
     answers,
     demand,
@@ -28,29 +29,27 @@ from traceless.checks.trial import (
     portrait,
 )
 
+_ONE_MORE = Step("learn", add=(9,))
+
 
 def check_refused_rows_change_nothing(trial: Trial) -> None:
     """Rows of another width, NaN, missing labels, negative weights: refused, and no trace of it."""
-    held = trial.first(8)
-    model = _asked(trial, held)
+    model, held = trial.lived(8)
     for name, bad in _bad_rows(trial):
         for change in (learn, forget):
             what = f"to {change.__name__} {name}"
             refused = _refused(trial, partial(change, model, bad), model, what)
             demand(refused, f"it is refused {what}", "it was not")
-    learn(model, trial.take([9]))
-    demand_refit(trial, model, [*held, 9][-trial.limit :], "after bad rows were refused")
+    trial.play(model, _ONE_MORE)
+    demand_refit(trial, model, trial.after(held, _ONE_MORE), "after bad rows were refused")
 
 
 def check_rows_never_learned_change_nothing(trial: Trial) -> None:
     """More rows than are held are refused, and others wherever a model can know them."""
-    held = trial.first(8)
-    for name, rows, known in (
-        ("more rows than it holds", [*held, 0], True),
-        ("others", [9], False),
-    ):
-        model, what = _asked(trial, held), f"to forget {name}"
-        refused = _refused(trial, partial(forget, model, trial.take(rows)), model, what)
+    for name, known in (("more rows than it holds", True), ("others", False)):
+        model, held = trial.lived(8)
+        rows, what = trial.take([*held, 0] if known else [9]), f"to forget {name}"
+        refused = _refused(trial, partial(forget, model, rows), model, what)
         demand(refused or not known, f"it is refused {what}", "it was not")
         if refused:
             demand_refit(trial, model, held, f"after it was refused {what}")
@@ -63,15 +62,15 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
     Afterwards the model learns on, and is that of a fit from scratch.
     """
     packages = {"traceless", type(trial.estimator).__module__.split(".")[0]}
-    base = [*trial.first(6), 7][-trial.limit :]
-    before = _promised(_built(trial), trial.X)
-    for change in _changes(trial, base):
-        model = _built(trial)
+    model, held = trial.lived(7)
+    before = _promised(model, trial.X)
+    for change in _changes(trial, held):
+        model = trial.lived(7)[0]
         with _Tracing(packages) as usual:
             change.make(model)
         after = _promised(model, trial.X)
         for _ in range(2 * trial.n_histories):
-            model = _built(trial)
+            model = trial.lived(7)[0]
             tracing = _Tracing(packages, usual.some(trial.rng), trial.rng.random() < 0.5)
             try:
                 with tracing:
@@ -83,12 +82,17 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
             lost, left = differences(found, before), differences(found, after)
             if change.asks and hasattr(model, "seal"):  # rounding errors may have been mended
                 lost = left = ""
-            promise = f"a fault while it {change.name} leaves the model before or after that"
+            promise = f"a fault during {change.name} leaves the model before or after it"
             came = f"after one at {tracing.where} it has other {lost}"
             demand(not lost or not left, promise, came)
             if not lost:
                 change.make(model)
-            demand_refit(trial, model, change.held, f"when it {change.name} after a fault")
+            demand_refit(
+                trial,
+                model,
+                change.held,
+                f"after a fault during {change.name}, and {change.name} again",
+            )
 
 
 # --- what is refused -----------------------------------------------------------------------------
@@ -108,16 +112,6 @@ def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
         yield "weights below zero", (X, y, np.array([1.0, -1.0]))
         yield "weights that are NaN", (X, y, np.array([1.0, np.nan]))
         yield "weights of other rows", (X, y, np.ones(3))
-
-
-def _asked(trial: Trial, held: list[int]) -> Any:
-    """A model with a history, that has been asked: what it has ready must stay what it is."""
-    model = trial.fitted(held[:2])
-    for row in held[2:]:
-        answers(model, trial.X)
-        learn(model, trial.take([row]))
-    answers(model, trial.X)
-    return model
 
 
 def _refused(trial: Trial, change: Callable[[], None], model: Any, what: str) -> bool:
@@ -164,30 +158,24 @@ class _Change:
     asks: bool = False  # it changes nothing
 
 
-def _built(trial: Trial) -> Any:
-    model = _asked(trial, trial.first(6))
-    learn(model, trial.take([7]))  # which may wait to be taken in
-    return model
-
-
 def _changes(trial: Trial, held: list[int]) -> Iterator[_Change]:
-    take = trial.take
-    new = [*held, 8, 9][-trial.limit :]
-    yield _Change("learns", lambda model: learn(model, take([8, 9])), new)
-    yield _Change("forgets", lambda model: forget(model, take(held[:2])), held[2:])
-    other = trial.first(5)[::-1]
-    yield _Change("is fitted", lambda model: model.fit(*take(other)), other)
-    yield _Change("answers", lambda model: answers(model, trial.X), held, asks=True)
-    if hasattr(trial.estimator, "update"):
-        both = {"add": take([8, 9]), "forget": take(held[-1:])}
-        rows = [*held[:-1], 8, 9][-trial.limit :]
-        yield _Change("is updated", lambda model: model.update(**both), rows)
+    steps = [
+        Step("learn", add=(8, 9)),
+        Step("forget", gone=tuple(held[:2])),
+        Step("update", add=(8, 9), gone=tuple(held[-1:])),
+    ]
+    for step in steps:
+        if step.verb != "update" or hasattr(trial.estimator, "update"):
+            yield _Change(step.verb, partial(trial.play, step=step), trial.after(held, step))
     if hasattr(trial.estimator, "merge"):
         part = trial.fitted([10, 11, 12])
-        yield _Change("merges", lambda model: model.merge(part), [*held, 10, 11, 12])
+        yield _Change("merge", lambda model: model.merge(part), [*held, 10, 11, 12])
+    other = trial.first(5)[::-1]
+    yield _Change("fit", lambda model: model.fit(*trial.take(other)), other)
+    yield _Change("predict", lambda model: answers(model, trial.X), held, asks=True)
     for name in ("digest", "seal"):
         if hasattr(trial.estimator, name):
-            yield _Change(f"is asked to {name}", methodcaller(name), held, asks=True)
+            yield _Change(name, methodcaller(name), held, asks=True)
 
 
 class _Tracing:

@@ -62,15 +62,8 @@ def check_buffers_may_be_used_again(trial: Trial) -> None:
         model = clone(trial.estimator).fit(*rows)
         _overwrite(trial, rows)
         for step, held in trial.history(6, start):
-            add, gone = trial.take(step.add), trial.take(step.gone)
-            if step.verb == "update":
-                model.update(add=add, forget=gone)
-            elif step.verb == "forget":
-                forget(model, gone)
-            else:
-                learn(model, add)
-            _overwrite(trial, add)
-            _overwrite(trial, gone)
+            for given in trial.play(model, step):
+                _overwrite(trial, given)
             if trial.rng.random() < 0.5 and held:
                 answers(model, trial.X)
         demand_refit(trial, model, held, "though the caller has overwritten his rows")

@@ -105,6 +105,28 @@ class Trial:
         """The first n rows, or as many as the estimator can hold."""
         return list(range(min(n, self.limit)))
 
+    def lived(self, n: int) -> tuple[Any, list[int]]:
+        """A model of the first n rows that was asked between changes, and the rows it holds.
+
+        The last change is not asked for: an estimator may let it wait.
+        """
+        held = self.first(n)
+        model = self.fitted(held[:2])
+        for row in held[2:]:
+            answers(model, self.X)
+            learn(model, self.take([row]))
+        answers(model, self.X)
+        for change in (forget, learn):
+            change(model, self.take(held[-1:]))
+        return model, held
+
+    def after(self, held: Sequence[int], step: Step) -> list[int]:
+        """The rows held after a step; of equal ones the oldest go."""
+        out = list(held)
+        for number in step.gone:
+            out.remove(number)
+        return [*out, *step.add][-self.limit :]
+
     def history(
         self, n_steps: int, start: Sequence[int], least: int = 0
     ) -> list[tuple[Step, list[int]]]:
@@ -124,20 +146,23 @@ class Trial:
                 verb = "learn"
             if verb == "merge":
                 merged.add(tuple(sorted(add)))
-            held = [*less(held, gone), *add][-self.limit :]
-            out.append((Step(str(verb), tuple(add), tuple(gone)), held))
+            step = Step(str(verb), tuple(add), tuple(gone))
+            held = self.after(held, step)
+            out.append((step, held))
         return out
 
-    def play(self, model: Any, step: Step) -> None:
-        """Let a model take a step."""
+    def play(self, model: Any, step: Step) -> tuple[Rows, Rows]:
+        """Let a model take a step; the arrays that it was given are returned."""
+        add, gone = self.take(step.add), self.take(step.gone)
         if step.verb == "learn":
-            learn(model, self.take(step.add))
+            learn(model, add)
         elif step.verb == "forget":
-            forget(model, self.take(step.gone))
+            forget(model, gone)
         elif step.verb == "update":
-            model.update(add=self.take(step.add), forget=self.take(step.gone))
+            model.update(add=add, forget=gone)
         else:
-            model.merge(self.fitted(step.add))
+            model.merge(clone(self.estimator).fit(*add))
+        return add, gone
 
 
 def drawn_rows(rng: np.random.Generator, n: int, n_features: int, X: Any) -> Floats:
@@ -145,14 +170,6 @@ def drawn_rows(rng: np.random.Generator, n: int, n_features: int, X: Any) -> Flo
     if X is None:
         return np.asarray(np.rint(64 * rng.normal(size=(n, n_features))) / 32)
     return np.array(X, dtype=np.float64)[rng.integers(len(X), size=n)]
-
-
-def less(held: Sequence[int], gone: Sequence[int]) -> list[int]:
-    """Rows without some; of equal ones the oldest go."""
-    out = list(held)
-    for number in gone:
-        out.remove(number)
-    return out
 
 
 def learn(model: Any, rows: Rows) -> None:

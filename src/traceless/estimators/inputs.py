@@ -19,7 +19,6 @@ from traceless.knowledge.responses import Task
 from traceless.knowledge.sums import Rows
 from traceless.sources import Source, as_source
 
-
 _IN_MEMORY = {np.ndarray, list, int, float, type(None)}  # types that are surely no source
 
 
