@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
+from traceless.displays.canvas import BLUE, GREY, axes_for, quieten
 
 _SETTLE = 0.02  # seconds between two measurements: BLAS threads must not spin into the next
 
@@ -119,7 +119,7 @@ class UpdateCostDisplay:
         self
             With ``ax_``, ``figure_`` and ``lines_``.
         """
-        ax = new_axes() if ax is None else ax
+        ax = axes_for(self, ax)
         self.lines_ = []
         for seconds, colour, label in (
             (self.refit, GREY, "fit the others again"),
@@ -141,5 +141,4 @@ class UpdateCostDisplay:
         ax.margins(x=0.12, y=0.2)
         ax.legend(frameon=False)
         quieten(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
