@@ -95,7 +95,7 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
             )
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- rows that are refused ---------------------------------------------------------------------
 
 
 def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
@@ -131,7 +131,7 @@ def _refused(trial: Trial, change: Callable[[], None], model: Any, what: str) ->
 
 
 def _promised(model: Any, X: Any) -> dict[str, Any]:
-    """All that a model shows of itself and that is promised to the bit.
+    """The public state of a model, as far as it is promised to the bit.
 
     A live model (solver="woodbury") may compute P anew after a fault, so that `auxiliary_`, which
     is derived from P in float64, may differ in its last bits.
@@ -179,15 +179,9 @@ def _changes(trial: Trial, held: list[int]) -> Iterator[_Change]:
 
 
 class _Tracing:
-    """Note the lines of some packages as they are run, and raise at one of them.
+    """Note the lines of some packages as they are run, and raise at line number `at` of them.
 
-    Parameters
-    ----------
-    packages : set of str
-    at : int, optional
-        At which line, counted from 1.
-    interrupt : bool
-        Raise what only ``except BaseException`` would see.
+    `interrupt`: raise an exception that only ``except BaseException`` catches.
     """
 
     def __init__(self, packages: set[str], at: int = 0, interrupt: bool = False) -> None:

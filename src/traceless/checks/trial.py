@@ -1,7 +1,7 @@
-"""A trial: an estimator, rows that fit it, and histories of learning and forgetting them.
+"""A trial: an estimator, rows for it, and histories of learning and forgetting them.
 
-A history is a list of steps, each with rows that come and rows that go; what is held after each
-step is known, and so is what a fit from scratch on these rows would give.
+A history is a list of steps, each with rows to learn and rows to forget, and with the rows that
+are held after it; a fit from scratch on these rows says what the model must be.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
 @dataclass(frozen=True)
 class Step:
-    """Rows that come and rows that go, by number."""
+    """Rows to learn and rows to forget, by number."""
 
     verb: str  # "learn", "forget", "update" or "merge"
     add: tuple[int, ...] = ()
@@ -33,20 +33,7 @@ class Step:
 
 
 class Trial:
-    """An estimator, and rows, labels (or targets) and weights that fit it.
-
-    Parameters
-    ----------
-    estimator : estimator
-    seed : int
-        Of the rows and of the histories.
-    n_features : int
-        Columns of the rows, if they are not given.
-    X : array-like of shape (n_samples, n_features), optional
-        Rows to draw from.
-    n_histories : int
-        How much is tried.
-    """
+    """An estimator, with rows (drawn from X, or made up), labels or targets, and weights for it."""
 
     def __init__(
         self,
@@ -189,7 +176,7 @@ def forget(model: Any, rows: Rows) -> None:
         model.update(forget=rows)
 
 
-# --- what a model shows ------------------------------------------------------------------------
+# --- the public state of a model ---------------------------------------------------------------
 
 
 def answers(model: Any, X: Any) -> NDArray[Any]:
@@ -214,7 +201,7 @@ def certain(model: Any) -> bool:
 
 
 def portrait(model: Any, X: Any) -> dict[str, Any]:
-    """All that a model shows of itself: parameters, fitted attributes, digest and answers."""
+    """The public state of a model: parameters, fitted attributes, digest and answers."""
     out = {
         f"the parameter {name}": repr(value) if hasattr(value, "get_params") else value
         for name, value in model.get_params(deep=False).items()
@@ -232,7 +219,7 @@ def portrait(model: Any, X: Any) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """The names of what is not the same, to the bit; empty if there is none."""
+    """The names of the entries that differ in some bit, as one string."""
 
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
@@ -245,6 +232,6 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 
 def demand(met: bool, promise: str, came: str) -> None:
-    """Raise AssertionError with what was promised and what was found, unless it is met."""
+    """Raise AssertionError with the promise and the finding, unless the promise is met."""
     if not met:
         raise AssertionError(f"Promised: {promise}. Found: {came}.")

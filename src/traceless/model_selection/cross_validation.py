@@ -103,9 +103,9 @@ def cross_validate(
     [100, 100, 100]
     """
     keep_train = return_train_score or return_indices
-    needs_models = return_train_score or return_estimator
+    options = {"needs_models": return_train_score or return_estimator, "keep_train": keep_train}
     start = time.perf_counter()
-    folds = _folds(estimator, (X, y, groups), cv, params, path, verbose, needs_models, keep_train)
+    folds = _folds(estimator, (X, y, groups), cv, params, path, verbose, **options)
     shared_time = time.perf_counter() - start
     numbers = iter(progress(range(len(folds.splits)), "cross-validating", bool(verbose)))
     result: dict[str, Any] = model_selection.cross_validate(
@@ -226,17 +226,9 @@ def cross_val_predict(
 
 
 def _folds(
-    estimator: Any,
-    rows: tuple[Any, Any, Any],
-    cv: Any,
-    params: Mapping[str, Any] | None,
-    path: Path,
-    verbose: int,
-    needs_models: bool = False,
-    keep_train: bool = False,
+    estimator: Any, rows: Any, cv: Any, params: Any, path: Path, verbose: int, **options: bool
 ) -> Folds:
     """The folds, with what is computed once for all of them."""
-    options: Any = {"needs_models": needs_models, "keep_train": keep_train}
     weight = sample_weight_of(params)
     if isinstance(estimator, PathSVC):
         return PathFolds(estimator, rows, cv, weight, path, **options)

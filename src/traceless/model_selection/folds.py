@@ -37,11 +37,24 @@ class Folds(ABC):
     """The rows, their splits, and the model of each training part."""
 
     def __init__(
-        self, estimator: Any, rows: tuple[Any, Any, Any], cv: Any, keep_train: bool
+        self,
+        estimator: Any,
+        rows: tuple[Any, Any, Any],
+        cv: Any,
+        sample_weight: Any,
+        path: Path = "auto",
+        *,
+        needs_models: bool = False,
+        keep_train: bool = False,
     ) -> None:
-        self.estimator = estimator
+        self.estimator, self.needs_models = estimator, needs_models
         self.X, self.y, groups = indexable(*rows)
         self.splits = split_rows(estimator, cv, self.X, self.y, groups, keep_train)
+        self._learn(sample_weight, path)
+
+    @abstractmethod
+    def _learn(self, sample_weight: Any, path: Path) -> None:
+        """Check the rows, and do what is done once for all folds."""
 
     @abstractmethod
     def model(self, k: int) -> Any:
@@ -101,22 +114,19 @@ class Folds(ABC):
 class LeastSquaresFolds(Folds):
     """Folds of LSSVC and LSSVR, with held-out scores where these need no model."""
 
-    def __init__(
-        self,
-        estimator: Any,
-        rows: tuple[Any, Any, Any],
-        cv: Any,
-        sample_weight: Any,
-        path: Path = "auto",
-        *,
-        needs_models: bool = False,
-        keep_train: bool = False,
-    ) -> None:
-        super().__init__(estimator, rows, cv, keep_train)
-        self.data = Dataset.check(estimator, self.X, self.y, sample_weight)
-        _check_path(self.data, path, needs_models)
+    def _learn(self, sample_weight: Any, path: Path) -> None:
+        if path not in ("auto", "subtract", "hat"):
+            raise ValueError(f"path must be 'auto', 'subtract' or 'hat', got {path!r}.")
+        self.data = Dataset.check(self.estimator, self.X, self.y, sample_weight)
+        if path == "hat" and self.needs_models:
+            raise ValueError(
+                "path='hat' makes no models, but return_train_score or return_estimator asks for "
+                "them. Use path='auto' or 'subtract'."
+            )
+        if path == "hat":
+            self.data.check_unweighted("path='hat'")
         self.closed: set[int] = set()  # the folds whose held-out scores are computed in closed form
-        if path != "subtract" and not needs_models and not self.data.weighted:
+        if path != "subtract" and not self.needs_models and not self.data.weighted:
             largest = np.inf if path == "hat" else self.data.n_outputs
             for k, split in enumerate(self.splits):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:
@@ -221,15 +231,3 @@ def sample_weight_of(params: Mapping[str, Any] | None) -> Any:
     if unknown:
         raise TypeError(f"params may hold sample_weight only, got {', '.join(unknown)}.")
     return (params or {}).get("sample_weight")
-
-
-def _check_path(data: Dataset, path: Path, needs_models: bool) -> None:
-    if path not in ("auto", "subtract", "hat"):
-        raise ValueError(f"path must be 'auto', 'subtract' or 'hat', got {path!r}.")
-    if path == "hat" and needs_models:
-        raise ValueError(
-            "path='hat' makes no models, but return_train_score or return_estimator asks for "
-            "them. Use path='auto' or 'subtract'."
-        )
-    if path == "hat":
-        data.check_unweighted("path='hat'")

@@ -28,20 +28,19 @@ class PathFolds(Folds):
     training rows, models are fitted to them instead.
     """
 
-    def __init__(
-        self,
-        estimator: PathSVC,
-        rows: tuple[Any, Any, Any],
-        cv: Any,
-        sample_weight: Any,
-        path: Path = "auto",
-        *,
-        needs_models: bool = False,
-        keep_train: bool = False,
-    ) -> None:
-        _check(estimator, path)
-        super().__init__(estimator, rows, cv, keep_train)
-        self.needs_models, self.weight = needs_models, sample_weight
+    def _learn(self, sample_weight: Any, path: Path) -> None:
+        estimator: PathSVC = self.estimator
+        if path not in ("auto", "subtract"):
+            raise ValueError(
+                f"path must be 'auto' or 'subtract' with {type(estimator).__name__}, which has no "
+                f"closed form, got {path!r}."
+            )
+        if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+            raise ValueError(
+                "With kernel='precomputed' folds are parts of rows and of columns: use the "
+                "function of the same name in sklearn.model_selection."
+            )
+        self.weight = sample_weight
         if sample_weight is not None:
             self.weight = np.broadcast_to(np.asarray(sample_weight, np.float64), len(self.y))
         settings = estimator._settings()
@@ -81,16 +80,3 @@ def leave_one_out_by_path(estimator: PathSVC, X: Any, y: Any, sample_weight: Any
     for k in progress(touched.tolist(), "leaving one out", bool(estimator.verbose)):
         values[k : k + 1] = [folds.answers(k, "decision_function")[0]]
     return np.array(values)
-
-
-def _check(estimator: PathSVC, path: Path) -> None:
-    if path not in ("auto", "subtract"):
-        raise ValueError(
-            f"path must be 'auto' or 'subtract' with {type(estimator).__name__}, which has no "
-            f"closed form, got {path!r}."
-        )
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
-        raise ValueError(
-            "With kernel='precomputed' folds are parts of rows and of columns: use the function "
-            "of the same name in sklearn.model_selection."
-        )

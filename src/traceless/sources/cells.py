@@ -1,7 +1,7 @@
 """Cells: one column of a table's batch, as numbers, whole numbers or words.
 
 A value means the same in every format: 3 is the word "3" in CSV and in Parquet, and
-the text of a number is taken to the nearest float64.
+the text of a number becomes the nearest float64.
 """
 
 from __future__ import annotations
@@ -23,26 +23,13 @@ TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
 
 @dataclass(frozen=True)
 class Cells:
-    """The values of a column in one batch, and where they stand.
+    """The values of a column in one batch, and their position in the file."""
 
-    Attributes
-    ----------
-    array : pyarrow.Array
-    name : str
-        Of the column.
-    where : str
-        The file, for messages.
-    first : int
-        Number of the first row; rows are counted from 1, without the header.
-    typed : bool
-        Whether the format gives each column a type; CSV does not.
-    """
-
-    array: Any
-    name: str
-    where: str
-    first: int
-    typed: bool
+    array: Any  # pyarrow.Array
+    name: str  # of the column
+    where: str  # the file, for messages
+    first: int  # number of the first row, counted from 1, without the header
+    typed: bool  # whether the format gives each column a type; CSV does not
 
     def numbers(self) -> Floats:
         """As float64; missing values, NaN and infinities are refused."""
@@ -61,7 +48,7 @@ class Cells:
         return out
 
     def integers(self) -> Integers:
-        """As int64; other than whole numbers are refused."""
+        """As int64; numbers with a fraction are refused."""
         import pyarrow as pa
 
         self._check_complete()

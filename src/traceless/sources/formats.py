@@ -7,8 +7,9 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -19,8 +20,6 @@ from traceless.sources.npz import Npz
 from traceless.sources.parquet import parquet_file
 
 STDIN = "-"
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")
-SUFFIXES = {f".{name}": name for name in FORMATS} | {".feather": "arrow"}
 ARROW_FILE = b"ARROW1"  # the first bytes of an Arrow file; a stream has others
 
 
@@ -39,7 +38,7 @@ class Parquet:
 
     typed = True
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, _size: int) -> None:
         self._file = parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
@@ -78,6 +77,17 @@ class Arrow:
                 yield chosen.slice(start, rows), self._file.tell() / self._size
 
 
+READERS: dict[str, Callable[[BinaryIO, Any], Reader]] = {
+    "csv": partial(Delimited, delimiter=","),
+    "tsv": partial(Delimited, delimiter="\t"),
+    "parquet": Parquet,
+    "arrow": Arrow,
+    "npz": Npz,
+}
+FORMATS = tuple(READERS)
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".feather": "arrow"}
+
+
 def inputs_of(paths: Sequence[str]) -> list[str]:
     """Each file once, and standard input once."""
     files = [path for path in paths if path != STDIN]
@@ -107,15 +117,7 @@ def opened(source: str, format_: str | None) -> Iterator[Reader]:
             )
     with _stream(source, text=format_ in (None, "csv", "tsv")) as (file, size):
         with readable(shown(source)):
-            reader: Reader
-            if format_ == "parquet":
-                reader = Parquet(file)
-            elif format_ == "arrow":
-                reader = Arrow(file, size or 0)
-            elif format_ == "npz":
-                reader = Npz(file)
-            else:
-                reader = Delimited(file, size, "\t" if format_ == "tsv" else ",")
+            reader = READERS[format_ or "csv"](file, size)
         yield reader
 
 
