@@ -1,4 +1,4 @@
-"""Checks of what is promised, for anybody's estimators and feature maps.
+"""Checks of the promises, for any estimator and any feature map.
 
     from traceless.checks import check_estimator, check_feature_map
 
@@ -88,7 +88,7 @@ def check_estimator(
 def estimator_checks(
     estimator: Any, *, n_features: int = 3, X: Any = None, seed: int = 0, n_histories: int = 3
 ) -> Iterator[Callable[[], None]]:
-    """The single checks of `check_estimator`, as functions without arguments that have a name.
+    """The single checks of `check_estimator`, as functions without arguments, each with a name.
 
     A check of something that the estimator does not offer raises `unittest.SkipTest`.
 
@@ -169,7 +169,7 @@ def feature_map_checks(
 def _named(
     check: Callable[[Any], None], start: Callable[[], Any], thing: Any, seed: int
 ) -> Callable[[], None]:
-    """A check of one thing; whatever it raises says how to repeat it."""
+    """A check of one estimator or map; its errors say how to repeat it."""
 
     def run() -> None:
         try:

@@ -26,15 +26,15 @@ from traceless.checks.trial import (
     differences,
     forget,
     learn,
-    portrait,
+    public_state,
 )
 
 _ONE_MORE = Step("learn", add=(9,))
 
 
 def check_refused_rows_change_nothing(trial: Trial) -> None:
-    """Rows of another width, NaN, missing labels, negative weights: refused, and no trace of it."""
-    model, held = trial.lived(8)
+    """Rows of another width, NaN, missing labels, negative weights are refused without a trace."""
+    model, held = trial.with_history(8)
     for name, bad in _bad_rows(trial):
         for change in (learn, forget):
             what = f"to {change.__name__} {name}"
@@ -45,9 +45,9 @@ def check_refused_rows_change_nothing(trial: Trial) -> None:
 
 
 def check_rows_never_learned_change_nothing(trial: Trial) -> None:
-    """More rows than are held are refused, and others wherever a model can know them."""
+    """Forgetting more rows than are held is refused; a refusal of other rows changes nothing."""
     for name, known in (("more rows than it holds", True), ("others", False)):
-        model, held = trial.lived(8)
+        model, held = trial.with_history(8)
         rows, what = trial.take([*held, 0] if known else [9]), f"to forget {name}"
         refused = _refused(trial, partial(forget, model, rows), model, what)
         demand(refused or not known, f"it is refused {what}", "it was not")
@@ -56,21 +56,21 @@ def check_rows_never_learned_change_nothing(trial: Trial) -> None:
 
 
 def check_faults_leave_a_whole_model(trial: Trial) -> None:
-    """An exception at any line of a change leaves the model before it, or after it.
+    """An exception at any line of a change leaves the model as before the change, or as after it.
 
     The lines are those of this package and of the estimator's own, as they come during the call.
     Afterwards the model learns on, and is that of a fit from scratch.
     """
     packages = {"traceless", type(trial.estimator).__module__.split(".")[0]}
-    model, held = trial.lived(7)
+    model, held = trial.with_history(7)
     before = _promised(model, trial.X)
     for change in _changes(trial, held):
-        model = trial.lived(7)[0]
+        model = trial.with_history(7)[0]
         with _Tracing(packages) as usual:
             change.make(model)
         after = _promised(model, trial.X)
         for _ in range(2 * trial.n_histories):
-            model = trial.lived(7)[0]
+            model = trial.with_history(7)[0]
             tracing = _Tracing(packages, usual.some(trial.rng), trial.rng.random() < 0.5)
             try:
                 with tracing:
@@ -87,12 +87,7 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
             demand(not lost or not left, promise, came)
             if not lost:
                 change.make(model)
-            demand_refit(
-                trial,
-                model,
-                change.held,
-                f"after a fault during {change.name}, and {change.name} again",
-            )
+            demand_refit(trial, model, change.held, f"when {change.name} follows a fault")
 
 
 # --- rows that are refused ---------------------------------------------------------------------
@@ -116,11 +111,11 @@ def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
 
 def _refused(trial: Trial, change: Callable[[], None], model: Any, what: str) -> bool:
     """Whether a change raises; it must then change nothing."""
-    before = portrait(model, trial.X)
+    before = public_state(model, trial.X)
     try:
         change()
     except (ValueError, TypeError) as error:
-        wrong = differences(before, portrait(model, trial.X))
+        wrong = differences(before, public_state(model, trial.X))
         came = f"other {wrong} after {type(error).__name__}: {error}"
         demand(not wrong, f"if it is refused {what}, the model stays what it was", came)
         return True
@@ -136,18 +131,18 @@ def _promised(model: Any, X: Any) -> dict[str, Any]:
     A live model (solver="woodbury") may compute P anew after a fault, so that `auxiliary_`, which
     is derived from P in float64, may differ in its last bits.
     """
-    shown = portrait(model, X)
+    shown = public_state(model, X)
     if getattr(model, "solver", None) == "woodbury":
         shown.pop("auxiliary_", None)
     return shown
 
 
 class _FaultError(Exception):
-    """As if something had broken."""
+    """The fault that is injected."""
 
 
 class _Interrupt(BaseException):
-    """As if somebody had pressed Ctrl-C, which `except Exception` does not see."""
+    """A fault like Ctrl-C, which `except Exception` does not catch."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +207,7 @@ class _Tracing:
         return self._line
 
     def some(self, rng: np.random.Generator) -> int:
-        """One of the lines that were run: each line of the source is as likely as any other.
+        """The number of a random line among those run; all lines of the source are equally likely.
 
         Not ``with`` itself: Python comes back to it before it calls ``__exit__``, and an
         exception at that moment leaves the block without it, whatever the code does.

@@ -1,4 +1,4 @@
-"""Updated equals refitted: whatever the history, the bits are those of a fit from scratch."""
+"""Updated equals refitted: whatever the history, a model has the bits of a fit from scratch."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check_an_empty_side_changes_nothing(trial: Trial) -> None:
 
 
 def demand_refit(trial: Trial, model: Any, held: list[int], when: str) -> None:
-    """Raise unless a model is that of a fit from scratch on the rows it holds."""
+    """Raise unless a model equals a fit from scratch on the rows it holds."""
     n = getattr(model, "n_samples_", len(held))
     demand(n == len(held), f"the model holds {len(held)} rows {when}", f"n_samples_ is {n}")
     if not held:

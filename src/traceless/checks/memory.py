@@ -1,4 +1,4 @@
-"""The caller's arrays: any layout is taken, they are only read, and may be overwritten later."""
+"""The caller's arrays may have any layout, are only read, and may be overwritten later."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_buffers_may_be_used_again(trial: Trial) -> None:
 
 
 def _overwrite(trial: Trial, rows: Rows) -> None:
-    """Overwrite arrays with valid rows, so that only the model's answers can show it."""
+    """Overwrite arrays with other valid rows, which a model that kept them would answer with."""
     if rows[0].size:
         for part, other in zip(rows, trial.take([23] * len(rows[0])), strict=True):
             part[:] = other

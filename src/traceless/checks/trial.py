@@ -84,7 +84,7 @@ class Trial:
         return clone(self.estimator).fit(*self.take(numbers))
 
     def refitted(self, numbers: Sequence[int]) -> Any:
-        """The same, with the rows in another order where that has no meaning."""
+        """A new estimator, fitted to the rows in another order unless the order matters."""
         window = isinstance(self.estimator, SlidingWindow)
         return self.fitted(numbers if window else self.rng.permutation(numbers).tolist())
 
@@ -92,7 +92,7 @@ class Trial:
         """The first n rows, or as many as the estimator can hold."""
         return list(range(min(n, self.limit)))
 
-    def lived(self, n: int) -> tuple[Any, list[int]]:
+    def with_history(self, n: int) -> tuple[Any, list[int]]:
         """A model of the first n rows that was asked between changes, and the rows it holds.
 
         The last change is not asked for: an estimator may let it wait.
@@ -194,13 +194,13 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def certain(model: Any) -> bool:
-    """Whether its bits are those of a fit from scratch: `PathSVC` says when they may not be."""
+    """Whether a model promises the bits of a fit from scratch; `PathSVC` says when it does not."""
     return not any(
         getattr(one, "ambiguous_", False) for one in (model, getattr(model, "estimator_", None))
     )
 
 
-def portrait(model: Any, X: Any) -> dict[str, Any]:
+def public_state(model: Any, X: Any) -> dict[str, Any]:
     """The public state of a model: parameters, fitted attributes, digest and answers."""
     out = {
         f"the parameter {name}": repr(value) if hasattr(value, "get_params") else value

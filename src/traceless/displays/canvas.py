@@ -35,7 +35,7 @@ def legend_beside(ax: Any) -> None:
 
 
 def quieten(ax: Any, grid: str = "both") -> None:
-    """No frame where there is no scale, and a grid that stays behind the data."""
+    """Hide the frame on the sides without a scale, and draw a grid behind the data."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, color="0.9", lw=0.8)
     ax.set_axisbelow(True)

@@ -117,7 +117,7 @@ class ForgetDisplay:
         return cls(xx0, xx1, before, after, classes, points, y, forgotten, drawn).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw what the model says after the forget, both boundaries, and the rows.
+        """Draw the areas of the classes after the forget, both boundaries, and the rows.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class ForgetDisplay:
         return self
 
     def _boundary(self, ax: Any, predicted: NDArray[Any], colour: str, label: str) -> None:
-        """Lines around the area of each class but the first, which is the rest."""
+        """Draw a line around the area of each class but the first."""
         for one in np.unique(predicted)[1:]:
             ax.contour(self.xx0, self.xx1, predicted == one, [0.5], colors=colour, linewidths=1.6)
         ax.plot([], [], color=colour, lw=1.6, label=label)

@@ -142,7 +142,7 @@ class HistoryDisplay:
         return self
 
     def _mark(self, ax: Any, place: NDArray[np.int64]) -> None:
-        """A mark for each step that says what it was."""
+        """Mark each step by its method."""
         for method in dict.fromkeys(self.methods):
             marker, colour = _MARKS.get(method, _OTHER)
             which = np.array(self.methods) == method

@@ -1,4 +1,4 @@
-"""What it costs to forget some rows, and to fit the others again."""
+"""The time to forget some rows, and to fit the others again."""
 
 from __future__ import annotations
 

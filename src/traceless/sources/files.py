@@ -112,7 +112,7 @@ def one_kind(files: list[Path]) -> str:
 
 @contextmanager
 def reading(file: Any, *failures: type[Exception]) -> Iterator[None]:
-    """Say of the failures of a library which file it could not read."""
+    """Turn a library's failure to read a file into an error that names the file."""
     try:
         yield
     except ImportError as error:

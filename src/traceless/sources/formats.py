@@ -139,7 +139,7 @@ def _stream(source: str, text: bool) -> Iterator[tuple[BinaryIO, int | None]]:
 
 @contextmanager
 def readable(where: str) -> Iterator[None]:
-    """Turn whatever a library raises over a bad file into one sentence."""
+    """Turn any error of a library over a bad file into a `TableError`."""
     try:
         yield
     except MemoryError:

@@ -31,7 +31,7 @@ TASKS_PER_WORKER = 4  # they finish at different times, and progress can be seen
 
 
 class Partition(Protocol):
-    """Some of the rows: small to send, opened in the task that reads it."""
+    """Some of the rows: small to send, and opened by the task that reads them."""
 
     def batches(self) -> Iterator[Rows]:
         """The rows, a batch at a time; at least one batch, even if it is empty."""

@@ -1,4 +1,4 @@
-"""What the columns of a table mean: declared, and never learned from rows.
+"""The meaning of the columns of a table: declared, never learned from rows.
 
 number   x -> (x - shift) / scale
 category x -> one column of 0 and 1 for each declared value
@@ -91,7 +91,7 @@ class Category:
 
 @dataclass(frozen=True)
 class Hashed:
-    """A column of words that nobody can list: each falls into a bucket by its hash.
+    """A column of words without a list of values: each word falls into a bucket by its hash.
 
     Examples
     --------

@@ -144,7 +144,7 @@ class Table:
 
 
 def column_names(path: str, format_: str | None = None) -> list[str]:
-    """The names of a file's columns; its rows are not looked at.
+    """The names of a file's columns; its rows are not read.
 
     Parameters
     ----------
