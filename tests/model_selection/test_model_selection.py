@@ -449,7 +449,9 @@ def test_precomputed_answers_are_given_to_the_held_out_rows_only(make):
     ours = cross_val_score(estimator, rows, y, cv=LeaveOneOut(), scoring=scorer)
     assert ours.tolist() == cross_val_score(estimator, X, y, cv=LeaveOneOut()).tolist()
     folds = LeastSquaresFolds(estimator, (rows, y, None), LeaveOneOut(), None)
-    model = folds.model_with(0, np.array([[7.0]]))
+    folds.known_scores = {0: np.array([[7.0]])}
+    model = folds.model(0)
+    assert model.decision_function(rows[:1]) == 7.0
     assert model.decision_function(X[:1].astype(np.float64)) != 7.0
 
 

@@ -131,7 +131,7 @@ class LeastSquaresFolds(Folds):
             for k, split in enumerate(self.splits):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:
                     self.closed.add(k)
-        self.known_scores: dict[int, Floats] = {}
+        self.known_scores: dict[int, Floats] = {}  # held-out scores of the test rows of folds
         self._parts = self._disjoint_parts()
 
     @cached_property
@@ -164,24 +164,17 @@ class LeastSquaresFolds(Folds):
     def _precomputed(self) -> PrecomputedModels:
         return PrecomputedModels(self.data, self.total)
 
-    def model(self, k: int) -> Any:
-        """The model of a fold, solved, or one that knows its held-out scores."""
-        held_out = self.known_scores.get(k)
-        model = self.model_with(k, held_out)
-        if held_out is None:
-            model._weights()  # what cannot be solved fails here, as it would in fit
-        return model
-
-    def model_with(self, k: int, held_out: Floats | None, rho: float | None = None) -> LeastSquares:
-        """The model of a fold at any ρ; it knows its held-out scores, where they are given."""
+    def model(self, k: int, rho: float | None = None) -> Any:
+        """The model of a fold (at another ρ): solved, or one that knows its held-out scores."""
 
         def make() -> LeastSquares:
             model = self.data.model(self.training(k))
             return model if rho is None else model.set_params(rho=rho)
 
-        if held_out is None:
-            return make()
-        model: LeastSquares = self._precomputed(self.splits[k].test, held_out, make)
+        if k in self.known_scores:
+            return self._precomputed(self.splits[k].test, self.known_scores[k], make)
+        model = make()
+        model._weights()  # what cannot be solved fails here, as it would in fit
         return model
 
     def held_out(self, rho: float | None = None, verbose: bool = False) -> dict[int, Floats]:

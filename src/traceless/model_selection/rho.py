@@ -144,19 +144,19 @@ def _cross_validate(folds: LeastSquaresFolds, rhos: Floats, scorer: Any) -> Floa
     verbose = bool(folds.data.probe.verbose)
     out = np.empty((len(rhos), len(folds.splits)))
 
-    def score(j: int, k: int, held_out: Floats | None) -> None:
-        model = folds.model_with(k, held_out, float(rhos[j]))
-        test = folds.splits[k].test
+    def score(j: int, k: int) -> None:
+        model, test = folds.model(k, float(rhos[j])), folds.splits[k].test
         out[j, k] = float(scorer(model, subset(folds.X, test), subset(folds.y, test)))
 
     for j, rho in enumerate(rhos if folds.closed else []):
-        found = folds.held_out(rho, verbose)
+        folds.known_scores = folds.held_out(rho, verbose)
         for k in folds.closed:
-            score(j, k, found.get(k))
+            score(j, k)
     others = [k for k in range(len(folds.splits)) if k not in folds.closed]
     for k in progress(others, "choosing rho", verbose):
         for j, held_out in enumerate(_large_fold(folds, k, rhos)):
-            score(j, k, held_out)
+            folds.known_scores = {} if held_out is None else {k: held_out}
+            score(j, k)
     return out
 
 
