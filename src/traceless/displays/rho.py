@@ -58,14 +58,8 @@ class RhoDisplay:
         0.01
         """
         order = selection.rhos.argsort()
-        display = cls(
-            selection.rhos[order],
-            selection.mean[order],
-            selection.std[order],
-            selection.best,
-            score_name,
-        )
-        return display.plot(ax)
+        rhos, mean, std = (v[order] for v in (selection.rhos, selection.mean, selection.std))
+        return cls(rhos, mean, std, selection.best, score_name).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the mean score of each ρ, and a band of one standard deviation of the splits.

@@ -94,15 +94,13 @@ class UpdateCostDisplay:
         model.predict(X[:1])
         seconds = np.empty((rounds + 1, len(sizes), 2))
         for turn, k in np.ndindex(rounds + 1, len(sizes)):  # taking turns: machines are shared
-            size, one = sizes[k], copy.deepcopy(model)
-            time.sleep(_SETTLE)
-            start = time.perf_counter()
-            one.forget(X[:size], y[:size]).predict(X[:1])
-            seconds[turn, k, 0] = time.perf_counter() - start
-            time.sleep(_SETTLE)
-            start = time.perf_counter()
-            clone(estimator).fit(X[size:], y[size:]).predict(X[:1])
-            seconds[turn, k, 1] = time.perf_counter() - start
+            gone, held, one = slice(sizes[k]), slice(sizes[k], None), copy.deepcopy(model)
+            for which, learn in enumerate((one.forget, clone(estimator).fit)):
+                rows = held if which else gone
+                time.sleep(_SETTLE)
+                start = time.perf_counter()
+                learn(X[rows], y[rows]).predict(X[:1])
+                seconds[turn, k, which] = time.perf_counter() - start
         update, refit = np.median(seconds[1:], axis=0).T
         return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
