@@ -42,6 +42,7 @@ from traceless.model_selection import (
 )
 from traceless.model_selection import rho as rho_module
 from traceless.model_selection.dataset import Dataset
+from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import FullModel
 
 N = 60
@@ -429,6 +430,31 @@ def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
         assert set(re.findall(r"([a-z -]+) \[", capsys.readouterr().err)) == labels
 
 
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, csr_matrix, np.ndarray.tolist])
+def test_precomputed_answers_are_given_to_the_held_out_rows_only(make):
+    """Other rows are answered by the exact model, also where they are equal once converted."""
+    X, y, estimator = data("two")
+    X = np.rint(X * 2**10).astype(np.int64)
+    rows = make(X)
+
+    def scorer(model, test, labels):
+        right = model.score(test, labels)
+        assert right == float((model.predict(test) == labels).mean())
+        assert "_state" not in vars(model)
+        with pytest.raises(ValueError, match="NaN"):
+            model.decision_function(X[:1] * np.nan)
+        assert "_state" in vars(model)
+        return right
+
+    ours = cross_val_score(estimator, rows, y, cv=LeaveOneOut(), scoring=scorer)
+    assert ours.tolist() == cross_val_score(estimator, X, y, cv=LeaveOneOut()).tolist()
+    folds = LeastSquaresFolds(estimator, (rows, y, None), LeaveOneOut(), None)
+    folds.known_scores = {0: np.array([[7.0]])}
+    model = folds.model(0)
+    assert model.decision_function(rows[:1]) == 7.0
+    assert model.decision_function(X[:1].astype(np.float64)) != 7.0
+
+
 # --- leave-one-out and influence ------------------------------------------------------------------
 
 
@@ -596,7 +622,7 @@ def test_what_select_rho_refuses():
 def test_folds_are_gathered_again_where_keeping_them_would_cost_too_much(monkeypatch):
     X, y, estimator = data("two")
     theirs = model_selection.cross_val_score(estimator, X, y, cv=6).tolist()
-    monkeypatch.setattr("traceless.model_selection.splits._MEMORY", 0)
+    monkeypatch.setattr("traceless.model_selection.folds._MEMORY", 0)
     assert cross_val_score(estimator, X, y, cv=6, path="subtract").tolist() == theirs
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceless.sources import Category, Hashed, Number, Schema
-from traceless.sources.cells import Cells
+from traceless.sources.schema import Cells
 
 names = st.text(min_size=1, max_size=5)
 numbers = st.builds(

@@ -1,4 +1,4 @@
-"""Checks of what is promised, for anybody's estimators and feature maps.
+"""Checks of the promises, for any estimator and any feature map.
 
     from traceless.checks import check_estimator, check_feature_map
 
@@ -29,6 +29,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import update_wrapper
+from types import ModuleType
 from typing import Any
 from unittest import SkipTest
 
@@ -39,37 +40,19 @@ from traceless.exceptions import ResolutionWarning
 
 __all__ = ["check_estimator", "check_feature_map", "estimator_checks", "feature_map_checks"]
 
-_OF_ESTIMATORS: tuple[Callable[[Trial], None], ...] = (
-    histories.check_updated_equals_refitted,
-    histories.check_learned_row_by_row,
-    histories.check_all_rows_may_be_forgotten,
-    histories.check_an_empty_side_changes_nothing,
-    copies.check_copies_are_models_of_their_own,
-    copies.check_a_clone_has_learned_nothing,
-    copies.check_pickles,
-    copies.check_files,
-    copies.check_memory_that_others_own,
-    copies.check_memory_that_is_mapped,
-    memory.check_rows_in_any_memory,
-    memory.check_rows_are_only_read,
-    memory.check_buffers_may_be_used_again,
-    failures.check_refused_rows_change_nothing,
-    failures.check_rows_never_learned_change_nothing,
-    failures.check_faults_leave_a_whole_model,
-    threads.check_readers_see_whole_states,
-    threads.check_writers_wait_for_each_other,
-)
 
-_OF_MAPS: tuple[Callable[[MapTrial], None], ...] = (
-    maps.check_one_row_equals_a_batch,
-    maps.check_codes_are_integers,
-    maps.check_rows_in_any_memory,
-    maps.check_rows_that_are_refused,
-    maps.check_specification,
-    maps.check_every_parameter_is_specified,
-    maps.check_a_bound_map_stays_what_it_was,
-    maps.check_models_on_it_forget,
-)
+def _checks_of(*modules: ModuleType) -> list[Callable[[Any], None]]:
+    """The functions named check_... of some modules, in their order."""
+    return [
+        function
+        for module in modules
+        for name, function in vars(module).items()
+        if name.startswith("check_")
+    ]
+
+
+_OF_ESTIMATORS = _checks_of(histories, copies, memory, failures, threads)
+_OF_MAPS = _checks_of(maps)
 
 
 def check_estimator(
@@ -105,9 +88,9 @@ def check_estimator(
 def estimator_checks(
     estimator: Any, *, n_features: int = 3, X: Any = None, seed: int = 0, n_histories: int = 3
 ) -> Iterator[Callable[[], None]]:
-    """The single checks of `check_estimator`, as functions without arguments that have a name.
+    """The single checks of `check_estimator`, as functions without arguments, each with a name.
 
-    What an estimator does not offer is left out, or raises `unittest.SkipTest`.
+    A check of something that the estimator does not offer raises `unittest.SkipTest`.
 
     Parameters
     ----------
@@ -131,10 +114,7 @@ def estimator_checks(
         return Trial(estimator, n_features=n_features, X=X, seed=seed, n_histories=n_histories)
 
     for check in _OF_ESTIMATORS:
-        if check is not histories.check_an_empty_side_changes_nothing or hasattr(
-            estimator, "update"
-        ):
-            yield _named(check, start, estimator, seed)
+        yield _named(check, start, estimator, seed)
 
 
 def check_feature_map(
@@ -189,7 +169,7 @@ def feature_map_checks(
 def _named(
     check: Callable[[Any], None], start: Callable[[], Any], thing: Any, seed: int
 ) -> Callable[[], None]:
-    """A check of one thing; whatever it raises says how to repeat it."""
+    """A check of one estimator or map; its errors say how to repeat it."""
 
     def run() -> None:
         try:

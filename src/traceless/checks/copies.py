@@ -1,4 +1,4 @@
-"""Copies, pickles, mapped memory and files: the same model, and from then on one of its own."""
+"""Copies, pickles, mapped memory and files: an equal model that changes by itself."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from traceless.checks.histories import demand_refit
-from traceless.checks.trial import Step, Trial, demand, differences, less, portrait
+from traceless.checks.trial import Step, Trial, demand, differences, public_state
 from traceless.estimators.loading import load
 from traceless.files.saving import Savable
 
 _MORE = Step("learn", add=(12, 13, 14))
-_LESS = Step("forget", gone=(11,))
+_LESS = Step("forget", gone=(2,))
 
 
 def check_copies_are_models_of_their_own(trial: Trial) -> None:
-    """`copy.copy` and `copy.deepcopy`: what happens to one does not happen to the other."""
+    """`copy.copy` and `copy.deepcopy`: a change of one leaves the other as it was."""
     for copied in (copy.copy, copy.deepcopy):
         for changed in (0, 1):
             _check_apart(trial, copied, f"a copy ({copied.__name__})", changed)
@@ -32,7 +32,7 @@ def check_copies_are_models_of_their_own(trial: Trial) -> None:
 
 def check_a_clone_has_learned_nothing(trial: Trial) -> None:
     """`sklearn.base.clone` has the parameters and nothing else."""
-    model, held = _built(trial)
+    model, held = trial.with_history(11)
     other = clone(model)
     try:
         other.predict(trial.X)
@@ -59,14 +59,14 @@ def check_memory_that_others_own(trial: Trial) -> None:
     BLAS ignores NumPy's flag for read-only arrays, so what is written is found by looking.
     """
     for step in (_MORE, _LESS):
-        model, held = _built(trial)
+        model, held = trial.with_history(11)
         _demand_untouched(trial, model, held, step)
 
 
 def check_memory_that_is_mapped(trial: Trial) -> None:
     """`joblib.load(mmap_mode="r")`, as `joblib.Parallel` does with large arrays."""
     for step in (_MORE, _LESS):
-        model, held = _built(trial)
+        model, held = trial.with_history(11)
         _demand_untouched(trial, model, held, step)  # a write to a mapped page kills the process
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
@@ -80,7 +80,7 @@ def check_memory_that_is_mapped(trial: Trial) -> None:
 
 
 def check_files(trial: Trial) -> None:
-    """`save` and `traceless.load` give the same model, which goes on as the one that was saved."""
+    """`save` and `traceless.load` give an equal model, which learns and forgets like it."""
     if not isinstance(trial.estimator, Savable):
         raise SkipTest("it has no save")
     with tempfile.TemporaryDirectory() as folder:
@@ -96,39 +96,21 @@ def check_files(trial: Trial) -> None:
         _check_apart(trial, saved, "what comes out of a file")
 
 
-# --- how -----------------------------------------------------------------------------------------
-
-
-def _built(trial: Trial) -> tuple[Any, list[int]]:
-    """A model with a short history, and the rows that it holds."""
-    held = trial.first(10)
-    model = trial.fitted(held)
-    model.predict(trial.X)
-    for step in (Step("learn", add=(10, 11)), Step("forget", gone=(10,))):
-        trial.play(model, step)
-        held = _after(trial, held, step)
-    return model, held
-
-
-def _after(trial: Trial, held: list[int], step: Step) -> list[int]:
-    return [*less(held, step.gone), *step.add][-trial.limit :]
-
-
 def _demand_step(trial: Trial, model: Any, held: list[int], step: Step, what: str) -> None:
     trial.play(model, step)
-    demand_refit(trial, model, _after(trial, held, step), f"{what}, {step.verb}ing")
+    demand_refit(trial, model, trial.after(held, step), f"{what}, {step.verb}ing")
 
 
 def _check_apart(trial: Trial, copied: Callable[[Any], Any], what: str, changed: int = 1) -> None:
-    """The same model; then one of them changes (the copy: 1), and the other does not."""
-    model, held = _built(trial)
+    """Check that a copy equals the model, and that one (1: the copy) changes without the other."""
+    model, held = trial.with_history(11)
     other = copied(model)
-    before = portrait(model, trial.X)
-    wrong = differences(before, portrait(other, trial.X))
+    before = public_state(model, trial.X)
+    wrong = differences(before, public_state(other, trial.X))
     demand(not wrong, f"{what} is the same model", f"other {wrong}")
     both = model, other
     _demand_step(trial, both[changed], held, _MORE, what)
-    wrong = differences(before, portrait(both[1 - changed], trial.X))
+    wrong = differences(before, public_state(both[1 - changed], trial.X))
     found = f"learning in one changed {wrong} of the other"
     demand(not wrong, f"{what} and the original each change by themselves", found)
     _demand_step(trial, both[1 - changed], held, _LESS, what)
@@ -140,10 +122,10 @@ def _demand_untouched(trial: Trial, model: Any, held: list[int], step: Step) -> 
     outside = [memoryview(bytearray(buffer.raw())).toreadonly() for buffer in buffers]
     kept = [bytes(part) for part in outside]
     ours, theirs = (pickle.loads(data, buffers=outside) for _ in range(2))
-    before = portrait(theirs, trial.X)
+    before = public_state(theirs, trial.X)
     _demand_step(trial, ours, held, step, "a model over immutable memory")
     written = sum(a != b for a, b in zip(kept, outside, strict=True))
     promise = "immutable memory, which other models may share, is only read"
     demand(not written, promise, f"{step.verb}ing wrote to {written} of its buffers")
-    wrong = differences(before, portrait(theirs, trial.X))
+    wrong = differences(before, public_state(theirs, trial.X))
     demand(not wrong, promise, f"another model over it has other {wrong}")

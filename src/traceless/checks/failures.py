@@ -19,59 +19,58 @@ from sklearn.utils.validation import has_fit_parameter
 from traceless.checks.histories import demand_refit
 from traceless.checks.trial import (
     Rows,
+    Step,
     Trial,
     answers,
     demand,
     differences,
     forget,
     learn,
-    portrait,
+    public_state,
 )
+
+_ONE_MORE = Step("learn", add=(9,))
 
 
 def check_refused_rows_change_nothing(trial: Trial) -> None:
-    """Rows of another width, NaN, missing labels, negative weights: refused, and no trace of it."""
-    held = trial.first(8)
-    model = _asked(trial, held)
+    """Rows of another width, NaN, missing labels, negative weights are refused without a trace."""
+    model, held = trial.with_history(8)
     for name, bad in _bad_rows(trial):
         for change in (learn, forget):
             what = f"to {change.__name__} {name}"
             refused = _refused(trial, partial(change, model, bad), model, what)
             demand(refused, f"it is refused {what}", "it was not")
-    learn(model, trial.take([9]))
-    demand_refit(trial, model, [*held, 9][-trial.limit :], "after bad rows were refused")
+    trial.play(model, _ONE_MORE)
+    demand_refit(trial, model, trial.after(held, _ONE_MORE), "after bad rows were refused")
 
 
 def check_rows_never_learned_change_nothing(trial: Trial) -> None:
-    """More rows than are held are refused, and others wherever a model can know them."""
-    held = trial.first(8)
-    for name, rows, known in (
-        ("more rows than it holds", [*held, 0], True),
-        ("others", [9], False),
-    ):
-        model, what = _asked(trial, held), f"to forget {name}"
-        refused = _refused(trial, partial(forget, model, trial.take(rows)), model, what)
+    """Forgetting more rows than are held is refused; a refusal of other rows changes nothing."""
+    for name, known in (("more rows than it holds", True), ("others", False)):
+        model, held = trial.with_history(8)
+        rows, what = trial.take([*held, 0] if known else [9]), f"to forget {name}"
+        refused = _refused(trial, partial(forget, model, rows), model, what)
         demand(refused or not known, f"it is refused {what}", "it was not")
         if refused:
             demand_refit(trial, model, held, f"after it was refused {what}")
 
 
 def check_faults_leave_a_whole_model(trial: Trial) -> None:
-    """An exception at any line of a change leaves the model before it, or after it.
+    """An exception at any line of a change leaves the model as before the change, or as after it.
 
     The lines are those of this package and of the estimator's own, as they come during the call.
     Afterwards the model learns on, and is that of a fit from scratch.
     """
     packages = {"traceless", type(trial.estimator).__module__.split(".")[0]}
-    base = [*trial.first(6), 7][-trial.limit :]
-    before = portrait(_built(trial), trial.X)
-    for change in _changes(trial, base):
-        model = _built(trial)
+    model, held = trial.with_history(7)
+    before = _promised(model, trial.X)
+    for change in _changes(trial, held):
+        model = trial.with_history(7)[0]
         with _Tracing(packages) as usual:
             change.make(model)
-        after = portrait(model, trial.X)
+        after = _promised(model, trial.X)
         for _ in range(2 * trial.n_histories):
-            model = _built(trial)
+            model = trial.with_history(7)[0]
             tracing = _Tracing(packages, usual.some(trial.rng), trial.rng.random() < 0.5)
             try:
                 with tracing:
@@ -79,19 +78,19 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
             except BaseException:  # the fault, or what the code on its way made of it
                 if tracing.where is None:
                     raise
-            found = portrait(model, trial.X)
-            lost, left = _differences(found, before), _differences(found, after)
+            found = _promised(model, trial.X)
+            lost, left = differences(found, before), differences(found, after)
             if change.asks and hasattr(model, "seal"):  # rounding errors may have been mended
                 lost = left = ""
-            promise = f"a fault while it {change.name} leaves the model before or after that"
+            promise = f"a fault during {change.name} leaves the model before or after it"
             came = f"after one at {tracing.where} it has other {lost}"
             demand(not lost or not left, promise, came)
             if not lost:
                 change.make(model)
-            demand_refit(trial, model, change.held, f"when it {change.name} after a fault")
+            demand_refit(trial, model, change.held, f"when {change.name} follows a fault")
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- rows that are refused ---------------------------------------------------------------------
 
 
 def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
@@ -110,23 +109,13 @@ def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
         yield "weights of other rows", (X, y, np.ones(3))
 
 
-def _asked(trial: Trial, held: list[int]) -> Any:
-    """A model with a history, that has been asked: what it has ready must stay what it is."""
-    model = trial.fitted(held[:2])
-    for row in held[2:]:
-        answers(model, trial.X)
-        learn(model, trial.take([row]))
-    answers(model, trial.X)
-    return model
-
-
 def _refused(trial: Trial, change: Callable[[], None], model: Any, what: str) -> bool:
     """Whether a change raises; it must then change nothing."""
-    before = portrait(model, trial.X)
+    before = public_state(model, trial.X)
     try:
         change()
     except (ValueError, TypeError) as error:
-        wrong = differences(before, portrait(model, trial.X))
+        wrong = differences(before, public_state(model, trial.X))
         came = f"other {wrong} after {type(error).__name__}: {error}"
         demand(not wrong, f"if it is refused {what}, the model stays what it was", came)
         return True
@@ -136,23 +125,24 @@ def _refused(trial: Trial, change: Callable[[], None], model: Any, what: str) ->
 # --- faults --------------------------------------------------------------------------------------
 
 
-def _differences(found: dict[str, Any], state: dict[str, Any]) -> str:
-    """As `differences`; but P, which is changed in place, is computed anew after a fault.
+def _promised(model: Any, X: Any) -> dict[str, Any]:
+    """The public state of a model, as far as it is promised to the bit.
 
-    So its last bits may differ (`auxiliary_` of solver="woodbury"); answers and digest may not.
+    A live model (solver="woodbury") may compute P anew after a fault, so that `auxiliary_`, which
+    is derived from P in float64, may differ in its last bits.
     """
-    wrong = differences(found, state)
-    if wrong == "auxiliary_" and np.allclose(found[wrong], state[wrong], rtol=1e-9, atol=1e-12):
-        return ""
-    return wrong
+    shown = public_state(model, X)
+    if getattr(model, "solver", None) == "woodbury":
+        shown.pop("auxiliary_", None)
+    return shown
 
 
 class _FaultError(Exception):
-    """As if something had broken."""
+    """The fault that is injected."""
 
 
 class _Interrupt(BaseException):
-    """As if somebody had pressed Ctrl-C, which `except Exception` does not see."""
+    """A fault like Ctrl-C, which `except Exception` does not catch."""
 
 
 @dataclass(frozen=True)
@@ -163,42 +153,30 @@ class _Change:
     asks: bool = False  # it changes nothing
 
 
-def _built(trial: Trial) -> Any:
-    model = _asked(trial, trial.first(6))
-    learn(model, trial.take([7]))  # which may wait to be taken in
-    return model
-
-
 def _changes(trial: Trial, held: list[int]) -> Iterator[_Change]:
-    take = trial.take
-    new = [*held, 8, 9][-trial.limit :]
-    yield _Change("learns", lambda model: learn(model, take([8, 9])), new)
-    yield _Change("forgets", lambda model: forget(model, take(held[:2])), held[2:])
-    other = trial.first(5)[::-1]
-    yield _Change("is fitted", lambda model: model.fit(*take(other)), other)
-    yield _Change("answers", lambda model: answers(model, trial.X), held, asks=True)
-    if hasattr(trial.estimator, "update"):
-        both = {"add": take([8, 9]), "forget": take(held[-1:])}
-        rows = [*held[:-1], 8, 9][-trial.limit :]
-        yield _Change("is updated", lambda model: model.update(**both), rows)
+    steps = [
+        Step("learn", add=(8, 9)),
+        Step("forget", gone=tuple(held[:2])),
+        Step("update", add=(8, 9), gone=tuple(held[-1:])),
+    ]
+    for step in steps:
+        if step.verb != "update" or hasattr(trial.estimator, "update"):
+            yield _Change(step.verb, partial(trial.play, step=step), trial.after(held, step))
     if hasattr(trial.estimator, "merge"):
         part = trial.fitted([10, 11, 12])
-        yield _Change("merges", lambda model: model.merge(part), [*held, 10, 11, 12])
+        yield _Change("merge", lambda model: model.merge(part), [*held, 10, 11, 12])
+    other = trial.first(5)[::-1]
+    yield _Change("fit", lambda model: model.fit(*trial.take(other)), other)
+    yield _Change("predict", lambda model: answers(model, trial.X), held, asks=True)
     for name in ("digest", "seal"):
         if hasattr(trial.estimator, name):
-            yield _Change(f"is asked to {name}", methodcaller(name), held, asks=True)
+            yield _Change(name, methodcaller(name), held, asks=True)
 
 
 class _Tracing:
-    """Note the lines of some packages as they are run, and raise at one of them.
+    """Note the lines of some packages as they are run, and raise at line number `at` of them.
 
-    Parameters
-    ----------
-    packages : set of str
-    at : int, optional
-        At which line, counted from 1.
-    interrupt : bool
-        Raise what only ``except BaseException`` would see.
+    `interrupt`: raise an exception that only ``except BaseException`` catches.
     """
 
     def __init__(self, packages: set[str], at: int = 0, interrupt: bool = False) -> None:
@@ -229,7 +207,7 @@ class _Tracing:
         return self._line
 
     def some(self, rng: np.random.Generator) -> int:
-        """One of the lines that were run: each line of the source is as likely as any other.
+        """The number of a random line among those run; all lines of the source are equally likely.
 
         Not ``with`` itself: Python comes back to it before it calls ``__exit__``, and an
         exception at that moment leaves the block without it, whatever the code does.

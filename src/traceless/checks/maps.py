@@ -38,7 +38,7 @@ class MapTrial:
 
 
 def check_one_row_equals_a_batch(trial: MapTrial) -> None:
-    """Alone, in pieces, in another order, next to other rows: the codes of a row are the same."""
+    """The codes of a row are the same alone, in pieces, in another order and next to other rows."""
     bound = trial.map.bind(trial.n_features)
     codes = bound.codes(trial.X)
     promise = "the codes of a row do not depend on the rows beside it"
@@ -106,7 +106,7 @@ def check_rows_that_are_refused(trial: MapTrial) -> None:
 
 
 def check_specification(trial: MapTrial) -> None:
-    """It is plain JSON, has a version, and is the same for copies, which give the same codes."""
+    """The specification is plain JSON with a version; copies have it too, and give equal codes."""
     phi, n = trial.map, trial.n_features
     said = phi.specification()
     demand(json.loads(json.dumps(said, allow_nan=False)) == said, "it is plain JSON", f"{said}")
@@ -141,7 +141,7 @@ def check_every_parameter_is_specified(trial: MapTrial) -> None:
 
 
 def check_a_bound_map_stays_what_it_was(trial: MapTrial) -> None:
-    """What becomes of the map and its arrays after `bind` does not change what is bound."""
+    """Later changes of the map and its arrays do not change a bound map."""
     phi = copy.deepcopy(trial.map)
     bound, late = phi.bind(trial.n_features), phi.bind(trial.n_features)
     codes, described = bound.codes(trial.X[:20]), bound.describe()
@@ -172,7 +172,7 @@ def _copies(phi: FeatureMap) -> Iterator[tuple[str, FeatureMap]]:
 
 
 def _can_be_found(kind: type) -> bool:
-    """Whether pickle would find a class; not one that is made in a function."""
+    """Whether pickle finds a class by its name; one defined in a function it does not."""
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 

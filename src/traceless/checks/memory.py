@@ -1,4 +1,4 @@
-"""The caller's arrays: any layout is taken, they are only read, and may be overwritten later."""
+"""The caller's arrays may have any layout, are only read, and may be overwritten later."""
 
 from __future__ import annotations
 
@@ -62,22 +62,15 @@ def check_buffers_may_be_used_again(trial: Trial) -> None:
         model = clone(trial.estimator).fit(*rows)
         _overwrite(trial, rows)
         for step, held in trial.history(6, start):
-            add, gone = trial.take(step.add), trial.take(step.gone)
-            if step.verb == "update":
-                model.update(add=add, forget=gone)
-            elif step.verb == "forget":
-                forget(model, gone)
-            else:
-                learn(model, add)
-            _overwrite(trial, add)
-            _overwrite(trial, gone)
+            for given in trial.play(model, step):
+                _overwrite(trial, given)
             if trial.rng.random() < 0.5 and held:
                 answers(model, trial.X)
         demand_refit(trial, model, held, "though the caller has overwritten his rows")
 
 
 def _overwrite(trial: Trial, rows: Rows) -> None:
-    """Overwrite arrays with valid rows, so that only the model's answers can show it."""
+    """Overwrite arrays with other valid rows, which a model that kept them would answer with."""
     if rows[0].size:
         for part, other in zip(rows, trial.take([23] * len(rows[0])), strict=True):
             part[:] = other

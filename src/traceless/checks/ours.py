@@ -1,8 +1,9 @@
-"""What the package's own checks run over: every estimator, solver and feature map."""
+"""The estimators, solvers and feature maps that the package checks itself with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from traceless.estimators.lssvm import LSSVC, LSSVR
@@ -54,7 +55,6 @@ def estimators() -> Iterator[Any]:
 
 def on_every_map() -> Iterator[Any]:
     """Classifiers and regressors with each solver and each map."""
-    for feature_map in feature_maps():
-        for solver in ("cholesky", "woodbury"):
-            yield LSSVC(feature_map, solver=solver)
-            yield LSSVR(feature_map, solver=solver)
+    for feature_map, solver in product(feature_maps(), ("cholesky", "woodbury")):
+        yield LSSVC(feature_map, solver=solver)
+        yield LSSVR(feature_map, solver=solver)

@@ -72,7 +72,7 @@ def check_writers_wait_for_each_other(trial: Trial) -> None:
 def _states(
     trial: Trial, start: list[int], steps: Sequence[tuple[Step, list[int]]]
 ) -> tuple[set[str], list[NDArray[Any]]]:
-    """The digests, where all are certain, and the answers of the states that a model goes through.
+    """The digests (none if one is uncertain) and the answers of all states along a history.
 
     Steps that do two things, such as `forget` and then `partial_fit`, are one change each.
     """
@@ -95,7 +95,7 @@ def _close(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def _together(jobs: Sequence[Callable[[], None]]) -> None:
-    """Run jobs in as many threads, from one start; raises what one of them raised."""
+    """Run each job in a thread, all from one start; the first error of a job is raised."""
     start, failed = threading.Barrier(len(jobs)), []
 
     def run(job: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
-"""A trial: an estimator, rows that fit it, and histories of learning and forgetting them.
+"""A trial: an estimator, rows for it, and histories of learning and forgetting them.
 
-A history is a list of steps, each with rows that come and rows that go; what is held after each
-step is known, and so is what a fit from scratch on these rows would give.
+A history is a list of steps, each with rows to learn and rows to forget, and with the rows that
+are held after it; a fit from scratch on these rows says what the model must be.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = tuple[Any, ...]  # (X, y) or (X, y, sample_weight)
 
 @dataclass(frozen=True)
 class Step:
-    """Rows that come and rows that go, by number."""
+    """Rows to learn and rows to forget, by number."""
 
     verb: str  # "learn", "forget", "update" or "merge"
     add: tuple[int, ...] = ()
@@ -33,20 +33,7 @@ class Step:
 
 
 class Trial:
-    """An estimator, and rows, labels (or targets) and weights that fit it.
-
-    Parameters
-    ----------
-    estimator : estimator
-    seed : int
-        Of the rows and of the histories.
-    n_features : int
-        Columns of the rows, if they are not given.
-    X : array-like of shape (n_samples, n_features), optional
-        Rows to draw from.
-    n_histories : int
-        How much is tried.
-    """
+    """An estimator, with rows (drawn from X, or made up), labels or targets, and weights for it."""
 
     def __init__(
         self,
@@ -97,13 +84,35 @@ class Trial:
         return clone(self.estimator).fit(*self.take(numbers))
 
     def refitted(self, numbers: Sequence[int]) -> Any:
-        """The same, with the rows in another order where that has no meaning."""
+        """A new estimator, fitted to the rows in another order unless the order matters."""
         window = isinstance(self.estimator, SlidingWindow)
         return self.fitted(numbers if window else self.rng.permutation(numbers).tolist())
 
     def first(self, n: int) -> list[int]:
         """The first n rows, or as many as the estimator can hold."""
         return list(range(min(n, self.limit)))
+
+    def with_history(self, n: int) -> tuple[Any, list[int]]:
+        """A model of the first n rows that was asked between changes, and the rows it holds.
+
+        The last change is not asked for: an estimator may let it wait.
+        """
+        held = self.first(n)
+        model = self.fitted(held[:2])
+        for row in held[2:]:
+            answers(model, self.X)
+            learn(model, self.take([row]))
+        answers(model, self.X)
+        for change in (forget, learn):
+            change(model, self.take(held[-1:]))
+        return model, held
+
+    def after(self, held: Sequence[int], step: Step) -> list[int]:
+        """The rows held after a step; of equal ones the oldest go."""
+        out = list(held)
+        for number in step.gone:
+            out.remove(number)
+        return [*out, *step.add][-self.limit :]
 
     def history(
         self, n_steps: int, start: Sequence[int], least: int = 0
@@ -124,20 +133,23 @@ class Trial:
                 verb = "learn"
             if verb == "merge":
                 merged.add(tuple(sorted(add)))
-            held = [*less(held, gone), *add][-self.limit :]
-            out.append((Step(str(verb), tuple(add), tuple(gone)), held))
+            step = Step(str(verb), tuple(add), tuple(gone))
+            held = self.after(held, step)
+            out.append((step, held))
         return out
 
-    def play(self, model: Any, step: Step) -> None:
-        """Let a model take a step."""
+    def play(self, model: Any, step: Step) -> tuple[Rows, Rows]:
+        """Let a model take a step; the arrays that it was given are returned."""
+        add, gone = self.take(step.add), self.take(step.gone)
         if step.verb == "learn":
-            learn(model, self.take(step.add))
+            learn(model, add)
         elif step.verb == "forget":
-            forget(model, self.take(step.gone))
+            forget(model, gone)
         elif step.verb == "update":
-            model.update(add=self.take(step.add), forget=self.take(step.gone))
+            model.update(add=add, forget=gone)
         else:
-            model.merge(self.fitted(step.add))
+            model.merge(clone(self.estimator).fit(*add))
+        return add, gone
 
 
 def drawn_rows(rng: np.random.Generator, n: int, n_features: int, X: Any) -> Floats:
@@ -145,14 +157,6 @@ def drawn_rows(rng: np.random.Generator, n: int, n_features: int, X: Any) -> Flo
     if X is None:
         return np.asarray(np.rint(64 * rng.normal(size=(n, n_features))) / 32)
     return np.array(X, dtype=np.float64)[rng.integers(len(X), size=n)]
-
-
-def less(held: Sequence[int], gone: Sequence[int]) -> list[int]:
-    """Rows without some; of equal ones the oldest go."""
-    out = list(held)
-    for number in gone:
-        out.remove(number)
-    return out
 
 
 def learn(model: Any, rows: Rows) -> None:
@@ -172,7 +176,7 @@ def forget(model: Any, rows: Rows) -> None:
         model.update(forget=rows)
 
 
-# --- what a model shows ------------------------------------------------------------------------
+# --- the public state of a model ---------------------------------------------------------------
 
 
 def answers(model: Any, X: Any) -> NDArray[Any]:
@@ -190,14 +194,14 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def certain(model: Any) -> bool:
-    """Whether its bits are those of a fit from scratch: `PathSVC` says when they may not be."""
+    """Whether a model promises the bits of a fit from scratch; `PathSVC` says when it does not."""
     return not any(
         getattr(one, "ambiguous_", False) for one in (model, getattr(model, "estimator_", None))
     )
 
 
-def portrait(model: Any, X: Any) -> dict[str, Any]:
-    """All that a model shows of itself: parameters, fitted attributes, digest and answers."""
+def public_state(model: Any, X: Any) -> dict[str, Any]:
+    """The public state of a model: parameters, fitted attributes, digest and answers."""
     out = {
         f"the parameter {name}": repr(value) if hasattr(value, "get_params") else value
         for name, value in model.get_params(deep=False).items()
@@ -215,7 +219,7 @@ def portrait(model: Any, X: Any) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """The names of what is not the same, to the bit; empty if there is none."""
+    """The names of the entries that differ in some bit, as one string."""
 
     def same(a: Any, b: Any) -> bool:
         if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
@@ -228,6 +232,6 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 
 def demand(met: bool, promise: str, came: str) -> None:
-    """Raise AssertionError with what was promised and what was found, unless it is met."""
+    """Raise AssertionError with the promise and the finding, unless the promise is met."""
     if not met:
         raise AssertionError(f"Promised: {promise}. Found: {came}.")

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import GREY, new_axes
+from traceless.displays.canvas import GREY, axes_for, legend_beside
 
 _COLOURS = ("#1b6ca8", "#d95f0e", "#2e8b57", "#8856a7", "#b8860b", "#7f7f7f")
 
@@ -117,7 +117,7 @@ class ForgetDisplay:
         return cls(xx0, xx1, before, after, classes, points, y, forgotten, drawn).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw what the model says after the forget, both boundaries, and the rows.
+        """Draw the areas of the classes after the forget, both boundaries, and the rows.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class ForgetDisplay:
         self
             With ``ax_`` and ``figure_``.
         """
-        ax = new_axes(size=(6.8, 4.4)) if ax is None else ax
+        ax = axes_for(self, ax, figsize=(6.8, 4.4))
         colours = [_COLOURS[k % len(_COLOURS)] for k in range(len(self.classes))]
         for label, colour in zip(self.classes, colours, strict=True):
             there = self.after == label
@@ -143,12 +143,11 @@ class ForgetDisplay:
         ax.scatter(*goes, s=26, marker="x", c=rows, lw=1.3)
         ax.scatter([], [], s=26, marker="x", c="black", lw=1.3, label="forgotten")
         ax.set(xlabel=self.column_names[0], ylabel=self.column_names[1])
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
+        legend_beside(ax)
         return self
 
     def _boundary(self, ax: Any, predicted: NDArray[Any], colour: str, label: str) -> None:
-        """Lines around the area of each class but the first, which is the rest."""
+        """Draw a line around the area of each class but the first."""
         for one in np.unique(predicted)[1:]:
             ax.contour(self.xx0, self.xx1, predicted == one, [0.5], colors=colour, linewidths=1.6)
         ax.plot([], [], color=colour, lw=1.6, label=label)

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 
 from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import BLUE, GREY, ORANGE, new_axes, quieten
+from traceless.displays.canvas import BLUE, GREY, ORANGE, axes_for, legend_beside, quieten
 
 Step = tuple[str, str, tuple[Any, ...]]  # what it is called, the method, its arguments
 
@@ -124,9 +124,8 @@ class HistoryDisplay:
         self
             With ``ax_`` (both axes), ``figure_`` and ``line_``.
         """
-        if ax is None:
-            ax = new_axes(2, size=(7.0, 4.8), sharex=True, height_ratios=[2, 1])
-        above, below = ax
+        look = {"figsize": (7.0, 4.8), "sharex": True, "height_ratios": [2, 1]}
+        above, below = axes_for(self, ax, 2, **look)
         place = np.arange(1, len(self.names) + 1)
         (self.line_,) = above.plot(place, self.scores, color=GREY, lw=1.2, zorder=1)
         below.stairs(self.n_samples, np.arange(len(place) + 1) + 0.5, fill=True, color="0.8")
@@ -140,15 +139,14 @@ class HistoryDisplay:
         below.set_ylabel("rows held")
         for axis in (above, below):
             quieten(axis, "y")
-        self.ax_, self.figure_ = (above, below), above.figure
         return self
 
     def _mark(self, ax: Any, place: NDArray[np.int64]) -> None:
-        """A mark for each step that says what it was."""
+        """Mark each step by its method."""
         for method in dict.fromkeys(self.methods):
             marker, colour = _MARKS.get(method, _OTHER)
             which = np.array(self.methods) == method
             ax.plot(
                 place[which], self.scores[which], marker, color=colour, ms=8, ls="", label=method
             )
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        legend_beside(ax)

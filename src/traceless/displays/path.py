@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import BLUE, ORANGE, new_axes
+from traceless.displays.canvas import BLUE, ORANGE, axes_for, legend_beside
 from traceless.estimators.path_svc import PathSVC
 
 _COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
@@ -98,11 +98,11 @@ class PathDisplay:
                 f"there before the change. There is {', '.join(map(str, problems)) or 'none'}."
             )
         before = {pair: problems[pair].ids for pair in asked}
-        recorded = {pair: _Recorder() for pair in asked}
-        for pair in asked:
-            problems[pair].watch = recorded[pair]
+        recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
+        for pair, points in recorded.items():
+            problems[pair].watch = lambda *point, points=points: points.append(point)
         other.update(add=add, forget=forget if ids is None else np.asarray(ids))
-        touched = [pair for pair in asked if recorded[pair].theta]
+        touched = [pair for pair in asked if recorded[pair]]
         if not touched:
             raise ValueError(
                 "The change follows no path: it does not touch the binary problem of "
@@ -110,7 +110,7 @@ class PathDisplay:
             )
         pair = touched[0]
         held = before[pair]
-        theta, alpha = recorded[pair].path()
+        theta, alpha = _path(recorded[pair])
         stays = np.isin(held, other._model.problems[pair].ids)
         role = np.where(stays, "stays", "goes").tolist() + ["comes"] * (alpha.shape[1] - len(held))
         return cls(theta, alpha, np.array(role), pair).plot(ax)
@@ -128,7 +128,7 @@ class PathDisplay:
         self
             With ``ax_``, ``figure_`` and ``lines_``.
         """
-        ax = new_axes(size=(7.0, 4.0)) if ax is None else ax
+        ax = axes_for(self, ax, figsize=(7.0, 4.0))
         moves = np.ptp(self.alpha, axis=0) > 0.0
         self.lines_ = []
         for role, colour in _COLOURS.items():
@@ -140,28 +140,16 @@ class PathDisplay:
         ax.vlines(self.breakpoints, -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
         ax.set(xlim=(0.0, 1.0), xlabel="θ", ylabel="α")
         ax.tick_params(axis="x", pad=14)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        legend_beside(ax)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 
-class _Recorder:
-    """Records θ and the dual coefficients while a path is followed."""
-
-    def __init__(self) -> None:
-        self.theta: list[float] = []
-        self.alpha: list[Floats] = []
-
-    def __call__(self, theta: float, alpha: Floats) -> None:
-        self.theta.append(theta)
-        self.alpha.append(alpha)
-
-    def path(self) -> tuple[Floats, Floats]:
-        """θ and coefficients from the last start on, each θ once."""
-        theta = np.array(self.theta)
-        starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
-        start = int(starts[-1]) if starts.size else 0
-        alpha = np.array(self.alpha)[start:]
-        last = np.append(np.diff(theta[start:]) > 0.0, True)
-        return theta[start:][last], alpha[last]
+def _path(recorded: list[tuple[float, Floats]]) -> tuple[Floats, Floats]:
+    """θ and coefficients from the last start on, each θ once."""
+    theta = np.array([theta for theta, _ in recorded])
+    starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
+    start = int(starts[-1]) if starts.size else 0
+    last = np.append(np.diff(theta[start:]) > 0.0, True)
+    alpha = np.array([alpha for _, alpha in recorded[start:]])
+    return theta[start:][last], alpha[last]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import BLUE, ORANGE, new_axes, quieten
+from traceless.displays.canvas import BLUE, ORANGE, axes_for, quieten
 
 
 @dataclass
@@ -58,14 +58,8 @@ class RhoDisplay:
         0.01
         """
         order = selection.rhos.argsort()
-        display = cls(
-            selection.rhos[order],
-            selection.mean[order],
-            selection.std[order],
-            selection.best,
-            score_name,
-        )
-        return display.plot(ax)
+        rhos, mean, std = (v[order] for v in (selection.rhos, selection.mean, selection.std))
+        return cls(rhos, mean, std, selection.best, score_name).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the mean score of each ρ, and a band of one standard deviation of the splits.
@@ -80,7 +74,7 @@ class RhoDisplay:
         self
             With ``ax_``, ``figure_``, ``line_`` and ``band_``.
         """
-        ax = new_axes() if ax is None else ax
+        ax = axes_for(self, ax)
         self.band_ = ax.fill_between(
             self.rhos, self.mean - self.std, self.mean + self.std, color=BLUE, alpha=0.15, lw=0
         )
@@ -98,5 +92,4 @@ class RhoDisplay:
         ax.set(xscale="log", xlabel="ρ", ylabel=f"{self.score_name}, cross-validated")
         ax.margins(y=0.12)
         quieten(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -1,4 +1,4 @@
-"""What it costs to forget some rows, and to fit the others again."""
+"""The time to forget some rows, and to fit the others again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import BLUE, GREY, new_axes, quieten
+from traceless.displays.canvas import BLUE, GREY, axes_for, quieten
 
 _SETTLE = 0.02  # seconds between two measurements: BLAS threads must not spin into the next
 
@@ -94,15 +94,13 @@ class UpdateCostDisplay:
         model.predict(X[:1])
         seconds = np.empty((rounds + 1, len(sizes), 2))
         for turn, k in np.ndindex(rounds + 1, len(sizes)):  # taking turns: machines are shared
-            size, one = sizes[k], copy.deepcopy(model)
-            time.sleep(_SETTLE)
-            start = time.perf_counter()
-            one.forget(X[:size], y[:size]).predict(X[:1])
-            seconds[turn, k, 0] = time.perf_counter() - start
-            time.sleep(_SETTLE)
-            start = time.perf_counter()
-            clone(estimator).fit(X[size:], y[size:]).predict(X[:1])
-            seconds[turn, k, 1] = time.perf_counter() - start
+            gone, held, one = slice(sizes[k]), slice(sizes[k], None), copy.deepcopy(model)
+            for which, learn in enumerate((one.forget, clone(estimator).fit)):
+                rows = held if which else gone
+                time.sleep(_SETTLE)
+                start = time.perf_counter()
+                learn(X[rows], y[rows]).predict(X[:1])
+                seconds[turn, k, which] = time.perf_counter() - start
         update, refit = np.median(seconds[1:], axis=0).T
         return cls(np.array(sizes), update, refit, n_samples).plot(ax)
 
@@ -119,7 +117,7 @@ class UpdateCostDisplay:
         self
             With ``ax_``, ``figure_`` and ``lines_``.
         """
-        ax = new_axes() if ax is None else ax
+        ax = axes_for(self, ax)
         self.lines_ = []
         for seconds, colour, label in (
             (self.refit, GREY, "fit the others again"),
@@ -141,5 +139,4 @@ class UpdateCostDisplay:
         ax.margins(x=0.12, y=0.2)
         ax.legend(frameon=False)
         quieten(ax)
-        self.ax_, self.figure_ = ax, ax.figure
         return self

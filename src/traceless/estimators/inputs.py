@@ -1,7 +1,7 @@
-"""What comes in: rows, checked before an estimator takes them.
+"""Rows, checked before an estimator learns or forgets them.
 
-Rows in memory are checked as scikit-learn does; rows that are elsewhere
-(`traceless.sources`) for the number and the names of their columns.
+Rows in memory are checked as scikit-learn does. Of rows in files or on a cluster
+(`traceless.sources`) the number and the names of the columns are checked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from traceless.knowledge.responses import Task
 from traceless.knowledge.sums import Rows
 from traceless.sources import Source, as_source
 
+_IN_MEMORY = {np.ndarray, list, int, float, type(None)}  # types that are surely no source
+
 
 def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:
     """Rows in memory or elsewhere, with columns that the estimator knows (or learns: `reset`)."""
@@ -28,7 +30,7 @@ def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Row
                 "Rows must come as a tuple (X, y) or (X, y, sample_weight), or as a source, got "
                 f"{type(rows).__name__}."
             )
-        source = as_source(*rows)
+        source = None if _IN_MEMORY.issuperset(map(type, rows)) else as_source(*rows)
         if source is None:
             return checked_arrays(estimator, rows, task, reset)
         rows = source
@@ -49,7 +51,7 @@ def sides(add: Any, forget: Any) -> tuple[Any, Any]:
 
 
 def n_rows(rows: Any) -> int:
-    """How many rows a side of an update has; what is none at all counts as one, and is refused."""
+    """Number of rows on one side of an update; anything but rows counts as one, and is refused."""
     if not isinstance(rows, tuple) or not rows:
         return int(rows is not None)
     X = rows[0]
@@ -75,7 +77,7 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
 
 
 def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
-    """What scikit-learn checks of arrays: as many columns, and the same names."""
+    """Check the number of columns and their names, as scikit-learn does for arrays."""
     if reset:
         estimator.n_features_in_ = source.n_features
         vars(estimator).pop("feature_names_in_", None)
@@ -89,7 +91,7 @@ def _check_columns(estimator: Any, source: Source, reset: bool) -> None:
 
 
 def take_names(estimator: Any, theirs: NDArray[Any] | None) -> None:
-    """Column names must agree where both have them; one that has learned nothing takes them."""
+    """Check that column names agree; an estimator that has learned nothing takes them over."""
     ours = getattr(estimator, "feature_names_in_", None)
     if "_state" not in vars(estimator) and theirs is not None:
         estimator.feature_names_in_ = theirs

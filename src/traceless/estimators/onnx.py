@@ -1,4 +1,4 @@
-"""Models for other runtimes: ONNX.
+"""ONNX files of fitted models, for other runtimes.
 
 A fitted `LSSVC` or `LSSVR` is a feature map, rounded to its grid, and one matrix product. The
 graph has the operations of `traceless.features` in their order, in float64, so its features are
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic import elementary
@@ -73,23 +73,20 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
         )
     check_is_fitted(estimator)
     weights, phi = estimator._weights()
-    Z = weights.Z
-    graph = _Graph()
-    features = _features(graph, estimator._map(), phi)
-    if phi.has_bias:
-        scores = graph("Add", graph("MatMul", features, Z[:-1]), Z[-1])
-    else:
-        scores = graph("MatMul", features, Z)
+    Z, graph = weights.Z, _Graph()
+    features = _features(_Value(graph, "X"), estimator._map(), phi)
+    scores = features @ Z[:-1] + Z[-1] if phi.has_bias else features @ Z
     finish = _labelled if isinstance(estimator, LSSVC) else _predicted
-    model = graph.model(finish(graph, estimator, scores, Z.shape[1]), phi.n_features)
-    _sign(model, estimator)
+    model = graph.model(finish(scores, estimator, Z.shape[1]), phi.n_features)
+    with suppress(UnsealableError):  # a model without knowledge has no digest
+        model.metadata_props.add(key="digest", value=estimator.digest())
     if path is not None:
         container.replace(path, [model.SerializeToString()])
     return model
 
 
 class _Graph:
-    """Nodes that are added by calling it: ``graph("Add", a, 1.0)`` gives the name of a + 1."""
+    """The nodes and constants of an ONNX graph."""
 
     def __init__(self) -> None:
         try:
@@ -101,27 +98,29 @@ class _Graph:
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
+        self.int64 = int(onnx.TensorProto.INT64)
 
-    def __call__(self, operation: str, *inputs: Any, **attributes: Any) -> str:
+    def node(self, operation: str, *inputs: Any, **attributes: Any) -> _Value:
+        """The value of an operation on values and constants."""
         out = f"v{len(self._nodes)}"
-        names = [value if isinstance(value, str) else self._constant(value) for value in inputs]
+        names = [v.name if isinstance(v, _Value) else self._constant(v) for v in inputs]
         self._nodes.append(self._onnx.helper.make_node(operation, names, [out], **attributes))
-        return out
+        return _Value(self, out)
 
     def _constant(self, value: Any) -> str:
         name = f"c{len(self._constants)}"
         array = np.asarray(value)
         if array.dtype.kind == "U":
-            array = array.astype(object)  # what onnx knows as strings
+            array = array.astype(object)  # the type that onnx takes for strings
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
-    def model(self, outputs: Mapping[str, tuple[str, Any, list[Any]]], n_features: int) -> Any:
+    def model(self, outputs: Mapping[str, tuple[_Value, Any, list[Any]]], n_features: int) -> Any:
         """The model with these outputs: name, and the value, type and shape of each."""
         helper = self._onnx.helper
         infos = []
         for name, (value, dtype, shape) in outputs.items():
-            self._nodes.append(helper.make_node("Identity", [value], [name]))
+            self._nodes.append(helper.make_node("Identity", [value.name], [name]))
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
             infos.append(helper.make_tensor_value_info(name, kind, shape))
         double = self._onnx.TensorProto.DOUBLE
@@ -134,55 +133,65 @@ class _Graph:
         return model
 
 
+def _operation(name: str) -> Any:
+    return lambda value, *others, **attributes: value.graph.node(name, value, *others, **attributes)
+
+
+def _reflected(name: str) -> Any:
+    return lambda value, other: value.graph.node(name, other, value)
+
+
+class _Value:
+    """A value in the graph: ``a + 1.0`` adds the node of a sum."""
+
+    def __init__(self, graph: _Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    __add__, __sub__, __mul__ = map(_operation, ("Add", "Sub", "Mul"))
+    __matmul__, __gt__, __le__ = map(_operation, ("MatMul", "Greater", "LessOrEqual"))
+    __rsub__, __rtruediv__ = map(_reflected, ("Sub", "Div"))
+    __truediv__, __neg__, __abs__, __round__ = map(_operation, ("Div", "Neg", "Abs", "Round"))
+    cast, clip, columns = map(_operation, ("Cast", "Clip", "Gather"))
+    concat, maximum, squeeze = map(_operation, ("Concat", "Max", "Squeeze"))
+    argmax, sum, some = map(_operation, ("ArgMax", "ReduceSum", "Slice"))
+    where, taken_from = _operation("Where"), _reflected("Gather")
+
+
 # --- answers ---------------------------------------------------------------------------------
 
 
-def _labelled(graph: _Graph, estimator: LSSVC, scores: str, width: int) -> dict[str, Any]:
-    labels = _labels(estimator.classes_)
-    if width == 1 and len(labels) == 2:
-        scores = graph("Squeeze", scores, np.array([1]))
-        best = graph("Cast", graph("Greater", scores, 0.0), to=_int64(graph))
-        shape: list[Any] = ["n"]
-    else:
-        best = graph("ArgMax", scores, axis=1, keepdims=0)
-        shape = ["n", width]
-    label = graph("Gather", labels, best)
-    kind = object if labels.dtype.kind == "U" else labels.dtype
-    return {"label": (label, kind, ["n"]), "scores": (scores, np.float64, shape)}
-
-
-def _labels(classes: NDArray[Any]) -> NDArray[Any]:
-    if classes.dtype.kind not in "iUb":
+def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
+    labels = estimator.classes_
+    if labels.dtype.kind not in "iUb":
         raise TypeError(
-            f"ONNX has no labels of {classes.dtype}: use strings, booleans or integers below 2^63."
+            f"ONNX has no labels of {labels.dtype}: use strings, booleans or integers below 2^63."
         )
-    return classes.astype(np.int64) if classes.dtype.kind == "i" else classes
+    if labels.dtype.kind == "i":
+        labels = labels.astype(np.int64)
+    shape: list[Any] = ["n", width]
+    if width == 1 and len(labels) == 2:
+        scores, shape = scores.squeeze(np.array([1])), ["n"]
+        best = (scores > 0.0).cast(to=scores.graph.int64)
+    else:
+        best = scores.argmax(axis=1, keepdims=0)
+    kind = object if labels.dtype.kind == "U" else labels.dtype
+    return {
+        "label": (best.taken_from(labels), kind, ["n"]),
+        "scores": (scores, np.float64, shape),
+    }
 
 
-def _predicted(graph: _Graph, estimator: LSSVR, scores: str, width: int) -> dict[str, Any]:
-    values = graph("Mul", scores, float(estimator.target_resolution))
+def _predicted(scores: _Value, estimator: LSSVR, width: int) -> dict[str, Any]:
+    values = scores * float(estimator.target_resolution)
     if width == 1:
-        return {"prediction": (graph("Squeeze", values, np.array([1])), np.float64, ["n"])}
+        return {"prediction": (values.squeeze(np.array([1])), np.float64, ["n"])}
     return {"prediction": (values, np.float64, ["n", width])}
-
-
-def _sign(model: Any, estimator: Any) -> None:
-    """Say which model it is."""
-    try:
-        digest = estimator.digest()
-    except UnsealableError:  # it has none
-        return
-    model.metadata_props.add(key="digest", value=digest)
-
-
-def _int64(graph: _Graph) -> int:
-    return int(graph._onnx.TensorProto.INT64)
 
 
 # --- feature maps ----------------------------------------------------------------------------
 
 
-def _features(graph: _Graph, feature_map: FeatureMap, phi: BoundMap) -> str:
+def _features(X: _Value, feature_map: FeatureMap, phi: BoundMap) -> Any:
     """The codes of X, without the constant one."""
     if type(feature_map) not in _MAPS:
         known = ", ".join(kind.__name__ for kind in _MAPS)
@@ -191,64 +200,54 @@ def _features(graph: _Graph, feature_map: FeatureMap, phi: BoundMap) -> str:
         )
     encode: Any = phi.encode
     inner = encode.args[0] if phi.has_bias else encode
-    return _MAPS[type(feature_map)](graph, feature_map, phi, inner)
+    return _MAPS[type(feature_map)](X, inner, feature_map, phi)
 
 
-def _linear(graph: _Graph, feature_map: Any, phi: BoundMap, encode: Any) -> str:  # noqa: ARG001
-    return graph("Round", graph("Mul", "X", encode.args[0]))
+def _linear(X: _Value, encode: Any, *_: Any) -> Any:
+    return round(X * encode.args[0])
 
 
-def _polynomial(graph: _Graph, feature_map: Polynomial, phi: BoundMap, encode: Any) -> str:
+def _polynomial(X: _Value, encode: Any, feature_map: Polynomial, phi: BoundMap) -> Any:
     parts = []
     for _, several in groupby(feature_map.monomials(phi.n_features), lambda one: len(one[0])):
         columns, scales = map(np.array, zip(*several, strict=True))
-        product = graph("Gather", "X", columns[:, 0], axis=1)
+        product = X.columns(columns[:, 0], axis=1)
         for place in columns.T[1:]:
-            product = graph("Mul", product, graph("Gather", "X", place, axis=1))
-        parts.append(graph("Mul", product, scales))
-    return graph("Round", graph("Mul", graph("Concat", *parts, axis=1), encode.args[1]))
+            product = product * X.columns(place, axis=1)
+        parts.append(product * scales)
+    return round(_concat(parts) * encode.args[1])
 
 
-def _fourier(graph: _Graph, feature_map: Any, phi: BoundMap, encode: Any) -> str:  # noqa: ARG001
+def _fourier(X: _Value, encode: Any, _: Any, phi: BoundMap) -> Any:
     W, turn, scale = (encode.keywords[name] for name in ("W", "turn", "scale"))
     parts = []
-    for shift, product in _projections(graph, W, encode.keywords["grid"]):
-        turns = graph("Mul", product, 2.0**shift / turn)
-        parts.append(graph("Sub", turns, graph("Round", turns)))
-    turns = graph("Add", *parts)
+    for shift, product in _projections(X, W, encode.keywords["grid"]):
+        turns = product * (2.0**shift / turn)
+        parts.append(turns - round(turns))
+    turns = parts[0] + parts[1]
     n_sines = len(phi.steps) - phi.has_bias - W.shape[1]
-    some = graph("Slice", turns, np.array([0]), np.array([n_sines]), np.array([1]))
+    some = turns.some(np.array([0]), np.array([n_sines]), np.array([1]))
     each = np.broadcast_to(scale, W.shape[1] + n_sines)
-    both = (
-        _cosine(graph, turns, each[: W.shape[1]]),
-        _cosine(graph, graph("Sub", some, 0.25), each[W.shape[1] :]),
-    )
-    return graph("Round", graph("Concat", *both, axis=1))
+    cosines = _cosine(turns, each[: W.shape[1]])
+    return round(_concat([cosines, _cosine(some - 0.25, each[W.shape[1] :])]))
 
 
-def _layer(graph: _Graph, feature_map: RandomLayer, phi: BoundMap, encode: Any) -> str:  # noqa: ARG001
+def _layer(X: _Value, encode: Any, feature_map: RandomLayer, _: BoundMap) -> Any:
     tables = encode.keywords
-    low, high = (
-        graph("Mul", product, 2.0**shift)
-        for shift, product in _projections(graph, tables["W"], tables["grid"])
-    )
-    z = graph("Add", graph("Mul", graph("Add", low, high), tables["unit"]), tables["offset"])
-    values = _ACTIVATIONS[feature_map.activation](graph, z)
-    return graph("Round", graph("Mul", values, tables["scale"]))
+    low, high = (p * 2.0**shift for shift, p in _projections(X, tables["W"], tables["grid"]))
+    z = (low + high) * tables["unit"] + tables["offset"]
+    return round(_ACTIVATIONS[feature_map.activation](z) * tables["scale"])
 
 
-def _landmarks(graph: _Graph, feature_map: Any, phi: BoundMap, encode: Any) -> str:  # noqa: ARG001
+def _landmarks(X: _Value, encode: Any, *_: Any) -> Any:
     tables = encode.keywords
-    P = tables["P"]
-    codes = _codes(graph, tables["grid"])
-    norms = graph("ReduceSum", graph("Mul", codes, codes), np.array([1]), keepdims=1)
-    distance = graph("Add", norms, (P * P).sum(axis=0))
-    distance = graph("Sub", distance, graph("Mul", graph("MatMul", codes, P), 2.0))
-    values = _exponential(graph, graph("Mul", distance, tables["rate"]))
-    return graph("Round", graph("Mul", values, tables["scale"]))
+    P, codes = tables["P"], _codes(X, tables["grid"])
+    norms = (codes * codes).sum(np.array([1]), keepdims=1)
+    distance = norms + (P * P).sum(axis=0) - (codes @ P) * 2.0
+    return round(_exponential(distance * tables["rate"]) * tables["scale"])
 
 
-_MAPS: dict[type, Callable[[_Graph, Any, BoundMap, Any], str]] = {
+_MAPS: dict[type, Callable[[_Value, Any, Any, BoundMap], Any]] = {
     Linear: _linear,
     Polynomial: _polynomial,
     RandomFourier: _fourier,
@@ -260,60 +259,49 @@ _MAPS: dict[type, Callable[[_Graph, Any, BoundMap, Any], str]] = {
 # --- as in `projection` and `elementary` -------------------------------------------------------
 
 
-def _codes(graph: _Graph, grid: InputGrid) -> str:
+def _codes(X: _Value, grid: InputGrid) -> Any:
     """The rows in steps of the finest grid."""
-    codes = graph("Round", graph("Mul", "X", grid.scale))
-    return graph("Mul", codes, grid.stretch) if np.ndim(grid.stretch) else codes
+    codes = round(X * grid.scale)
+    return codes * grid.stretch if np.ndim(grid.stretch) else codes
 
 
-def _projections(graph: _Graph, W: Floats, grid: InputGrid) -> list[tuple[int, str]]:
+def _projections(X: _Value, W: Floats, grid: InputGrid) -> list[tuple[int, _Value]]:
     """(shift, product) with Σ product · 2^shift = codes(X) W, exact up to 2^41 steps."""
-    codes = _codes(graph, grid)
-    high = graph("Round", graph("Mul", codes, 2.0**-LIMB_BITS))
-    low = graph("Sub", codes, graph("Mul", high, 2.0**LIMB_BITS))
-    return [(0, graph("MatMul", low, W)), (LIMB_BITS, graph("MatMul", high, W))]
+    codes = _codes(X, grid)
+    high = round(codes * 2.0**-LIMB_BITS)
+    low = codes - high * 2.0**LIMB_BITS
+    return [(0, low @ W), (LIMB_BITS, high @ W)]
 
 
-def _cosine(graph: _Graph, turns: str, scale: Floats | float = 1.0) -> str:
-    u = graph("Sub", turns, graph("Round", turns))
-    u = graph("Sub", 0.25, graph("Abs", u))
-    series = _horner(graph, [scale * c for c in elementary._SINE], graph("Mul", u, u))
-    return graph("Mul", series, u)
+def _concat(parts: list[_Value]) -> Any:
+    return parts[0].concat(*parts[1:], axis=1)
 
 
-def _exponential(graph: _Graph, x: str) -> str:
-    x = graph("Clip", x, -700.0, 700.0)
-    k = graph("Round", graph("Mul", x, elementary._LOG2_E))
-    r = graph("Sub", x, graph("Mul", k, elementary._LN2_HIGH))
-    r = graph("Sub", r, graph("Mul", k, elementary._LN2_LOW))
-    place = graph("Cast", graph("Add", k, 1010.0), to=_int64(graph))
-    power = graph("Gather", np.ldexp(1.0, np.arange(-1010, 1011)), place)
-    value = graph("Mul", _horner(graph, elementary._EXP, r), power)
-    return graph("Where", graph("LessOrEqual", x, -700.0), 0.0, value)
+def _cosine(turns: _Value, scale: Floats | float = 1.0) -> Any:
+    u = 0.25 - abs(turns - round(turns))
+    return _horner([scale * c for c in elementary._SINE], u * u) * u
 
 
-def _horner(graph: _Graph, coefficients: Sequence[Floats | float], x: str) -> str:
-    out = graph("Mul", x, coefficients[-1])
+def _exponential(x: _Value) -> Any:
+    x = x.clip(-700.0, 700.0)
+    k = round(x * elementary._LOG2_E)
+    r = x - k * elementary._LN2_HIGH - k * elementary._LN2_LOW
+    place = (k + 1010.0).cast(to=x.graph.int64)
+    power = place.taken_from(np.ldexp(1.0, np.arange(-1010, 1011)))
+    value = _horner(elementary._EXP, r) * power
+    return (x <= -700.0).where(0.0, value)
+
+
+def _horner(coefficients: Sequence[Floats | float], x: _Value) -> Any:
+    out = x * coefficients[-1]
     for c in coefficients[-2:0:-1]:
-        out = graph("Mul", graph("Add", out, c), x)
-    return graph("Add", out, coefficients[0])
+        out = (out + c) * x
+    return out + coefficients[0]
 
 
-def _sigmoid(graph: _Graph, z: str) -> str:
-    return graph("Div", 1.0, graph("Add", _exponential(graph, graph("Neg", z)), 1.0))
-
-
-def _tanh(graph: _Graph, z: str) -> str:
-    e = _exponential(graph, graph("Mul", z, 2.0))
-    return graph("Sub", 1.0, graph("Div", 2.0, graph("Add", e, 1.0)))
-
-
-def _relu(graph: _Graph, z: str) -> str:
-    return graph("Max", z, 0.0)
-
-
-def _sine(graph: _Graph, z: str) -> str:
-    return _cosine(graph, graph("Sub", graph("Div", z, 2.0 * math.pi), 0.25))
-
-
-_ACTIVATIONS = {"sigmoid": _sigmoid, "tanh": _tanh, "relu": _relu, "sine": _sine}
+_ACTIVATIONS: dict[str, Callable[[_Value], Any]] = {
+    "sigmoid": lambda z: 1.0 / (_exponential(-z) + 1.0),
+    "tanh": lambda z: 1.0 - 2.0 / (_exponential(z * 2.0) + 1.0),
+    "relu": lambda z: z.maximum(0.0),
+    "sine": lambda z: _cosine(z / (2.0 * math.pi) - 0.25),
+}

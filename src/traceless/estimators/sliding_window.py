@@ -1,4 +1,4 @@
-"""The estimator: a window of rows, and a model of them."""
+"""A window over a stream: its rows, and the model of these rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from traceless.estimators.window_rows import (
 from traceless.exceptions import NotLearnedError
 from traceless.files import saving
 from traceless.hinge.rows import plain_labels
-from traceless.parameters import COUNT, Constraint
+from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
 _KEPT = (
@@ -100,8 +100,12 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     """
 
     constraints: ClassVar = {
-        "estimator": Constraint("an estimator with update", (lambda v: hasattr(v, "update"),)),
-        "size": COUNT,
+        "estimator": Constraint(
+            "one that can forget, with update(add=, forget=), such as LSSVC, LSSVR or PathSVC",
+            (lambda v: hasattr(v, "update") and not isinstance(v, SlidingWindow),),
+            error=TypeError,
+        ),
+        "size": whole("a whole number, 1 or more", 1),
     }
     n_features_in_: int
 
@@ -230,7 +234,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     @available_if(_offers("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
-        """What the estimator says of each row.
+        """The predictions of the estimator.
 
         Parameters
         ----------
@@ -290,24 +294,32 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         return facts, tensors
 
     def _start(self, rows: Any) -> None:
-        new = self._newest(self._checked(rows, reset=True))
+        check_parameters(self)
+        new = self._newest(self._checked(rows, reset=True)[0])
         if not len(new[2]):
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
             )
-        self._model, self._rows = self._fresh().fit(*given(new)), new
+        self._model, self._rows = clone(self.estimator).fit(*given(new)), new
 
     def _go_on(self, add: Any, forget: Any) -> None:
+        check_parameters(self)
         held = self._rows
-        _check_together(self._model, len(held[2]))
-        out = np.zeros(len(held[2]), dtype=bool)
+        n_held = len(held[2])
+        theirs = getattr(self._model, "n_samples_", n_held)
+        if theirs != n_held:
+            raise RuntimeError(
+                f"The window holds {n_held} rows, and its estimator {theirs}: it was changed by "
+                "itself. Learn and forget with the window's own methods; fit starts anew."
+            )
+        out = np.zeros(n_held, dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
         new = part(held, slice(0))
         if n_rows(add):
-            new = self._newest(self._checked(add, reset=False))
+            new = self._newest(self._checked(add, reset=False)[0])
         staying = np.flatnonzero(~out)
-        out[staying[: max(0, len(staying) + len(new[2]) - self._size())]] = True
+        out[staying[: max(0, len(staying) + len(new[2]) - self.size)]] = True
         n = int(out.sum())
         split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
         old, kept = (part(held, which) for which in split)
@@ -320,31 +332,20 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             self._model, self._rows = model, rows
 
     def _found(self, rows: Any) -> Integers:
-        """Where rows are in the window; raises if one of them is not."""
-        wanted = self._checked(rows, reset=False)
+        """Positions of rows in the window; raises if one of them is not there."""
+        wanted, numbers = self._checked(rows, reset=False)
         at = places_of(self._rows, wanted)
-        missing = np.flatnonzero(at < 0)
+        missing = numbers[at < 0]
         if missing.size:
-            weights = checked_weight(rows[2] if len(rows) == 3 else None, len(rows[1]))
-            number = np.flatnonzero(weights)[missing[0]]
             raise NotLearnedError(
                 f"{missing.size} of the {len(at)} rows to forget are not in the window (with this "
-                f"label or target, and this weight, as often), the first of them row {number}. "
-                "They have left it, or came in another form. Nothing was changed."
+                "label or target, and this weight, as often), the first of them row "
+                f"{missing[0]}. They have left it, or came in another form. Nothing was changed."
             )
         return at
 
-    def _fresh(self) -> Any:
-        """An estimator that has learned nothing, and can forget."""
-        if not hasattr(self.estimator, "update") or isinstance(self.estimator, SlidingWindow):
-            raise TypeError(
-                "A window needs an estimator that can forget, with update(add=, forget=), such as "
-                f"LSSVC, LSSVR or PathSVC; got {type(self.estimator).__name__}."
-            )
-        return clone(self.estimator)
-
-    def _checked(self, rows: Any, reset: bool) -> Rows:
-        """Rows as arrays of our own, without those of weight 0."""
+    def _checked(self, rows: Any, reset: bool) -> tuple[Rows, Integers]:
+        """Rows of positive weight as arrays of our own, and their numbers among all rows."""
         if not isinstance(rows, tuple) or len(rows) not in (2, 3):
             raise ValueError(
                 "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
@@ -365,21 +366,15 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
         weight = checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
-        kept = weight != 0.0  # what is wrong with the others is for the estimator to say
-        return plain_values(X[kept]), y[kept], weight[kept]
-
-    def _size(self) -> int:
-        size: Any = self.size
-        if not isinstance(size, int | np.integer) or size is True or size < 1:
-            raise ValueError(f"size must be a whole number, 1 or more, got {size!r}.")
-        return int(size)
+        kept = np.flatnonzero(weight)  # the estimator refuses negative weights
+        return (plain_values(X[kept]), y[kept], weight[kept]), kept
 
     def _newest(self, rows: Rows) -> Rows:
         n = len(rows[2])
-        return part(rows, np.arange(max(0, n - self._size()), n))  # arrays that hold no others
+        return part(rows, np.arange(max(0, n - self.size), n))  # arrays that hold no others
 
     def _asked(self, X: Any) -> tuple[Any, Any]:
-        """The model as it is now, and rows that it knows the columns of."""
+        """The model as it is now, and rows with the columns that it knows."""
         check_is_fitted(self)
         held = snapshot(self)
         sparse_too = get_tags(held.estimator).input_tags.sparse
@@ -408,13 +403,3 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 def _own(model: Any) -> Any:
     """A copy to be changed, while the model stays what it is."""
     return apart(model) if isinstance(model, Changeable) else copy.deepcopy(model)
-
-
-def _check_together(model: Any, n: int) -> None:
-    """Raise if somebody has taught the model something, or made it forget, behind our back."""
-    theirs = getattr(model, "n_samples_", n)
-    if theirs != n:
-        raise RuntimeError(
-            f"The window holds {n} rows, and its estimator {theirs}: it was changed by itself. "
-            "Learn and forget with the window's own methods; fit starts anew."
-        )

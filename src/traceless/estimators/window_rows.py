@@ -1,4 +1,4 @@
-"""The rows of a window: arrays of its own in the order of time, found again by what they hold.
+"""The rows of a window: arrays of its own in the order of time, found by their content.
 
 A row is its values, its label or target, and its weight. The arrays are never written to, so
 copies of a window may share them.
@@ -44,7 +44,7 @@ def plain_values(X: Any) -> Any:
 
 
 def places_of(held: Rows, wanted: Rows) -> Integers:
-    """Where rows are among those held, the oldest of equal ones, each once; -1 if nowhere."""
+    """Positions of rows among those held, the oldest of equal ones, each once; -1 if not held."""
     X, y, weight = wanted
     if sparse.issparse(held[0]) != sparse.issparse(X):
         X = X.toarray() if sparse.issparse(X) else plain_values(sparse.csr_matrix(X))
@@ -57,7 +57,7 @@ def places_of(held: Rows, wanted: Rows) -> Integers:
 
 
 def _keys(rows: Rows) -> Iterator[Any]:
-    """What makes each row the one that it is; 1 and True are two labels."""
+    """A key for the content of each row; 1 and True are two labels."""
     X, y, weight = rows
     for i, (label, w) in enumerate(zip(y.tolist(), weight.tolist(), strict=True)):
         if sparse.issparse(X):
@@ -84,7 +84,7 @@ def row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
 
 
 def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Rows:
-    """What `row_pieces` gave, checked."""
+    """The rows that `row_pieces` wrote, checked."""
     weight = facts.tensor(tensors, "weights", "f", (None,))
     X = _values(tensors, (len(weight), n_features))
     facts.only(tensors, "weights", "rows", "responses", *({"places", "ends"} & set(tensors)))

@@ -6,6 +6,7 @@ and forget one at a time.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,13 @@ from sklearn.metrics import check_scoring
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_svc import PathSVC
-from traceless.model_selection.folds import Folds, LeastSquaresFolds, Path
+from traceless.model_selection.folds import (
+    Folds,
+    LeastSquaresFolds,
+    Path,
+    is_partition,
+    sample_weight_of,
+)
 from traceless.model_selection.path_folds import PathFolds
 from traceless.progress import progress
 
@@ -96,19 +103,13 @@ def cross_validate(
     [100, 100, 100]
     """
     keep_train = return_train_score or return_indices
-    folds = _folds(
-        estimator,
-        (X, y, groups),
-        cv,
-        params,
-        path,
-        verbose,
-        needs_models=return_train_score or return_estimator,
-        keep_train=keep_train,
-    )
+    options = {"needs_models": return_train_score or return_estimator, "keep_train": keep_train}
+    start = time.perf_counter()
+    folds = _folds(estimator, (X, y, groups), cv, params, path, verbose, **options)
+    shared_time = time.perf_counter() - start
     numbers = iter(progress(range(len(folds.splits)), "cross-validating", bool(verbose)))
     result: dict[str, Any] = model_selection.cross_validate(
-        folds.as_estimator(estimator, numbers),
+        folds.as_estimator(numbers),
         X,
         y,
         scoring=scoring,
@@ -121,7 +122,7 @@ def cross_validate(
         error_score=error_score,
     )
     next(numbers, None)  # ends the line of progress
-    result["fit_time"] += folds.shared_time / len(folds.splits)
+    result["fit_time"] += shared_time / len(folds.splits)
     return result
 
 
@@ -212,8 +213,7 @@ def cross_val_predict(
     """
     folds = _folds(estimator, (X, y, groups), cv, params, path, verbose)
     tests = [split.test for split in folds.splits]
-    order = np.concatenate(tests)
-    if not np.array_equal(np.sort(order), np.arange(len(folds.y))):
+    if not is_partition(tests, len(folds.y)):
         raise ValueError(
             "cross_val_predict only works for partitions: each row must be tested once, and "
             "once only. Use cross_validate for other splits."
@@ -222,11 +222,16 @@ def cross_val_predict(
         folds.answers(k, method)
         for k in progress(range(len(tests)), "cross-validating", bool(verbose))
     ]
-    inverse = np.empty(len(order), dtype=np.intp)
-    inverse[order] = np.arange(len(order))
-    return np.asarray(np.concatenate(out)[inverse])
+    return np.asarray(np.concatenate(out)[np.argsort(np.concatenate(tests))])
 
 
-def _folds(estimator: Any, *how: Any, **options: Any) -> Folds:
-    kind = PathFolds if isinstance(estimator, PathSVC) else LeastSquaresFolds
-    return kind.of(estimator, *how, **options)
+def _folds(
+    estimator: Any, rows: Any, cv: Any, params: Any, path: Path, verbose: int, **options: bool
+) -> Folds:
+    """The folds, with what is computed once for all of them."""
+    weight = sample_weight_of(params)
+    if isinstance(estimator, PathSVC):
+        return PathFolds(estimator, rows, cv, weight, path, **options)
+    folds = LeastSquaresFolds(estimator, rows, cv, weight, path, **options)
+    folds.known_scores = folds.held_out(verbose=bool(verbose))
+    return folds

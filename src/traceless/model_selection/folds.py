@@ -1,8 +1,13 @@
-"""The models of the folds: by subtraction, or with held-out scores in closed form."""
+"""The models of the folds: by subtraction, or with held-out scores in closed form.
+
+    knowledge of the training part = knowledge of all rows - knowledge of the rows left out
+
+to the bit, because knowledge is integers (`traceless.knowledge.sums`). A training part is summed
+directly only if it is smaller than the part it leaves out, or if it repeats rows.
+"""
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -17,50 +22,64 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.model_selection.dataset import Dataset, subset
+from traceless.knowledge.sums import Knowledge
+from traceless.model_selection.dataset import Dataset, Indices, subset
 from traceless.model_selection.held_out import FullModel
 from traceless.model_selection.precomputed import PrecomputedModels
-from traceless.model_selection.splits import Split, TrainingKnowledge, split_rows
+from traceless.model_selection.splits import Split, split_rows
+from traceless.transaction import apart
 
 Path = Literal["auto", "subtract", "hat"]
+_MEMORY = 2**28  # bytes of fold knowledge kept at a time; beyond, folds are summed again
 
 
 class Folds(ABC):
     """The rows, their splits, and the model of each training part."""
 
-    X: Any
-    y: Any
-    splits: list[Split]
-    shared_time: float
+    def __init__(
+        self,
+        estimator: Any,
+        rows: tuple[Any, Any, Any],
+        cv: Any,
+        sample_weight: Any,
+        path: Path = "auto",
+        *,
+        needs_models: bool = False,
+        keep_train: bool = False,
+    ) -> None:
+        self.estimator, self.needs_models = estimator, needs_models
+        self.X, self.y, groups = indexable(*rows)
+        self.splits = split_rows(estimator, cv, self.X, self.y, groups, keep_train)
+        self._learn(sample_weight, path)
 
-    @property
     @abstractmethod
-    def labels(self) -> NDArray[Any]:
-        """The classes of all rows."""
+    def _learn(self, sample_weight: Any, path: Path) -> None:
+        """Check the rows, and do what is done once for all folds."""
 
     @abstractmethod
     def model(self, k: int) -> Any:
         """The model of a fold, to be asked about its test rows."""
 
-    def as_estimator(self, estimator: Any, numbers: Iterator[int]) -> Any:
+    def as_estimator(self, numbers: Iterator[int]) -> Any:
         """An estimator whose next clone becomes the next fold's model when it is fitted.
 
         scikit-learn clones, fits and scores one estimator for each split, in order; so its
         own functions do everything that is done with a fold's model, failures included.
         """
+        unfitted, source = clone(self.estimator), clone(self.estimator)
 
         def next_clone() -> Any:
-            model: Any = clone(estimator)
+            model = apart(unfitted)  # scikit-learn's clone takes longer than a held-out score
             k = next(numbers)
 
             def fit(X: Any, y: Any) -> None:  # noqa: ARG001
+                del model.fit  # should this one fail, the estimator has its own again
                 made = self.model(k)
                 model.__class__, model.__dict__, model._lock = type(made), vars(made), made._lock
 
             model.fit = fit
             return model
 
-        source: Any = clone(estimator)
         source.__sklearn_clone__ = next_clone
         return source
 
@@ -72,7 +91,7 @@ class Folds(ABC):
 
     def _in_columns(self, scores: Floats, classes: NDArray[Any]) -> Floats:
         """A column for each class of all rows, as scikit-learn has it."""
-        labels = self.labels
+        labels = np.unique(np.asarray(self.y))
         if len(labels) == len(classes):
             return scores
         advice = "Use splits that keep every class in every training part (StratifiedKFold)."
@@ -95,77 +114,74 @@ class Folds(ABC):
 class LeastSquaresFolds(Folds):
     """Folds of LSSVC and LSSVR, with held-out scores where these need no model."""
 
-    def __init__(
-        self, data: Dataset, X: Any, y: Any, splits: list[Split], largest: int | None, closed: bool
-    ) -> None:
-        """`closed`: use the closed form for folds of fewer rows than `largest`."""
-        self.data, self.X, self.y, self.splits = data, X, y, splits
-        numbers = range(len(splits))
-        self.closed = {k for k in numbers if closed and splits[k].has_closed_form(largest)}
-        self.training = TrainingKnowledge(
-            data, splits, [k for k in numbers if k not in self.closed]
-        )
-        self.shared_time = 0.0
-        self._held_out: dict[int, Floats] = {}
+    def _learn(self, sample_weight: Any, path: Path) -> None:
+        if path not in ("auto", "subtract", "hat"):
+            raise ValueError(f"path must be 'auto', 'subtract' or 'hat', got {path!r}.")
+        self.data = Dataset.check(self.estimator, self.X, self.y, sample_weight)
+        if path == "hat" and self.needs_models:
+            raise ValueError(
+                "path='hat' makes no models, but return_train_score or return_estimator asks for "
+                "them. Use path='auto' or 'subtract'."
+            )
+        if path == "hat":
+            self.data.check_unweighted("path='hat'")
+        self.closed: set[int] = set()  # the folds whose held-out scores are computed in closed form
+        if path != "subtract" and not self.needs_models and not self.data.weighted:
+            largest = np.inf if path == "hat" else self.data.n_outputs
+            for k, split in enumerate(self.splits):
+                if split.test_in_left_out is not None and len(split.left_out) < largest:
+                    self.closed.add(k)
+        self.known_scores: dict[int, Floats] = {}  # held-out scores of the test rows of folds
+        self._parts = self._disjoint_parts()
 
-    @classmethod
-    def of(
-        cls,
-        estimator: Any,
-        rows: tuple[Any, Any, Any],
-        cv: Any,
-        params: Mapping[str, Any] | None,
-        path: Path,
-        verbose: int,
-        needs_models: bool = False,
-        keep_train: bool = False,
-    ) -> LeastSquaresFolds:
-        """Check the rows, split them, and do what is done once for all folds."""
-        start = time.perf_counter()
-        X, y, groups = indexable(*rows)
-        data = Dataset.check(estimator, X, y, sample_weight_of(params))
-        splits = split_rows(estimator, cv, X, y, groups, keep_train)
-        _check_path(data, path, needs_models)
-        closed = path != "subtract" and not needs_models and not data.weighted
-        folds = cls(data, X, y, splits, None if path == "hat" else data.n_outputs, closed)
-        folds._held_out = folds.held_out(verbose=bool(verbose))
-        folds.shared_time = time.perf_counter() - start
-        return folds
+    @cached_property
+    def total(self) -> Knowledge:
+        """The knowledge of all rows: the sum of the folds, where these are all rows."""
+        return self.data.total(self._parts.values())
 
-    @property
-    def labels(self) -> NDArray[Any]:
-        """The classes of all rows."""
-        return np.unique(self.data.y)
+    def training(self, k: int) -> Knowledge:
+        """The knowledge of the training part of a split."""
+        split = self.splits[k]
+        if split.is_short:
+            assert split.train is not None
+            return self.data.knowledge(split.train)
+        if not len(split.left_out):
+            return self.total
+        return self.total - (self._parts.get(k) or self.data.knowledge(split.left_out))
+
+    def _disjoint_parts(self) -> dict[int, Knowledge]:
+        """The parts left out, each summed once, if together they are all rows, once each."""
+        exact = {k: s.left_out for k, s in enumerate(self.splits) if k not in self.closed}
+        if not exact or any(self.splits[k].is_short for k in exact):
+            return {}
+        if 8 * len(exact) * self.data.n_outputs**2 > _MEMORY:
+            return {}
+        if not is_partition(list(exact.values()), len(self.data)):
+            return {}
+        return {k: self.data.knowledge(part) for k, part in exact.items()}
 
     @cached_property
     def _precomputed(self) -> PrecomputedModels:
-        return PrecomputedModels(self.data, self.training.total)
+        return PrecomputedModels(self.data, self.total)
 
-    def model(self, k: int) -> Any:
-        """The model of a fold, solved, or one that knows its held-out scores."""
-        held_out = self._held_out.get(k)
-        model = self.model_with(k, held_out)
-        if held_out is None:
-            model._weights()  # what cannot be solved fails here, as it would in fit
-        return model
-
-    def model_with(self, k: int, held_out: Floats | None, rho: float | None = None) -> LeastSquares:
-        """The model of a fold at any ρ; it knows its held-out scores, where they are given."""
+    def model(self, k: int, rho: float | None = None) -> Any:
+        """The model of a fold (at another ρ): solved, or one that knows its held-out scores."""
 
         def make() -> LeastSquares:
-            model = self.data.model(self.training.of(k))
+            model = self.data.model(self.training(k))
             return model if rho is None else model.set_params(rho=rho)
 
-        if held_out is None:
-            return make()
-        model: LeastSquares = self._precomputed(self.splits[k].test, held_out, make)
+        if k in self.known_scores:
+            return self._precomputed(self.splits[k].test, self.known_scores[k], make)
+        model = make()
+        model._weights()  # what cannot be solved fails here, as it would in fit
         return model
 
     def held_out(self, rho: float | None = None, verbose: bool = False) -> dict[int, Floats]:
         """Held-out scores of the test rows, for each split that float64 is enough for."""
         if not self.closed:
             return {}
-        full = FullModel(self.data, self.training.total, rho)
+        full = FullModel(self.data, self.total, rho)
         possible = [k for k in sorted(self.closed) if self._keeps_classes(self.splits[k])]
         scores = full.folds([self.splits[k].left_out for k in possible], verbose)
         return {
@@ -176,20 +192,25 @@ class LeastSquaresFolds(Folds):
 
     def _keeps_classes(self, split: Split) -> bool:
         """Whether training still has all classes: else their coding changes."""
-        if self.training.total.task == "regression":
+        if self.total.task == "regression":
             return len(split.left_out) < len(self.data)
-        counts = np.array(self.training.total.counts)
+        counts = np.array(self.total.counts)
         gone = np.bincount(self._class_numbers[split.left_out], minlength=len(counts) + 1)[:-1]
         return bool((gone < counts).all())
 
     @cached_property
     def _class_numbers(self) -> NDArray[np.intp]:
         """The number of each row's class; rows without weight have a number of their own."""
-        responses = self.training.total.responses
+        responses = self.total.responses
         numbers = np.searchsorted(np.array(responses), self.data.y)
         if self.data.sample_weight is not None:
             numbers[self.data.sample_weight <= 0] = len(responses)
         return numbers
+
+
+def is_partition(parts: list[Indices], n: int) -> bool:
+    """Whether each of n rows is in exactly one part."""
+    return np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
 
 
 def sample_weight_of(params: Mapping[str, Any] | None) -> Any:
@@ -203,15 +224,3 @@ def sample_weight_of(params: Mapping[str, Any] | None) -> Any:
     if unknown:
         raise TypeError(f"params may hold sample_weight only, got {', '.join(unknown)}.")
     return (params or {}).get("sample_weight")
-
-
-def _check_path(data: Dataset, path: Path, needs_models: bool) -> None:
-    if path not in ("auto", "subtract", "hat"):
-        raise ValueError(f"path must be 'auto', 'subtract' or 'hat', got {path!r}.")
-    if path == "hat" and needs_models:
-        raise ValueError(
-            "path='hat' makes no models, but return_train_score or return_estimator asks for "
-            "them. Use path='auto' or 'subtract'."
-        )
-    if path == "hat":
-        data.check_unweighted("path='hat'")

@@ -32,7 +32,7 @@ caller takes the fold out exactly instead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ class FullModel:
 
     def folds(self, folds: Sequence[Indices], verbose: bool = False) -> Iterator[Floats | None]:
         """The held-out scores of each fold in turn, or None where float64 cannot be trusted."""
-        for batch in progress(list(_batches(folds)), "holding out", verbose):
+        for batch in progress(_batches(folds), "holding out", verbose):
             index = np.concatenate(batch)
             if not self.usable:
                 yield from [None] * len(batch)
@@ -156,15 +156,8 @@ def blocks(n: int) -> list[Indices]:
     return [np.arange(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
 
 
-def _batches(folds: Sequence[Indices]) -> Iterator[list[Indices]]:
-    """Consecutive folds that together have about `_BLOCK` rows; a larger one alone."""
-    batch: list[Indices] = []
-    size = 0
-    for fold in folds:
-        if batch and size + len(fold) > _BLOCK:
-            yield batch
-            batch, size = [], 0
-        batch.append(fold)
-        size += len(fold)
-    if batch:
-        yield batch
+def _batches(folds: Sequence[Indices]) -> list[list[Indices]]:
+    """Consecutive folds that together have about `_BLOCK` rows."""
+    starts = accumulate(map(len, folds), initial=0)
+    runs = groupby(zip(folds, starts, strict=False), key=lambda fold: fold[1] // _BLOCK)
+    return [[fold for fold, _ in run] for _, run in runs]

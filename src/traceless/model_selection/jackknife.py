@@ -105,7 +105,8 @@ def leave_one_out(
     """
     if isinstance(estimator, PathSVC):
         return leave_one_out_by_path(estimator, X, y, sample_weight)
-    data, total = _checked("leave_one_out", estimator, X, y, sample_weight)
+    data = checked_dataset("leave_one_out", estimator, X, y, sample_weight)
+    total = data.total()
     return data.in_units(leave_one_out_scores(data, total)[1], total)
 
 
@@ -136,21 +137,20 @@ def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None
     >>> sorted(found.suspicious(2).tolist())
     [3, 77]
     """
-    data, total = _checked("influence", estimator, X, y, sample_weight)
+    data = checked_dataset("influence", estimator, X, y, sample_weight)
+    total = data.total()
     fitted, held_out = leave_one_out_scores(data, total)
     margin = _margin(held_out, data.targets(np.arange(len(data)), total), total)
     change = data.in_units(held_out - fitted, total)
     return Influence(data.in_units(held_out, total), change, margin)
 
 
-def _checked(
-    what: str, estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Dataset, Knowledge]:
-    """The rows, and the knowledge of all of them."""
+def checked_dataset(what: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
+    """The rows, checked; raises where rows cannot be held out in closed form."""
     X, y = indexable(X, y)
     data = Dataset.check(estimator, X, y, sample_weight)
     data.check_unweighted(what)
-    return data, data.total()
+    return data
 
 
 def leave_one_out_scores(

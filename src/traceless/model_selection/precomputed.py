@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
@@ -43,8 +43,12 @@ class _Precomputed(LeastSquares):
     _make: Callable[[], LeastSquares] | None
 
     def _decision(self, X: Any) -> Floats:
-        rows, known = X if sparse.issparse(X) else np.asarray(X), self._test_rows
-        if rows.shape == known.shape and not (rows != known).sum():
+        rows, known = X, self._test_rows
+        if type(X) is not np.ndarray or X.dtype != known.dtype:
+            rows = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
+        # NaN differs from NaN, and numbers of two types could agree after conversion only
+        same_kind = rows.shape == known.shape and rows.dtype == known.dtype
+        if same_kind and not (rows != known).sum():
             return self._scores
         return super()._decision(X)
 
@@ -63,3 +67,11 @@ class _PrecomputedClassifier(_Precomputed):
     @property
     def classes_(self) -> NDArray[Any]:
         return self._labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy, without scikit-learn's checks of the labels: all rows have passed them.
+
+        Of a single row the checks take ten times as long as everything else.
+        """
+        right = self.predict(X) == np.ravel(y)
+        return float(np.average(right, weights=sample_weight))

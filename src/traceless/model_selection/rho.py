@@ -23,7 +23,6 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.blas import dgemm
 from sklearn.metrics import check_scoring
-from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
@@ -31,9 +30,8 @@ from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, subset
 from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import CholeskyFactor, blocks, used_features
-from traceless.model_selection.jackknife import leave_one_out_scores
+from traceless.model_selection.jackknife import checked_dataset, leave_one_out_scores
 from traceless.model_selection.precomputed import PrecomputedModels
-from traceless.model_selection.splits import split_rows
 from traceless.parameters import positive
 from traceless.progress import progress
 from traceless.solvers.rounded import correctly_rounded_solve
@@ -134,13 +132,10 @@ def select_rho(
     if not values.size:
         raise ValueError("rhos is empty: give at least one value to choose from.")
     scorer = check_scoring(estimator, scoring=scoring)
-    X, y, groups = indexable(X, y, groups)
-    data = Dataset.check(estimator, X, y, sample_weight)
     if isinstance(cv, str) and cv == "loo":
-        data.check_unweighted("cv='loo'")
+        data = checked_dataset("cv='loo'", estimator, X, y, sample_weight)
         return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
-    splits = split_rows(estimator, cv, X, y, groups, keep_train=False)
-    folds = LeastSquaresFolds(data, X, y, splits, data.n_outputs, closed=not data.weighted)
+    folds = LeastSquaresFolds(estimator, (X, y, groups), cv, sample_weight)
     return RhoSelection(values, _cross_validate(folds, values, scorer))
 
 
@@ -149,26 +144,26 @@ def _cross_validate(folds: LeastSquaresFolds, rhos: Floats, scorer: Any) -> Floa
     verbose = bool(folds.data.probe.verbose)
     out = np.empty((len(rhos), len(folds.splits)))
 
-    def score(j: int, k: int, held_out: Floats | None) -> None:
-        model = folds.model_with(k, held_out, float(rhos[j]))
-        test = folds.splits[k].test
+    def score(j: int, k: int) -> None:
+        model, test = folds.model(k, float(rhos[j])), folds.splits[k].test
         out[j, k] = float(scorer(model, subset(folds.X, test), subset(folds.y, test)))
 
     for j, rho in enumerate(rhos if folds.closed else []):
-        found = folds.held_out(rho, verbose)
+        folds.known_scores = folds.held_out(rho, verbose)
         for k in folds.closed:
-            score(j, k, found.get(k))
+            score(j, k)
     others = [k for k in range(len(folds.splits)) if k not in folds.closed]
     for k in progress(others, "choosing rho", verbose):
         for j, held_out in enumerate(_large_fold(folds, k, rhos)):
-            score(j, k, held_out)
+            folds.known_scores = {} if held_out is None else {k: held_out}
+            score(j, k)
     return out
 
 
 def _large_fold(folds: LeastSquaresFolds, k: int, rhos: Floats) -> list[Floats | None]:
     """Held-out scores of the test rows for each ρ, None where exact arithmetic is needed."""
-    data, known = folds.data, folds.training.of(k)
-    same = known.responses == folds.training.total.responses
+    data, known = folds.data, folds.training(k)
+    same = known.responses == folds.total.responses
     if not same or not known.n_samples or data.weighted:
         return [None] * len(rhos)  # another coding, or other weights
     Q = data.right_sides(known, known.responses).astype(np.float64)
@@ -188,8 +183,8 @@ def _leave_one_out(data: Dataset, X: Any, y: Any, rhos: Floats, scorer: Any) -> 
     total = data.total()
     precomputed = PrecomputedModels(data, total)
     everything, out = np.arange(len(data)), []
-    for rho, held_out in zip(rhos, _Decomposed(data, total).held_out(rhos), strict=True):
-        if held_out is None:
+    for rho, held_out in zip(rhos, _held_out(data, total, rhos), strict=True):
+        if np.isnan(held_out).any():
             held_out = leave_one_out_scores(data, total, rho)[1]
         out.append(float(scorer(precomputed(everything, held_out, _no_model), X, y)))
     return np.array(out)[:, None]
@@ -202,46 +197,33 @@ def _no_model() -> LeastSquares:
     )
 
 
-class _Decomposed:
-    """S = VΛVᵀ in real units, for the held-out scores of single rows at many ρ."""
-
-    def __init__(self, data: Dataset, total: Knowledge) -> None:
-        self.data, self.total = data, total
-        self._used = used_features(total.feature_gram)
-        self._steps = data.probe._bind().steps[self._used]
-        unit = np.ldexp(1.0, -total.weight_bits)
-        S = total.feature_gram[self._used][:, self._used].astype(np.float64)
-        S *= self._steps * unit
-        S *= self._steps[:, None]
-        eigenvalues, self._V = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
-        self._eigenvalues = np.maximum(eigenvalues, 0.0)
-        weights = data.weights(total)
-        self._weights = np.ones(len(data)) if weights is None else weights * unit
-
-    def held_out(self, rhos: Floats) -> list[Floats | None]:
-        """Held-out scores of all rows for each ρ; None where they are not accurate enough."""
-        inverse = 1.0 / (self._eigenvalues[:, None] + rhos)  # J × R
-        conditions = inverse.max(axis=0) / inverse.min(axis=0)
-        possible = np.flatnonzero(1.0 / conditions > _TRUST)
-        if not possible.size:
-            return [None] * len(rhos)
-        found = dict(zip(possible.tolist(), self._held_out(rhos[possible]), strict=True))
-        return [found.get(j) for j in range(len(rhos))]
-
-    def _held_out(self, rhos: Floats) -> list[Floats | None]:
-        inverse = 1.0 / (self._eigenvalues[:, None] + rhos)
-        smallest = _TRUST * inverse.max(axis=0) / inverse.min(axis=0)  # pivot
-        S, ridge = self.total.feature_gram, self.data.ridge
-        Q = self.data.right_sides(self.total, self.total.responses)
-        W = np.hstack([correctly_rounded_solve(S, ridge(self.total, rho), Q) for rho in rhos])
-        parts, verbose = [], bool(self.data.probe.verbose)
-        for index in progress(blocks(len(self.data)), "leaving one out", verbose):
-            codes = self.data.codes(index)
-            fitted = dgemm(1.0, W.T, codes.T).T.reshape(len(index), len(rhos), -1)
-            y = self.data.targets(index, self.total)[:, None]
-            T = dgemm(1.0, self._V, (codes[:, self._used] * self._steps).T, trans_a=True)
-            k = self._weights[index, None] * dgemm(1.0, T * T, inverse, trans_a=True)
-            gain = np.where(1.0 - k > smallest, k / (1.0 - k), np.nan)
-            parts.append(fitted - gain[:, :, None] * (y - fitted))
-        held_out = np.moveaxis(np.concatenate(parts), 1, 0)
-        return [None if np.isnan(scores).any() else scores for scores in held_out]
+def _held_out(data: Dataset, total: Knowledge, rhos: Floats) -> Floats:
+    """Held-out scores of all rows for each ρ by S = VΛVᵀ; NaN where they are not accurate."""
+    used = used_features(total.feature_gram)
+    steps = data.probe._bind().steps[used]
+    unit = np.ldexp(1.0, -total.weight_bits)
+    S = total.feature_gram[used][:, used].astype(np.float64)
+    S *= steps * unit
+    S *= steps[:, None]
+    eigenvalues, V = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+    inverse = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + rhos)  # J × R
+    smallest = _TRUST * inverse.max(axis=0) / inverse.min(axis=0)  # pivot that is trusted
+    Q = data.right_sides(total, total.responses)
+    out = np.full((len(rhos), len(data), Q.shape[1]), np.nan)
+    possible = smallest < 1.0
+    if not possible.any():
+        return out
+    ridges = [data.ridge(total, rho) for rho in rhos[possible]]
+    W = np.hstack([correctly_rounded_solve(total.feature_gram, ridge, Q) for ridge in ridges])
+    weights = data.weights(total)
+    weights = np.ones(len(data)) if weights is None else weights * unit
+    for index in progress(blocks(len(data)), "leaving one out", bool(data.probe.verbose)):
+        codes = data.codes(index)
+        fitted = dgemm(1.0, W.T, codes.T).T.reshape(len(index), len(ridges), -1)
+        y = data.targets(index, total)[:, None]
+        T = dgemm(1.0, V, (codes[:, used] * steps).T, trans_a=True)
+        k = weights[index, None] * dgemm(1.0, T * T, inverse[:, possible], trans_a=True)
+        gain = np.where(1.0 - k > smallest[possible], k / (1.0 - k), np.nan)
+        scores = fitted - gain[:, :, None] * (y - fitted)
+        out[np.ix_(possible, index)] = np.moveaxis(scores, 1, 0)
+    return out

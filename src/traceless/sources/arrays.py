@@ -11,13 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from traceless.sources.files import (
-    default_batch_rows,
-    listed,
-    missing_extra,
-    one_kind,
-    unreadable,
-)
+from traceless.sources.files import default_batch_rows, listed, one_kind, reading
 from traceless.sources.partitions import Partitioned
 from traceless.sources.source import Rows
 
@@ -26,7 +20,7 @@ Place = Path | int | None  # of labels or weights: a file, or a column of the ro
 
 @dataclass(frozen=True)
 class RowRange:
-    """Rows from `start` to `stop` of a file."""
+    """Rows from `start` to `stop` of a file; `features` None means all columns."""
 
     file: Path
     features: tuple[int, ...] | None
@@ -42,23 +36,21 @@ class RowRange:
         yield X, self._column(rows, self.target), self._column(rows, self.weight)
 
     def _column(self, rows: Any, place: Place) -> Any:
-        if place is None:
-            return None
-        return self._read(place) if isinstance(place, Path) else rows[:, place]
+        if isinstance(place, Path):
+            return self._read(place)
+        return None if place is None else rows[:, place]
 
     def _read(self, file: Path) -> Any:
         array = opened(file)
-        try:
+        with reading(file, OSError, ValueError, RuntimeError):  # a damaged chunk
             return array[self.start : self.stop]
-        except (OSError, ValueError, RuntimeError) as error:  # a damaged chunk
-            raise unreadable(file, error) from error
 
 
 def scan_arrays(
     files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
 ) -> Partitioned:
     """See `traceless.scan`."""
-    width = _shape(files[0])[1]
+    width = _table(files[0]).shape[1]
     targets = _places(target, files, width, "target")
     weights = [None] * len(files)
     if weight is not None:
@@ -67,11 +59,12 @@ def scan_arrays(
     features = _features(columns, taken, width, files[0])
     partitions: list[RowRange] = []
     for file, y, w in zip(files, targets, weights, strict=True):
-        n, rows = _check_file(file, width, y, w), batch_rows or default_batch_rows(width)
+        array, rows = _table(file), batch_rows or default_batch_rows(width)
+        _check_fit(file, array.shape, width, [y, w])
         if file.suffix == ".zarr":  # whole chunks (or shards), so that none is read twice
-            array = opened(file)
             chunk = (array.shards or array.chunks)[0]
             rows = chunk * math.ceil(rows / chunk)
+        n = array.shape[0]
         partitions += [
             RowRange(file, features, y, w, start, min(start + rows, n))
             for start in range(0, max(n, 1), rows)
@@ -81,20 +74,16 @@ def scan_arrays(
 
 def opened(file: Path) -> Any:
     """The array in a file: mapped, not read."""
-    try:
+    with reading(file, OSError, ValueError, EOFError, LookupError, TypeError):
         if file.suffix == ".npy":
             return np.load(file, mmap_mode="r", allow_pickle=False)
         import zarr
 
         return zarr.open_array(file, mode="r")
-    except ImportError as error:
-        raise missing_extra("Zarr", error) from error
-    except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
-        raise unreadable(file, error) from error
 
 
-def _shape(file: Path) -> tuple[int, int]:
-    """Rows and columns of a table of numbers."""
+def _table(file: Path) -> Any:
+    """The array in a file, checked to be a table of numbers."""
     array = opened(file)
     if len(array.shape) != 2:
         raise ValueError(
@@ -103,7 +92,7 @@ def _shape(file: Path) -> tuple[int, int]:
         )
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{file} holds {array.dtype}; features must be real numbers.")
-    return int(array.shape[0]), int(array.shape[1])
+    return array
 
 
 def _places(place: Any, files: list[Path], width: int, what: str) -> list[Any]:
@@ -138,15 +127,13 @@ def _features(columns: Any, taken: set[int], width: int, file: Path) -> tuple[in
     return chosen
 
 
-def _check_file(file: Path, width: int, target: Place, weight: Place) -> int:
-    """Number of rows; raises unless columns, labels and weights fit together."""
-    n, columns = _shape(file)
-    if columns != width:
-        raise ValueError(f"{file} has {columns} columns; the first file has {width}.")
-    for other in (target, weight):
-        if isinstance(other, Path) and (shape := opened(other).shape)[:1] != (n,):
+def _check_fit(file: Path, shape: tuple[int, ...], width: int, beside: list[Place]) -> None:
+    """Raise unless columns, labels and weights fit together."""
+    if shape[1] != width:
+        raise ValueError(f"{file} has {shape[1]} columns; the first file has {width}.")
+    for other in beside:
+        if isinstance(other, Path) and (theirs := opened(other).shape)[:1] != shape[:1]:
             raise ValueError(
-                f"{file} has {n} rows and {other} has shape {tuple(shape)}: one entry is needed "
-                "per row."
+                f"{file} has {shape[0]} rows and {other} has shape {tuple(theirs)}: one entry is "
+                "needed per row."
             )
-    return n

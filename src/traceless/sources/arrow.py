@@ -13,22 +13,11 @@ from traceless.sources.source import Rows
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns are features, target and weight.
+    """Which columns are features, target and weight."""
 
-    Attributes
-    ----------
-    features : tuple of str
-        Columns of numbers, or a single column of lists.
-    width : int
-        Number of features.
-    target : str or tuple of str
-        Several targets make y two-dimensional.
-    weight : str or None
-    """
-
-    features: tuple[str, ...]
-    width: int
-    target: str | tuple[str, ...]
+    features: tuple[str, ...]  # columns of numbers, or a single column of lists
+    width: int  # number of features
+    target: str | tuple[str, ...]  # several targets make y two-dimensional
     weight: str | None
 
     @property
@@ -40,10 +29,7 @@ class Columns:
 def choose(
     present: list[str], columns: Any, target: Any, weight: str | None, where: str
 ) -> tuple[tuple[str, ...], str | tuple[str, ...]]:
-    """The names of the features and of the target, checked to be there.
-
-    `columns` None means all that are neither target nor weight.
-    """
+    """The features (by default all that are neither target nor weight), and the target."""
     if not isinstance(target, str):
         target = tuple(target)
     rest = _not_features(target, weight)

@@ -19,13 +19,7 @@ LONGEST_HEADER = 2**22
 
 
 class Delimited:
-    """An open CSV or TSV file, its header read.
-
-    Attributes
-    ----------
-    names : list of str
-    typed : bool
-    """
+    """An open CSV or TSV file, its header read."""
 
     typed = False
 

@@ -1,4 +1,4 @@
-"""Files of rows: which there are, and of what kind.
+"""Files of rows: their list, and their kind.
 
 No file is left out silently: every file of a folder that is not hidden must be of the same
 kind, and no file may be listed twice, because its rows would be learned twice.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +110,23 @@ def one_kind(files: list[Path]) -> str:
     return files[0].suffix
 
 
-def missing_extra(what: str, error: ImportError) -> ImportError:
-    """The error for a library that is not installed and reads a kind of file."""
-    return ImportError(
-        f"Reading {what} files needs a library: pip install 'traceless[files]' ({error})."
-    )
+@contextmanager
+def reading(file: Any, *failures: type[Exception]) -> Iterator[None]:
+    """Turn a library's failure to read a file into an error that names the file."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {file} needs a library: pip install 'traceless[files]' ({error})."
+        ) from error
+    except MemoryError:  # Arrow's is an ArrowException too, and not the file's fault
+        raise
+    except failures as error:
+        raise unreadable(file, error) from error
 
 
 def unreadable(file: Any, error: Exception) -> ValueError:
-    """The error for a file that is not what its suffix says."""
+    """The error for a file that is not of the kind that its suffix says."""
     said = (str(error) or type(error).__name__).splitlines()[0]
     return ValueError(
         f"{file} cannot be read: {said.rstrip('.')}. It is truncated, damaged, still being "
@@ -126,27 +135,24 @@ def unreadable(file: Any, error: Exception) -> ValueError:
 
 
 def _expanded(path: str) -> list[Path]:
+    """The files of one path or pattern."""
     one = Path(path)
     if one.is_file() or (one.is_dir() and one.suffix == ".zarr"):
         return [one]
     if one.is_dir():
-        return _in_folder(one)
+        files = sorted(f for f in one.iterdir() if not f.name.startswith((".", "_")))
+        if not files:
+            raise FileNotFoundError(f"The folder {one} holds no files to scan.")
+        for file in files:
+            if file.is_dir() and file.suffix != ".zarr":
+                raise ValueError(
+                    f"The folder {one} has the subfolder {file.name}; say which files are meant "
+                    f"with a pattern such as '{one}/**/*.parquet'."
+                )
+        return files
     matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
     if not matches:
         what = "No file matches the pattern" if glob.has_magic(path) else "There is no file"
         raise FileNotFoundError(f"{what} {path}; scan takes files, folders and patterns.")
     # A folder that a pattern such as ** passes through is not itself meant.
     return [file for file in map(Path, matches) if file.is_file() or file.suffix == ".zarr"]
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    files = sorted(f for f in folder.iterdir() if not f.name.startswith((".", "_")))
-    if not files:
-        raise FileNotFoundError(f"The folder {folder} holds no files to scan.")
-    for file in files:
-        if file.is_dir() and file.suffix != ".zarr":
-            raise ValueError(
-                f"The folder {folder} has the subfolder {file.name}; say which files are meant "
-                f"with a pattern such as '{folder}/**/*.parquet'."
-            )
-    return files

@@ -1,26 +1,15 @@
-"""The formats of tables: files and standard input, opened by their suffix."""
+"""The formats of tables: a reader for each, and the suffixes of its files."""
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from traceless.exceptions import TableError
 from traceless.sources.delimited import Delimited
-from traceless.sources.files import listed, unreadable
 from traceless.sources.npz import Npz
 from traceless.sources.parquet import parquet_file
 
-STDIN = "-"
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")
-SUFFIXES = {f".{name}": name for name in FORMATS} | {".feather": "arrow"}
 ARROW_FILE = b"ARROW1"  # the first bytes of an Arrow file; a stream has others
 
 
@@ -39,7 +28,7 @@ class Parquet:
 
     typed = True
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, _size: int) -> None:
         self._file = parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
@@ -78,77 +67,12 @@ class Arrow:
                 yield chosen.slice(start, rows), self._file.tell() / self._size
 
 
-def inputs_of(paths: Sequence[str]) -> list[str]:
-    """Each file once, and standard input once."""
-    files = [path for path in paths if path != STDIN]
-    if len(paths) - len(files) > 1:
-        raise TableError("Standard input (-) can be read only once; name it once.")
-    found = [str(file) for file in listed(files)] if files else []
-    return [STDIN, *found] if len(files) < len(paths) else found
-
-
-def shown(source: str) -> str:
-    """A file as messages name it: relative to the working directory, if it is below."""
-    if source == STDIN:
-        return "standard input"
-    path, here = Path(source), Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-@contextmanager
-def opened(source: str, format_: str | None) -> Iterator[Reader]:
-    """A file of a given format (by default what the suffix says), its columns known."""
-    if format_ is None and source != STDIN:
-        format_ = SUFFIXES.get(Path(source).suffix.lower())
-        if format_ is None:
-            raise TableError(
-                f"{shown(source)} is of no known kind: tables are {', '.join(SUFFIXES)}. Say "
-                f"which it is with --format ({', '.join(FORMATS)})."
-            )
-    with _stream(source, text=format_ in (None, "csv", "tsv")) as (file, size):
-        with readable(shown(source)):
-            reader: Reader
-            if format_ == "parquet":
-                reader = Parquet(file)
-            elif format_ == "arrow":
-                reader = Arrow(file, size or 0)
-            elif format_ == "npz":
-                reader = Npz(file)
-            else:
-                reader = Delimited(file, size, "\t" if format_ == "tsv" else ",")
-        yield reader
-
-
-@contextmanager
-def _stream(source: str, text: bool) -> Iterator[tuple[BinaryIO, int | None]]:
-    """An open file and its size; text on standard input has none, other formats are copied."""
-    if source != STDIN:
-        with open(source, "rb") as file:
-            yield file, os.fstat(file.fileno()).st_size
-    elif text:
-        yield sys.stdin.buffer, None
-    else:  # readers seek in it
-        with tempfile.TemporaryFile() as copy:  # without a name, so nothing stays
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-            size = copy.tell()
-            copy.seek(0)
-            yield copy, size
-
-
-@contextmanager
-def readable(where: str) -> Iterator[None]:
-    """Turn whatever a library raises over a bad file into one sentence."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except TableError as error:
-        raise TableError(f"{where}: {error}") from error
-    except ImportError as error:
-        raise ImportError(
-            f"Reading tables needs a library: pip install 'traceless[cli]' ({error})."
-        ) from error
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise  # the disk, not the file: a library that was led astray seeks before the start
-        raise TableError(str(unreadable(where, error))) from error
+READERS: dict[str, Callable[[BinaryIO, Any], Reader]] = {
+    "csv": partial(Delimited, delimiter=","),
+    "tsv": partial(Delimited, delimiter="\t"),
+    "parquet": Parquet,
+    "arrow": Arrow,
+    "npz": Npz,
+}
+FORMATS = tuple(READERS)
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".feather": "arrow"}

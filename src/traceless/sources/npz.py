@@ -29,7 +29,7 @@ class Npz:
 
     typed = True
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, _size: int) -> None:
         self._zip = zipfile.ZipFile(file)
         self._arrays: dict[str, _Array] = {}
         for member in self._zip.namelist():

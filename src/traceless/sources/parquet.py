@@ -18,7 +18,7 @@ from traceless.sources.arrow import (
     not_numbers,
     rows_of,
 )
-from traceless.sources.files import default_batch_rows, missing_extra, unreadable
+from traceless.sources.files import default_batch_rows, reading
 from traceless.sources.partitions import Partitioned
 from traceless.sources.source import Rows
 
@@ -73,18 +73,10 @@ def scan_parquet(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """A Parquet file, with a sentence for whatever Arrow finds wrong with it."""
-    try:
+    with reading(path):
         import pyarrow as pa
-    except ImportError as error:
-        raise missing_extra("Parquet", error) from error
-    try:
-        with parquet_file(path) as file:
-            yield file
-    except MemoryError:  # Arrow's is an ArrowException too, and not the file's fault
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, error) from error
+    with reading(path, pa.ArrowException, OSError), parquet_file(path) as file:
+        yield file
 
 
 def _width(files: list[Path], features: tuple[str, ...]) -> tuple[int, list[str] | None]:

@@ -31,7 +31,7 @@ TASKS_PER_WORKER = 4  # they finish at different times, and progress can be seen
 
 
 class Partition(Protocol):
-    """Some of the rows: small to send, opened in the task that reads it."""
+    """Some of the rows: small to send, and opened by the task that reads them."""
 
     def batches(self) -> Iterator[Rows]:
         """The rows, a batch at a time; at least one batch, even if it is empty."""
@@ -101,18 +101,7 @@ class ArrayPartition:
 def partition_arrays(
     X: Any, y: Any, weight: Any, n_jobs: int | None, n_outputs: int
 ) -> list[ArrayPartition]:
-    """Rows in memory cut for several processes, not so finely that additions matter.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,) or (n_samples, n_targets)
-    weight : ndarray of shape (n_samples,), number or None
-    n_jobs : int or None
-        As for `sum_partitions`.
-    n_outputs : int
-        Number J of features.
-    """
+    """Rows in memory cut for several processes, in parts so large that additions cost little."""
     n, jobs = X.shape[0], effective_n_jobs(n_jobs)
     worth = n // max(1024, 8 * n_outputs)
     count = max(1, min(TASKS_PER_WORKER * jobs if jobs > 1 else 1, worth))
@@ -126,17 +115,10 @@ def partition_arrays(
 def sum_partitions(
     recipe: Recipe, partitions: Sequence[Partition], n_jobs: int | None = None
 ) -> Knowledge:
-    """The knowledge of all rows of some partitions.
+    """The knowledge of all rows of some partitions, at least one, by `n_jobs` processes.
 
-    Parameters
-    ----------
-    recipe : Recipe
-    partitions : sequence of Partition
-        At least one.
-    n_jobs : int, optional
-        Number of processes; -1 for as many as cores. None or 1: in this process, unless
-        ``joblib.parallel_config`` says otherwise. Its other settings hold too, as long as
-        the workers share this machine's temporary folder.
+    As in joblib -1 means one process per core, and None this process, unless
+    ``joblib.parallel_config`` says otherwise. Workers must share this machine's temporary folder.
     """
     jobs = min(effective_n_jobs(n_jobs), len(partitions))
     if jobs <= 1:

@@ -139,7 +139,7 @@ class SparkSource(Source):
 
 
 def _attempt(make: Callable[..., Any], *arguments: Any) -> Any:
-    """What `make` returns, or the error that it would raise at every attempt."""
+    """The result of `make`, or an error that every attempt would raise."""
     try:
         return make(*arguments)
     except (ValueError, TypeError, ArithmeticError) as error:
@@ -153,7 +153,7 @@ def _raised(result: Any) -> Any:
 
 
 def _sum(batches: Iterable[Any]) -> Iterator[Any]:
-    """The task that adds the results of others; the first error among them is its result."""
+    """A task that adds partial sums; its result is the first error among them, if there is one."""
     with threadpool_limits(1):
         total = None
         for result in _results(row for batch in batches for row in batch.to_pylist()):
@@ -204,7 +204,7 @@ def _job() -> Iterator[None]:
 
 
 def _cause(text: str) -> str:
-    """What a Python worker said last, or what Spark says of the last attempt, on one line."""
+    """The last error of a Python worker, or Spark's reason for the last failure, on one line."""
     traceback = text.partition("Traceback (most recent call last):")[2].partition("\n\n")[0]
     said = [line for line in traceback.splitlines() if line and not line[0].isspace()]
     attempt = text.partition("most recent failure: ")[2].splitlines()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +19,11 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import TableError
 from traceless.sources.arrow import check_present
-from traceless.sources.cells import Cells
-from traceless.sources.files import default_batch_rows
-from traceless.sources.formats import STDIN, inputs_of, opened, readable, shown
-from traceless.sources.schema import Schema
+from traceless.sources.files import default_batch_rows, listed, unreadable
+from traceless.sources.formats import FORMATS, READERS, SUFFIXES, Reader
+from traceless.sources.schema import Cells, Schema
+
+STDIN = "-"
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class Table:
         self.schema = schema
         self.part: float | None = 0.0
         self._format = format_
-        self._inputs = inputs_of(paths)
+        self._inputs = _inputs_of(paths)
         self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
@@ -109,7 +116,7 @@ class Table:
                 self.part = self._part(place, part)
                 yield batch
         if empty:
-            raise TableError(f"There are no rows in {', '.join(map(shown, self._inputs[:3]))}.")
+            raise TableError(f"There are no rows in {', '.join(map(_shown, self._inputs[:3]))}.")
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Batches as (X, y), or (X, y, weight) where there is a column of weights."""
@@ -123,11 +130,11 @@ class Table:
         return X, y, weight[0] if weight else None
 
     def _read(self, source: str, wanted: list[str]) -> Iterator[tuple[Batch, float | None]]:
-        where, first = shown(source), 0
-        with opened(source, self._format) as table:
+        where, first = _shown(source), 0
+        with _opened(source, self._format) as table:
             _check_columns(table.names, wanted, where)
             rows = default_batch_rows(self.schema.width)
-            with readable(where):
+            with _readable(where):
                 for batch, part in table.batches(wanted, rows):
                     cells = {
                         name: Cells(column, name, where, first, table.typed)
@@ -144,7 +151,7 @@ class Table:
 
 
 def column_names(path: str, format_: str | None = None) -> list[str]:
-    """The names of a file's columns; its rows are not looked at.
+    """The names of a file's columns; its rows are not read.
 
     Parameters
     ----------
@@ -157,7 +164,7 @@ def column_names(path: str, format_: str | None = None) -> list[str]:
     -------
     list of str
     """
-    with opened(inputs_of([path])[0], format_) as table:
+    with _opened(_inputs_of([path])[0], format_) as table:
         return list(table.names)
 
 
@@ -170,3 +177,74 @@ def _check_columns(present: list[str], wanted: list[str], where: str) -> None:
     twice = [name for name in wanted if present.count(name) > 1]
     if twice:
         raise TableError(f"{where} has {present.count(twice[0])} columns {twice[0]!r}; keep one.")
+
+
+# --- opening -----------------------------------------------------------------------------------
+
+
+def _inputs_of(paths: Sequence[str]) -> list[str]:
+    """Each file once, and standard input once."""
+    files = [path for path in paths if path != STDIN]
+    if len(paths) - len(files) > 1:
+        raise TableError("Standard input (-) can be read only once; name it once.")
+    found = [str(file) for file in listed(files)] if files else []
+    return [STDIN, *found] if len(files) < len(paths) else found
+
+
+def _shown(source: str) -> str:
+    """A file as messages name it: relative to the working directory, if it is below."""
+    if source == STDIN:
+        return "standard input"
+    path, here = Path(source), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+@contextmanager
+def _opened(source: str, format_: str | None) -> Iterator[Reader]:
+    """A file of a given format (by default what the suffix says), its columns known."""
+    if format_ is None and source != STDIN:
+        format_ = SUFFIXES.get(Path(source).suffix.lower())
+        if format_ is None:
+            raise TableError(
+                f"{_shown(source)} is of no known kind: tables are {', '.join(SUFFIXES)}. Say "
+                f"which it is with --format ({', '.join(FORMATS)})."
+            )
+    with _stream(source, text=format_ in (None, "csv", "tsv")) as (file, size):
+        with _readable(_shown(source)):
+            reader = READERS[format_ or "csv"](file, size)
+        yield reader
+
+
+@contextmanager
+def _stream(source: str, text: bool) -> Iterator[tuple[BinaryIO, int | None]]:
+    """An open file and its size; text on standard input has none, other formats are copied."""
+    if source != STDIN:
+        with open(source, "rb") as file:
+            yield file, os.fstat(file.fileno()).st_size
+    elif text:
+        yield sys.stdin.buffer, None
+    else:  # readers seek in it
+        with tempfile.TemporaryFile() as copy:  # without a name, so nothing stays
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            size = copy.tell()
+            copy.seek(0)
+            yield copy, size
+
+
+@contextmanager
+def _readable(where: str) -> Iterator[None]:
+    """Turn any error of a library over a bad file into a `TableError`."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except TableError as error:
+        raise TableError(f"{where}: {error}") from error
+    except ImportError as error:
+        raise ImportError(
+            f"Reading tables needs a library: pip install 'traceless[cli]' ({error})."
+        ) from error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # the disk, not the file: a library that was led astray seeks before the start
+        raise TableError(str(unreadable(where, error))) from error
