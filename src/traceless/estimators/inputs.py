@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from traceless.exceptions import MismatchError
 from traceless.knowledge.responses import Task
 from traceless.knowledge.sums import Rows
-from traceless.sources import Source, as_source
+from traceless.sources.source import Source, as_source
 
 _IN_MEMORY = {np.ndarray, list, int, float, type(None)}  # types that are surely no source
 

@@ -49,8 +49,8 @@ from traceless.parameters import (
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, class_weights
 from traceless.solvers.woodbury import Woodbury
-from traceless.sources import Source
 from traceless.sources.partitions import partition_arrays, sum_partitions
+from traceless.sources.source import Source
 from traceless.transaction import Changeable, changing, snapshot
 
 _LINEAR = Linear()  # the map where none is given

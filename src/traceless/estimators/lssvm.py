@@ -23,7 +23,7 @@ from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
 from traceless.solvers.class_weights import SCOPES
-from traceless.sources import as_source
+from traceless.sources.source import as_source
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]

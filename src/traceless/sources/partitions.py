@@ -19,12 +19,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
-from traceless.knowledge.sums import Knowledge
 from traceless.progress import progress
 from traceless.sources.source import Rows, Source, first_rows, quiet, sum_batches
 
 if TYPE_CHECKING:
-    from traceless.knowledge.sums import Recipe
+    from traceless.knowledge.sums import Knowledge, Recipe
 
 T = TypeVar("T")
 TASKS_PER_WORKER = 4  # they finish at different times, and progress can be seen

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from traceless.knowledge.sums import Knowledge
-
 if TYPE_CHECKING:
-    from traceless.knowledge.sums import Recipe
+    from traceless.knowledge.sums import Knowledge, Recipe
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
 HEAD = 4096  # rows that are looked at before all are learned
