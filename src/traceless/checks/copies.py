@@ -14,8 +14,7 @@ import joblib
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from traceless.checks.histories import demand_refit
-from traceless.checks.trial import Step, Trial, demand, differences, public_state
+from traceless.checks.trial import Step, Trial, demand, demand_refit, differences, public_state
 from traceless.estimators.loading import load
 from traceless.files.saving import Savable
 

@@ -16,13 +16,13 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
-from traceless.checks.histories import demand_refit
 from traceless.checks.trial import (
     Rows,
     Step,
     Trial,
     answers,
     demand,
+    demand_refit,
     differences,
     forget,
     learn,

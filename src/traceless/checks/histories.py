@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from unittest import SkipTest
 
-from traceless.checks.trial import Trial, answers, certain, demand, forget, learn, same_bits
+from traceless.checks.trial import (
+    Trial,
+    answers,
+    demand,
+    demand_refit,
+    forget,
+    learn,
+)
 
 
 def check_updated_equals_refitted(trial: Trial) -> None:
@@ -59,26 +65,3 @@ def check_an_empty_side_changes_nothing(trial: Trial) -> None:
     demand_refit(trial, model, rows, "after an update with nothing to forget")
     model.update(add=none, forget=trial.take([9]))
     demand_refit(trial, model, [r for r in rows if r != 9], "after one with nothing to add")
-
-
-def demand_refit(trial: Trial, model: Any, held: list[int], when: str) -> None:
-    """Raise unless a model equals a fit from scratch on the rows it holds."""
-    n = getattr(model, "n_samples_", len(held))
-    demand(n == len(held), f"the model holds {len(held)} rows {when}", f"n_samples_ is {n}")
-    if not held:
-        return
-    fresh = trial.refitted(held)
-    if not (certain(model) and certain(fresh)):
-        return
-    promise = f"{when}, the model is that of a fit from scratch on the rows held"
-    if hasattr(model, "digest"):
-        ours, theirs = model.digest(), fresh.digest()
-        demand(ours == theirs, promise, f"digest {ours[:12]} where a new fit has {theirs[:12]}")
-    if hasattr(model, "classes_"):
-        ours, theirs = model.classes_, fresh.classes_
-        demand(same_bits(ours, theirs), promise, f"classes_ {ours} where it has {theirs}")
-    for one in (model, fresh):
-        if hasattr(one, "seal"):
-            one.seal()
-    ours, theirs = answers(model, trial.X), answers(fresh, trial.X)
-    demand(same_bits(ours, theirs), promise, "other bits in its answers")

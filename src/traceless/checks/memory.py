@@ -13,8 +13,16 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from traceless.checks.histories import demand_refit
-from traceless.checks.trial import Rows, Trial, answers, demand, forget, learn, same_bits
+from traceless.checks.trial import (
+    Rows,
+    Trial,
+    answers,
+    demand,
+    demand_refit,
+    forget,
+    learn,
+    same_bits,
+)
 
 
 def check_rows_in_any_memory(trial: Trial) -> None:

@@ -12,8 +12,7 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.checks.histories import demand_refit
-from traceless.checks.trial import Step, Trial, answers, certain, demand
+from traceless.checks.trial import Step, Trial, answers, certain, demand, demand_refit
 
 _SWITCH = 1e-5  # seconds after which another thread has its turn
 _PATIENCE = 120.0  # seconds after which a thread is taken to wait forever

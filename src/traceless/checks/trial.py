@@ -235,3 +235,26 @@ def demand(met: bool, promise: str, came: str) -> None:
     """Raise AssertionError with the promise and the finding, unless the promise is met."""
     if not met:
         raise AssertionError(f"Promised: {promise}. Found: {came}.")
+
+
+def demand_refit(trial: Trial, model: Any, held: list[int], when: str) -> None:
+    """Raise unless a model equals a fit from scratch on the rows it holds."""
+    n = getattr(model, "n_samples_", len(held))
+    demand(n == len(held), f"the model holds {len(held)} rows {when}", f"n_samples_ is {n}")
+    if not held:
+        return
+    fresh = trial.refitted(held)
+    if not (certain(model) and certain(fresh)):
+        return
+    promise = f"{when}, the model is that of a fit from scratch on the rows held"
+    if hasattr(model, "digest"):
+        ours, theirs = model.digest(), fresh.digest()
+        demand(ours == theirs, promise, f"digest {ours[:12]} where a new fit has {theirs[:12]}")
+    if hasattr(model, "classes_"):
+        ours, theirs = model.classes_, fresh.classes_
+        demand(same_bits(ours, theirs), promise, f"classes_ {ours} where it has {theirs}")
+    for one in (model, fresh):
+        if hasattr(one, "seal"):
+            one.seal()
+    ours, theirs = answers(model, trial.X), answers(fresh, trial.X)
+    demand(same_bits(ours, theirs), promise, "other bits in its answers")
