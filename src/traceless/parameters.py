@@ -10,6 +10,7 @@ a file says. What depends on the data, such as one resolution for each column, i
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -55,7 +56,8 @@ def number(said: str, low: float, above: bool = False) -> Constraint:
 
     def test(value: Any) -> bool:
         real = isinstance(value, Real) and not isinstance(value, np.bool_)
-        return real and math.isfinite(value) and (value > low if above else value >= low)
+        finite = real and abs(value) <= sys.float_info.max  # also of an integer beyond float64
+        return finite and (value > low if above else value >= low)
 
     return Constraint(said, (test,))
 
@@ -103,7 +105,9 @@ def check_parameters(thing: Any, *names: str) -> None:
         if value is None or isinstance(value, str | bool):
             good = value in constraint.constants
         else:
-            good = any(test(value) for test in constraint.tests)
+            good = False
+            for test in constraint.tests:
+                good = good or test(value)
         if not good:
             raise constraint.error(f"{name} must be {constraint.said}, got {value!r}.")
 

@@ -12,6 +12,7 @@ from traceless.estimators.row_guard import Guard
 from traceless.files import facts, saving
 from traceless.knowledge import file_format as knowledge_format
 from traceless.knowledge.provenance import Provenance
+from traceless.knowledge.specifications import check_same_specification
 from traceless.solvers import file_format as solver_format
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -37,17 +38,20 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
     """Give an estimator, whose parameters are set, what a file says it had learned."""
     state, tensors = said["state"], dict(tensors)
     guard = Guard.from_pieces(said["guard"], tensors) if "guard" in said else None
-    J = estimator._map().n_outputs(estimator.n_features_in_)
-    known = None
-    if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
+    J, known = estimator._map().n_outputs(estimator.n_features_in_), None
+    if facts.mapping(state).get("knowledge") is not None:
         known = knowledge_format.read(state["knowledge"], tensors)
-        if known.n_outputs != J:
-            raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
-        estimator._check_ours(known.specification, known.task)
-        known.check_possible()
-    elif solver_format.width_of_inverse(tensors) != J:  # before tables of J features are made
-        raise ValueError(f"an inverse of other than {facts.short(J)} features.")
+        width = known.n_outputs
+    else:
+        width = solver_format.width_of_inverse(tensors)
+    if width != J:  # before tables of J features are made
+        raise ValueError(f"sums or an inverse of {width} features, not of {facts.short(J)}.")
     recipe = estimator._recipe(known)
+    if known is not None:
+        check_same_specification(recipe.specification, known.specification)
+        if known.task != recipe.task:
+            raise ValueError(f"the knowledge of a {known.task}.")
+        known.check_possible()
     estimator._state = solver_format.read(estimator.solver, recipe, known, state, tensors)
     estimator._merged = Provenance.from_facts(said["merged"])
     if guard is not None:

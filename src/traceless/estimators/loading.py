@@ -8,6 +8,7 @@ before that: no code is run, nothing is imported by name, and no path in a file 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -86,21 +87,17 @@ def constructed(contents: container.Contents) -> Any:
         contents = upgraded(contents) if contents.version == 1 else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = _made(contents.kind, contents.facts, contents.tensors)
-        _check_same(contents, *out._pieces())
+        said, tensors = out._pieces()
+        same = container.canonical_json(said) == container.canonical_json(contents.facts)
+        if not same or tensors.keys() != contents.tensors.keys():
+            raise ValueError("the file is not in canonical form.")
+        for name, tensor in tensors.items():
+            found = contents.tensors[name]
+            if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
+                raise ValueError(f"its {name} is not in canonical form.")
     except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
         raise FileError(f"what the file says cannot be: {error}") from None
     return out
-
-
-def _check_same(contents: container.Contents, said: Any, tensors: container.Tensors) -> None:
-    """There is one file for a model: taken apart again, it is what was read."""
-    same = container.canonical_json(said) == container.canonical_json(contents.facts)
-    if not same or tensors.keys() != contents.tensors.keys():
-        raise ValueError("the file is not in canonical form.")
-    for name, tensor in tensors.items():
-        found = contents.tensors[name]
-        if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
-            raise ValueError(f"its {name} is not in canonical form.")
 
 
 def from_description(description: Any) -> Any:
@@ -108,23 +105,29 @@ def from_description(description: Any) -> Any:
 
     Parameters
     ----------
-    description : mapping
+    description : dict
         In JSON's types: ``kind`` and ``parameters``.
     """
-    kind = facts.text(facts.named(description, {"kind", "parameters"})["kind"])
-    if kind not in _ESTIMATORS:
-        raise ValueError(f"{kind!r} is none of {', '.join(_ESTIMATORS)}.")
-    return saving.from_description(description, _ESTIMATORS | _MAPS)
+    estimator = saving.from_description(description, _ESTIMATORS | _MAPS)
+    if description["kind"] not in _ESTIMATORS:
+        raise ValueError(f"{description['kind']!r} is none of {', '.join(_ESTIMATORS)}.")
+    return estimator
 
 
 def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     """What a file of a kind holds."""
     if kind == "Knowledge":
-        facts.only(tensors, *knowledge_format.sums_of(tensors))
+        facts.only(tensors, *(knowledge_format.NAMES & tensors.keys()))
         return knowledge_format.read(said, tensors)
-    parameters = _learned(kind, said)["parameters"]
-    estimator = from_description({"kind": kind, "parameters": parameters})
-    if "state" not in said:
+    fitted = facts.mapping(said).get("state") is not None
+    merged, guard = ({"merged"}, {"guard"}) if kind in ("LSSVC", "LSSVR") else (set(), set())
+    facts.named(
+        said,
+        {"parameters", "columns", "state", *merged} if fitted else {"parameters"},
+        guard if fitted else (),
+    )
+    estimator = from_description({"kind": kind, "parameters": said["parameters"]})
+    if not fitted:
         facts.only(tensors)
         return estimator
     _take_columns(estimator, said["columns"])
@@ -137,21 +140,15 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     return estimator
 
 
-def _learned(kind: str, said: Any) -> dict[str, Any]:
-    least_squares = kind in ("LSSVC", "LSSVR")
-    fitted = {"columns", "state"} | ({"merged"} if least_squares else set())
-    if not (isinstance(said, Mapping) and "state" in said):
-        return facts.named(said, {"parameters"})
-    return facts.named(said, {"parameters"} | fitted, {"guard"} if least_squares else set())
-
-
 def _take_columns(estimator: Any, said: Any) -> None:
-    said = facts.named(said, {"n", "names"})
-    estimator.n_features_in_ = facts.whole(said["n"], 0, 2**48)
-    if said["names"] is not None:
-        names = [facts.text(name) for name in facts.several(said["names"])]
-        if len(names) != estimator.n_features_in_:
-            raise ValueError(f"{len(names)} names for {estimator.n_features_in_} columns.")
+    said = facts.typed(said, {"n": int, "names": (list, NoneType)})
+    n, names = said["n"], said["names"]
+    if not 0 <= n <= 2**48:
+        raise ValueError(f"rows of {facts.short(n)} columns.")
+    estimator.n_features_in_ = n
+    if names is not None:
+        if len(names) != n or not {*map(type, names)} <= {str}:
+            raise ValueError(f"{facts.short(names)} are no names of {n} columns.")
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 

@@ -1,9 +1,9 @@
-"""Facts and tensors, checked one by one; each function returns what it was given, or raises."""
+"""Facts and tensors of a file: each function returns what it was given, or raises ValueError."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,30 @@ from numpy.typing import NDArray
 LARGEST = 2**62
 
 
-def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
+def named(facts: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
     """A mapping with exactly these names."""
-    if not isinstance(facts, Mapping) or not needed <= set(facts) <= needed | optional:
-        found = sorted(facts) if isinstance(facts, Mapping) else type(facts).__name__
-        raise ValueError(f"expected {sorted(needed)}, got {short(found)}.")
+    found = facts.keys() if isinstance(facts, dict) else None
+    if found is None or not {*needed} <= found <= {*needed, *optional}:
+        got = type(facts).__name__ if found is None else sorted(found)
+        raise ValueError(f"expected {sorted(needed)}, got {short(got)}.")
     return dict(facts)
+
+
+def typed(facts: Any, types: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping with exactly these names, and a value of its type for each of them."""
+    out = named(facts, types)
+    for name, kind in types.items():
+        value = out[name]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise ValueError(f"expected another type of {name} than {short(value)}.")
+    return out
 
 
 def mapping(facts: Any) -> dict[str, Any]:
     """A mapping with any names."""
-    return named(facts, set(), set(facts) if isinstance(facts, Mapping) else set())
+    if not isinstance(facts, dict):
+        raise ValueError(f"expected a mapping, got {short(facts)}.")
+    return facts
 
 
 def whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
@@ -47,18 +60,6 @@ def several(values: Any) -> list[Any]:
     return values
 
 
-def numbers(values: Any, low: float = -math.inf) -> list[float]:
-    """A list of finite numbers."""
-    return [number(value, low) for value in several(values)]
-
-
-def truth(value: Any) -> bool:
-    """Yes or no."""
-    if type(value) is not bool:
-        raise ValueError(f"expected true or false, got {short(value)}.")
-    return value
-
-
 def text(value: Any) -> str:
     """A string."""
     if not isinstance(value, str):
@@ -71,12 +72,11 @@ def tensor(
 ) -> NDArray[Any]:
     """A tensor of a kind ("f" or "i") and shape, in which None stands for any length."""
     found = tensors.get(name)
-    if (
-        found is None
-        or found.dtype.kind != kind
-        or len(found.shape) != len(shape)
-        or any(want not in (None, n) for n, want in zip(found.shape, shape, strict=True))
-    ):
+    fits = found is not None and found.dtype.kind == kind and found.ndim == len(shape)
+    if found is not None and fits:
+        for n, wanted in zip(found.shape, shape, strict=True):
+            fits = fits and wanted in (None, n)
+    if found is None or not fits:
         what = "no tensor" if found is None else f"one of {found.dtype} and shape {found.shape}"
         raise ValueError(f"expected a tensor {name!r} of shape {shape}, got {what}.")
     if kind == "f" and not np.isfinite(found).all():

@@ -59,7 +59,7 @@ def check_sums(known: Knowledge) -> None:
     if known.task == "classification":
         names = [f"class {label!r}" for label in known.responses]
         totals: list[Fraction | None] = list(known.class_totals)
-        empty = [not known.of_class(k).any() for k in range(len(names))]
+        empty = [not part.any() for part in (known.sums if known.classwise else known.sums[J:])]
     else:
         biased = known.specification["features"].get("bias") is True
         names, empty = ["rows"], [not known.sums.any()]

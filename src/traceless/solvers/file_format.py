@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.files import facts, saving
-from traceless.knowledge.file_format import responses, sums_of, width_of
+from traceless.knowledge.file_format import NAMES, responses, width_of
+from traceless.knowledge.file_format import written as written_knowledge
 from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.inverse import Inverse
@@ -21,14 +23,13 @@ Tensors = Mapping[str, NDArray[Any]]
 
 def written(state: Cholesky) -> saving.Pieces:
     """What a file needs to make a solver again."""
-    if not isinstance(state, Woodbury):
-        said, tensors = state.knowledge()._pieces()
-        return {"knowledge": said}, tensors
     out: dict[str, Any] = {"knowledge": None}
-    tensors = {}
-    if state.has_knowledge:
-        out["knowledge"], tensors = state.knowledge()._pieces()
-    else:
+    tensors: dict[str, NDArray[Any]] = {}
+    if not isinstance(state, Woodbury) or state.has_knowledge:
+        out["knowledge"], tensors = written_knowledge(state.knowledge())
+    if not isinstance(state, Woodbury):
+        return out, tensors
+    if not state.has_knowledge:
         out |= {"responses": saving.labels(state.responses), "counts": list(state.counts)}
     inverse, P = state.snapshot()
     out |= {"sealed": state.is_sealed, "inverse": None}
@@ -49,9 +50,8 @@ def read(
     """The solver that was written, once its knowledge has been read."""
     if solver == "woodbury":
         return _woodbury(recipe, known, said, tensors)
-    if solver != "cholesky" or known is None or set(said) != {"knowledge"}:
+    if known is None or said.keys() != {"knowledge"} or not tensors.keys() <= NAMES:
         raise ValueError(f"no state of the solver {solver!r}.")
-    facts.only(tensors, *sums_of(tensors))
     return Cholesky(recipe, known)
 
 
@@ -61,9 +61,10 @@ def width_of_inverse(tensors: Tensors) -> int:
 
 
 def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Woodbury:
-    alone = {"responses", "counts"} if known is None else set()
-    said = facts.named(said, {"knowledge", "sealed", "inverse"} | alone)
-    sums = [] if alone else sums_of(tensors)
+    alone = {"responses": list, "counts": list} if known is None else {}
+    inverse = {"sealed": bool, "inverse": (dict, NoneType)}
+    said = facts.typed(said, {"knowledge": (dict, NoneType)} | inverse | alone)
+    sums = set() if alone else NAMES & tensors.keys()
     facts.only(tensors, *sums, *(["P", "U"] if said["inverse"] else []))
     if alone:
         known = responses(said["responses"], said["counts"], recipe.task)
@@ -74,14 +75,16 @@ def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tens
     else:
         shape = len(recipe.phi.steps), len(known[0] if alone else known.responses)
         state = Woodbury(recipe, known, _inverse(said["inverse"], tensors, shape))
-    return state.sealed() if facts.truth(said["sealed"]) else state
+    return state.sealed() if said["sealed"] else state
 
 
 def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     """The inverse, with how far it is trusted."""
-    said = facts.named(said, {"rho", "strain", "floor", "patience"})
-    rho, strain, patience = (facts.number(said[k], 0.0) for k in ("rho", "strain", "patience"))
-    floor = facts.numbers(said["floor"], 0.0)
+    numbers = dict.fromkeys(("rho", "strain", "patience"), (int, float))
+    said = facts.typed(said, numbers | {"floor": list})
+    rho, strain, patience, *floor = (
+        facts.number(n, 0.0) for n in (*map(said.get, numbers), *said["floor"])
+    )
     if len(floor) != 2 or not rho:
         raise ValueError("what is said of the inverse is not complete.")
     triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
