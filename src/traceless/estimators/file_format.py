@@ -12,7 +12,6 @@ from traceless.estimators.row_guard import Guard
 from traceless.files import facts, saving
 from traceless.knowledge import file_format as knowledge_format
 from traceless.knowledge.provenance import Provenance
-from traceless.knowledge.specifications import check_same_specification
 from traceless.solvers import file_format as solver_format
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -20,17 +19,18 @@ Tensors = Mapping[str, NDArray[Any]]
 
 def written(estimator: LeastSquares) -> saving.Pieces:
     """What a file needs to make an estimator again."""
-    out: dict[str, Any] = {"parameters": saving.parameters(estimator)}
-    tensors: dict[str, Any] = {}
     state = estimator._current()
-    if state is not None:
-        estimator._phi(state)
-        out["columns"] = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
-        out["merged"] = estimator._provenance.facts()
-        out["state"], tensors = solver_format.written(state)
-        if "_guard" in estimator.__dict__:
-            out["guard"], digests = estimator._guard.pieces()
-            tensors |= digests
+    if state is None:
+        return {"parameters": saving.parameters(estimator)}, {}
+    merged = estimator._provenance
+    estimator._phi(state)
+    columns = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
+    out: dict[str, Any] = {"parameters": saving.parameters(estimator), "columns": columns}
+    out["merged"] = merged.facts()
+    out["state"], tensors = solver_format.written(state)
+    if "_guard" in estimator.__dict__:
+        out["guard"], digests = estimator._guard.pieces()
+        tensors |= digests
     return out, tensors
 
 
@@ -38,9 +38,10 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
     """Give an estimator, whose parameters are set, what a file says it had learned."""
     state, tensors = said["state"], dict(tensors)
     guard = Guard.from_pieces(said["guard"], tensors) if "guard" in said else None
-    J, known = estimator._map().n_outputs(estimator.n_features_in_), None
-    if facts.mapping(state).get("knowledge") is not None:
-        known = knowledge_format.read(state["knowledge"], tensors)
+    knowledge, known = facts.mapping(state).get("knowledge"), None
+    J = estimator._map().n_outputs(estimator.n_features_in_)
+    if knowledge is not None:
+        known = knowledge_format.read(knowledge, tensors)
         width = known.n_outputs
     else:
         width = solver_format.width_of_inverse(tensors)
@@ -48,9 +49,8 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
         raise ValueError(f"sums or an inverse of {width} features, not of {facts.short(J)}.")
     recipe = estimator._recipe(known)
     if known is not None:
-        check_same_specification(recipe.specification, known.specification)
-        if known.task != recipe.task:
-            raise ValueError(f"the knowledge of a {known.task}.")
+        if known.specification != recipe.specification or known.task != recipe.task:
+            estimator._check_ours(known.specification, known.task)
         known.check_possible()
     estimator._state = solver_format.read(estimator.solver, recipe, known, state, tensors)
     estimator._merged = Provenance.from_facts(said["merged"])

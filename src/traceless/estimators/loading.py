@@ -30,6 +30,7 @@ from traceless.loading.hinge import restore_hinge
 __all__ = ["constructed", "from_description", "load"]
 
 Tensors = Mapping[str, NDArray[Any]]
+_COLUMNS = {"n": int, "names": (list, NoneType)}
 _ESTIMATORS = {kind.__name__: kind for kind in (LSSVC, LSSVR, PathSVC, SlidingWindow)}
 _MAPS = {
     kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer, Landmarks)
@@ -108,10 +109,8 @@ def from_description(description: Any) -> Any:
     description : dict
         In JSON's types: ``kind`` and ``parameters``.
     """
-    estimator = saving.from_description(description, _ESTIMATORS | _MAPS)
-    if description["kind"] not in _ESTIMATORS:
-        raise ValueError(f"{description['kind']!r} is none of {', '.join(_ESTIMATORS)}.")
-    return estimator
+    said = facts.typed(description, {"kind": str, "parameters": dict})
+    return saving.made(said["kind"], said["parameters"], _ESTIMATORS, _MAPS)
 
 
 def _made(kind: str, said: Any, tensors: Tensors) -> Any:
@@ -119,18 +118,16 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     if kind == "Knowledge":
         facts.only(tensors, *(knowledge_format.NAMES & tensors.keys()))
         return knowledge_format.read(said, tensors)
-    fitted = facts.mapping(said).get("state") is not None
-    merged, guard = ({"merged"}, {"guard"}) if kind in ("LSSVC", "LSSVR") else (set(), set())
-    facts.named(
-        said,
-        {"parameters", "columns", "state", *merged} if fitted else {"parameters"},
-        guard if fitted else (),
-    )
-    estimator = from_description({"kind": kind, "parameters": said["parameters"]})
+    fitted, least_squares = "state" in said, kind in ("LSSVC", "LSSVR")
+    learned = {"columns", "state", *(["merged"] if least_squares else [])} if fitted else set()
+    guard = {"guard"} if fitted and least_squares else set()
+    facts.named(said, {"parameters", *learned}, guard)
+    columns = facts.typed(said["columns"], _COLUMNS) if fitted else {}
+    estimator = saving.made(kind, said["parameters"], _ESTIMATORS, _MAPS)
     if not fitted:
         facts.only(tensors)
         return estimator
-    _take_columns(estimator, said["columns"])
+    _take_columns(estimator, **columns)
     if isinstance(estimator, SlidingWindow):
         _restore_window(estimator, said["state"], tensors)
     elif isinstance(estimator, LeastSquares):
@@ -140,9 +137,7 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     return estimator
 
 
-def _take_columns(estimator: Any, said: Any) -> None:
-    said = facts.typed(said, {"n": int, "names": (list, NoneType)})
-    n, names = said["n"], said["names"]
+def _take_columns(estimator: Any, n: int, names: list[Any] | None) -> None:
     if not 0 <= n <= 2**48:
         raise ValueError(f"rows of {facts.short(n)} columns.")
     estimator.n_features_in_ = n

@@ -22,6 +22,7 @@ from traceless.parameters import check_parameters
 
 _PLAIN = (bool, int, str)  # types that facts have too
 LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
+Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 
 
@@ -125,41 +126,39 @@ def _label(label: Any) -> Any:
 # --- reading ---------------------------------------------------------------------------------
 
 
-def from_description(description: Any, kinds: Mapping[str, Any]) -> Any:
-    """The estimator or map that `described` described; it has learned nothing.
+def made(kind: str, parameters: Any, kinds: Kinds, inside: Kinds) -> Any:
+    """The estimator or feature map that `described` described; it has learned nothing.
 
     Nothing is made but numbers, arrays and objects of these kinds. Whether a parameter may have
     its value is for the `constraints` of its class to say.
 
     Parameters
     ----------
-    description : dict
-        In JSON's types: ``kind`` and ``parameters``.
-    kinds : mapping of names to classes
-        Those that may be made.
+    kind : str
+    parameters : dict
+        In JSON's types.
+    kinds, inside : mappings of names to classes
+        What may be made, and what else may be a parameter of it.
     """
-    said = facts.typed(description, {"kind": str, "parameters": dict})
-    kind = said["kind"]
     if kind not in kinds:
-        raise ValueError(f"{kind!r} is none of {', '.join(kinds)}.")
-    known = {*kinds[kind].constraints}
-    values = facts.named(said["parameters"], known - LATER, known & LATER)
+        raise ValueError(f"{facts.short(kind)} is none of {', '.join(kinds)}.")
+    known, values = {*kinds[kind].constraints}, dict(facts.mapping(parameters))
+    if not known - LATER <= values.keys() <= known:
+        raise ValueError(f"expected the parameters {sorted(known)}, got {facts.short(values)}.")
     for name, fact in values.items():
         if isinstance(fact, list):
             values[name] = _numbers(fact)
+        elif isinstance(fact, dict) and fact.get("kind") == "array":
+            values[name] = _array(fact)
+        elif isinstance(fact, dict) and fact.get("kind") == "by label":
+            values[name] = _by_label(fact)
         elif isinstance(fact, dict):
-            inner = {name: made for name, made in kinds.items() if name != kind}
-            values[name] = _from_mapping(fact, inner)  # no window in a window
-    made = kinds[kind](**values)
-    check_parameters(made)
-    return made
-
-
-def _from_mapping(fact: dict[str, Any], kinds: Mapping[str, Any]) -> Any:
-    """An array, numbers by label, or an object of these kinds."""
-    if fact.get("kind") == "array":
-        return _array(fact)
-    return _by_label(fact) if fact.get("kind") == "by label" else from_description(fact, kinds)
+            said = facts.typed(fact, {"kind": str, "parameters": dict})
+            others = {k: v for k, v in kinds.items() if k != kind} | inside  # no window in a window
+            values[name] = made(said["kind"], said["parameters"], others, {})
+    thing = kinds[kind](**values)
+    check_parameters(thing)
+    return thing
 
 
 def label_from(fact: Any) -> Any:

@@ -31,17 +31,27 @@ NAMES = {"sums", "fingerprint"}  # of the tensors; the second where it was asked
 def read(said: Any, tensors: Tensors) -> Knowledge:
     """What was written; no rows may add up to it, which `check_possible` sees."""
     said = facts.typed(said, _TYPES)
-    task, specification, bits = said["task"], said["specification"], said["weight_bits"]
+    task, bits = said["task"], said["weight_bits"]
+    targets = {"target_resolution": (int, float)} if task == "regression" else {}
+    types = {"features": dict, "n_features": int} | targets
+    specification = facts.typed(said["specification"], types)
+    features, columns = specification["features"], specification["n_features"]
+    version = features.get("version")
     if task not in ("classification", "regression"):
         raise ValueError("there is no such task.")
-    if not 0 <= bits <= FINEST:
-        raise ValueError(f"weights in units of 2^-{facts.short(bits)}.")
-    _check_specification(specification, task)
+    if not isinstance(features.get("map"), str) or type(version) is not int or version < 0:
+        raise ValueError("the feature map has no name or no version.")
+    if not 0 <= columns <= 2**48 or not 0 <= bits <= FINEST:
+        raise ValueError("so many columns, or such units of weights, are impossible.")
+    if targets:
+        grid_steps(facts.number(specification["target_resolution"]), 1, "target_resolution")
     names, counts = responses(said["responses"], said["counts"], task)
-    triangles, lanes = sums_in(tensors, "sums"), None
-    if "fingerprint" in tensors:
-        lanes = from_bytes(facts.tensor(tensors, "fingerprint", "u", (2 * LANES,)).tobytes())
+    triangles, lanes = sums_in(tensors, "sums"), tensors.get("fingerprint")
     sums = integers.unpacked(triangles, width_of(triangles.shape[-1]))
+    if lanes is not None:
+        if lanes.dtype != np.uint8 or lanes.shape != (2 * LANES,):
+            raise ValueError(f"a fingerprint of {lanes.dtype} and shape {lanes.shape}.")
+        lanes = from_bytes(lanes.tobytes())
     known = Knowledge(specification, task, names, counts, sums, bits, lanes)
     _check_form(known)
     return known
@@ -65,17 +75,20 @@ def written(known: Knowledge) -> saving.Pieces:
 
 def classes(values: Any) -> tuple[Label, ...]:
     """Labels of one type, in order, each once."""
-    several = facts.several(values)
-    found = tuple([v if type(v) is str else saving.label_from(v) for v in several])
+    if not isinstance(values, list):
+        raise ValueError(f"expected a list of labels, got {facts.short(values)}.")
+    found = tuple([v if type(v) is str else saving.label_from(v) for v in values])
     check_one_type(found)
     if list(found) != sorted({*found}):
         raise ValueError(f"the labels are not in order: {facts.short(found)}.")
     return found
 
 
-def responses(names: Any, counts: Any, task: Task) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+def responses(
+    names: list[Any], counts: list[Any], task: Task
+) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """Labels (or numbers of targets), and how many rows there are of each (or at all)."""
-    found, rows = classes(names), tuple(facts.several(counts))
+    found, rows = classes(names), tuple(counts)
     if not {*map(type, rows)} <= {int} or max(map(abs, rows), default=0) > facts.LARGEST:
         raise ValueError(f"{facts.short(rows)} are no numbers of rows.")
     if task == "regression" and found != tuple(range(max(1, len(found)))):
@@ -91,19 +104,6 @@ def width_of(triangle: int) -> int:
     if width * (width + 1) // 2 != triangle:
         raise ValueError(f"{triangle} numbers are no triangle.")
     return width
-
-
-def _check_specification(said: dict[str, Any], task: Task) -> None:
-    targets = {"target_resolution": (int, float)} if task == "regression" else {}
-    facts.typed(said, {"features": dict, "n_features": int} | targets)
-    features, columns = said["features"], said["n_features"]
-    version = features.get("version")
-    if not isinstance(features.get("map"), str) or type(version) is not int or version < 0:
-        raise ValueError("the feature map has no name or no version.")
-    if not 0 <= columns <= 2**48:
-        raise ValueError(f"rows of {facts.short(columns)} columns.")
-    if targets:
-        grid_steps(facts.number(said["target_resolution"]), 1, "target_resolution")
 
 
 def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:

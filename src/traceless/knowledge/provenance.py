@@ -63,7 +63,9 @@ class Provenance:
     @classmethod
     def from_facts(cls, said: Any) -> Provenance:
         """What `facts` gave, checked."""
-        return cls({name: _slice(piece) for name, piece in facts.mapping(said).items()})
+        if not isinstance(said, dict):
+            raise ValueError("what was merged is no mapping.")
+        return cls({name: _slice(piece) for name, piece in said.items()})
 
     def counts(self) -> dict[str, int]:
         """All slices, those that came with others included, and how often each is held."""

@@ -62,15 +62,16 @@ class ModelState(NamedTuple):
     @classmethod
     def of(cls, model: Any) -> Self:
         """The state of a model; None stands for one that was destroyed."""
-        held = int(getattr(model, "n_samples_", 0))
-        if not held:
-            return cls(0, None, None)
-        digest = str(model.digest())
         if not hasattr(type(model), "knowledge_"):
+            held = int(getattr(model, "n_samples_", 0))
+            digest = str(model.digest()) if held else None
             return cls(held, digest, digest)
-        lanes = model.knowledge_.fingerprint
+        known = getattr(model, "knowledge_", None)  # None before the first row
+        if known is None or not known.n_samples:
+            return cls(0, None, None)
+        lanes = known.fingerprint
         root = None if lanes is None else hashlib.sha256(to_bytes(lanes)).hexdigest()
-        return cls(held, digest, root)
+        return cls(known.n_samples, known.digest(), root)
 
 
 @dataclass(frozen=True, kw_only=True)
