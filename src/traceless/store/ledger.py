@@ -11,6 +11,7 @@ import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,21 +76,13 @@ class Request(NamedTuple):
 
 
 class Ledger:
-    """The ledger within one transaction.
-
-    Attributes
-    ----------
-    sql : sqlite3.Connection
-    rows : RowCounts
-        The digests of the rows held.
-    queue : Queue
-        The requests to forget that wait.
-    """
+    """The ledger within one transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.sql = connection
         self.rows, self.queue = RowCounts(connection), Queue(connection)
 
+    @cached_property
     def origin(self) -> dict[str, Any]:
         """The description of the store: its model and what it is about."""
         found: dict[str, Any] = parsed_json(self._one("SELECT document FROM origin")[0])

@@ -129,7 +129,7 @@ class Auditor:
     def _check_chain(self) -> str:
         before: Entry | None = None
         classes: Counter[str] = Counter()
-        described = self._ledger.origin()
+        described = self._ledger.origin
         origin, old = hash_of(described), version_1.is_version_1(described)
         for entry in self._ledger.entries():
             where = f"entry {entry.sequence}"
@@ -182,7 +182,7 @@ class Auditor:
     def _check_secret(self) -> str:
         if self._ledger.last().alive is None:
             return "it was destroyed"
-        self._hasher().check_secret(self._ledger.origin()["secret"])
+        self._hasher().check_secret(self._ledger.origin["secret"])
         return "it is that of this store"
 
     def _check_left_over(self) -> str:
@@ -207,7 +207,7 @@ class Auditor:
             return "it was destroyed"
         state = ModelState.of(model)
         _require(state.held == last.held, f"it holds {state.held} rows, and should {last.held}")
-        made = loading.from_description(self._ledger.origin()["model"])
+        made = loading.from_description(self._ledger.origin["model"])
         same = saving.described(model) == saving.described(made)
         _require(same, "its parameters are not those that the store was made with")
         digest = state.digest
@@ -231,7 +231,7 @@ class Auditor:
                 tally.add(hasher(batch))
                 yield batch
 
-        model = _fit_from_scratch(self._ledger.origin(), counted())
+        model = _fit_from_scratch(self._ledger.origin, counted())
         if last.version > 1 or version_1.digest_of_model(model) is not None or not last.held:
             yield from _compare(model, last, "refit")
         else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
@@ -244,7 +244,7 @@ class Auditor:
             yield Check("digests", ok, f"these rows {said} the digests that are kept here")
 
     def _hasher(self) -> RowHasher:
-        return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin())
+        return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin)
 
 
 def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) -> Any:
