@@ -38,7 +38,7 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
     """Give an estimator, whose parameters are set, what a file says it had learned."""
     state, tensors = said["state"], dict(tensors)
     guard = Guard.from_pieces(said["guard"], tensors) if "guard" in said else None
-    knowledge, known = facts.mapping(state).get("knowledge"), None
+    knowledge, known = state["knowledge"], None
     J = estimator._map().n_outputs(estimator.n_features_in_)
     if knowledge is not None:
         known = knowledge_format.read(knowledge, tensors)

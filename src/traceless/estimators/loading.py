@@ -8,7 +8,6 @@ before that: no code is run, nothing is imported by name, and no path in a file 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ from traceless.loading.hinge import restore_hinge
 __all__ = ["constructed", "from_description", "load"]
 
 Tensors = Mapping[str, NDArray[Any]]
-_COLUMNS = {"n": int, "names": (list, NoneType)}
 _ESTIMATORS = {kind.__name__: kind for kind in (LSSVC, LSSVR, PathSVC, SlidingWindow)}
 _MAPS = {
     kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer, Landmarks)
@@ -83,7 +81,11 @@ def load(path: Any) -> Any:
 
 
 def constructed(contents: container.Contents) -> Any:
-    """What a file that has been read holds, audited and made."""
+    """What a file that has been read holds, audited and made.
+
+    There is one file for a model. So what was made is taken apart again and compared with what
+    was read: a name or a tensor too many, or a value of another type, shows in that.
+    """
     try:
         contents = upgraded(contents) if contents.version == 1 else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
@@ -96,7 +98,9 @@ def constructed(contents: container.Contents) -> Any:
             found = contents.tensors[name]
             if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
                 raise ValueError(f"its {name} is not in canonical form.")
-    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+    except LookupError as error:
+        raise FileError(f"what the file says cannot be: it has no {error}.") from None
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FileError(f"what the file says cannot be: {error}") from None
     return out
 
@@ -109,25 +113,29 @@ def from_description(description: Any) -> Any:
     description : dict
         In JSON's types: ``kind`` and ``parameters``.
     """
-    said = facts.typed(description, {"kind": str, "parameters": dict})
-    return saving.made(said["kind"], said["parameters"], _ESTIMATORS, _MAPS)
+    if not isinstance(description, dict) or description.keys() != {"kind", "parameters"}:
+        raise ValueError(f"expected kind and parameters, got {facts.short(description)}.")
+    kind, parameters = str(description["kind"]), description["parameters"]
+    estimator = saving.made(kind, parameters, _ESTIMATORS, _MAPS)
+    again = saving.parameters(estimator)
+    if parameters != {k: v for k, v in again.items() if k in parameters or k not in saving.LATER}:
+        raise ValueError(f"expected other parameters than {facts.short(parameters)}.")
+    return estimator
 
 
 def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     """What a file of a kind holds."""
     if kind == "Knowledge":
-        facts.only(tensors, *(knowledge_format.NAMES & tensors.keys()))
         return knowledge_format.read(said, tensors)
-    fitted, least_squares = "state" in said, kind in ("LSSVC", "LSSVR")
-    learned = {"columns", "state", *(["merged"] if least_squares else [])} if fitted else set()
-    guard = {"guard"} if fitted and least_squares else set()
-    facts.named(said, {"parameters", *learned}, guard)
-    columns = facts.typed(said["columns"], _COLUMNS) if fitted else {}
     estimator = saving.made(kind, said["parameters"], _ESTIMATORS, _MAPS)
-    if not fitted:
-        facts.only(tensors)
+    if "state" not in said:
         return estimator
-    _take_columns(estimator, **columns)
+    n, names = said["columns"]["n"], said["columns"]["names"]
+    if type(n) is not int or not 0 <= n <= 2**48 or len(names or range(n)) != n:
+        raise ValueError(f"{facts.short(names)} are no names of {facts.short(n)} columns.")
+    estimator.n_features_in_ = n
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     if isinstance(estimator, SlidingWindow):
         _restore_window(estimator, said["state"], tensors)
     elif isinstance(estimator, LeastSquares):
@@ -137,18 +145,7 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     return estimator
 
 
-def _take_columns(estimator: Any, n: int, names: list[Any] | None) -> None:
-    if not 0 <= n <= 2**48:
-        raise ValueError(f"rows of {facts.short(n)} columns.")
-    estimator.n_features_in_ = n
-    if names is not None:
-        if len(names) != n or not {*map(type, names)} <= {str}:
-            raise ValueError(f"{facts.short(names)} are no names of {n} columns.")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-
-
 def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
-    said = facts.named(said, {"classes", "estimator"})
     kind, inside = type(window.estimator).__name__, "estimator."
     theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
     ours = {name: tensor for name, tensor in tensors.items() if inside not in name}

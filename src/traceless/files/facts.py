@@ -21,16 +21,6 @@ def named(facts: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> di
     return dict(facts)
 
 
-def typed(facts: Any, types: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping with exactly these names, and a value of its type for each of them."""
-    out = named(facts, types)
-    for name, kind in types.items():
-        value = out[name]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise ValueError(f"expected another type of {name} than {short(value)}.")
-    return out
-
-
 def mapping(facts: Any) -> dict[str, Any]:
     """A mapping with any names."""
     if not isinstance(facts, dict):

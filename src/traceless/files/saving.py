@@ -7,7 +7,6 @@ of somebody else) is refused here, not when it is read.
 
 from __future__ import annotations
 
-import binascii
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -126,7 +125,7 @@ def _label(label: Any) -> Any:
 # --- reading ---------------------------------------------------------------------------------
 
 
-def made(kind: str, parameters: Any, kinds: Kinds, inside: Kinds) -> Any:
+def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> Any:
     """The estimator or feature map that `described` described; it has learned nothing.
 
     Nothing is made but numbers, arrays and objects of these kinds. Whether a parameter may have
@@ -142,34 +141,26 @@ def made(kind: str, parameters: Any, kinds: Kinds, inside: Kinds) -> Any:
     """
     if kind not in kinds:
         raise ValueError(f"{facts.short(kind)} is none of {', '.join(kinds)}.")
-    known, values = {*kinds[kind].constraints}, dict(facts.mapping(parameters))
-    if not known - LATER <= values.keys() <= known:
-        raise ValueError(f"expected the parameters {sorted(known)}, got {facts.short(values)}.")
+    values = dict(parameters)
     for name, fact in values.items():
         if isinstance(fact, list):
             values[name] = _numbers(fact)
-        elif isinstance(fact, dict) and fact.get("kind") == "array":
+        elif isinstance(fact, dict) and fact["kind"] == "array":
             values[name] = _array(fact)
-        elif isinstance(fact, dict) and fact.get("kind") == "by label":
-            values[name] = _by_label(fact)
+        elif isinstance(fact, dict) and fact["kind"] == "by label":
+            names, weights = zip(*fact["pairs"], strict=True) if fact["pairs"] else ((), ())
+            values[name] = dict(zip(labels_from(names), _numbers([*weights]), strict=True))
         elif isinstance(fact, dict):
-            said = facts.typed(fact, {"kind": str, "parameters": dict})
             others = {k: v for k, v in kinds.items() if k != kind} | inside  # no window in a window
-            values[name] = made(said["kind"], said["parameters"], others, {})
+            values[name] = made(str(fact["kind"]), fact["parameters"], others, {})
     thing = kinds[kind](**values)
     check_parameters(thing)
     return thing
 
 
-def label_from(fact: Any) -> Any:
-    """A class label."""
-    if isinstance(fact, dict):
-        found = bytes.fromhex(facts.typed(fact, {"bytes": str})["bytes"])
-        if found.hex() == fact["bytes"]:
-            return found
-    elif isinstance(fact, str | bool) or (type(fact) is int and -(2**63) <= fact < 2**64):
-        return fact
-    raise ValueError(f"expected a label, got {facts.short(fact)}.")
+def labels_from(several: Iterable[Any]) -> tuple[Any, ...]:
+    """What `labels` was given."""
+    return tuple([bytes.fromhex(v["bytes"]) if isinstance(v, dict) else v for v in several])
 
 
 def _numbers(fact: list[Any]) -> list[Any]:
@@ -180,26 +171,9 @@ def _numbers(fact: list[Any]) -> list[Any]:
     return fact
 
 
-def _array(value: Any) -> NDArray[np.float64]:
-    said = facts.typed(value, {"kind": str, "shape": list, "float64": str})
-    try:
-        raw = b64decode(said["float64"], validate=True)
-    except binascii.Error:
-        raise ValueError("an array is not in base64.") from None
-    shape = [facts.whole(n) for n in said["shape"]]
-    if (
-        len(shape) > 2
-        or 0 in shape[1:]  # behind which any number of rows takes no bytes
-        or 8 * math.prod(shape) != len(raw)
-    ):
+def _array(fact: dict[str, Any]) -> NDArray[np.float64]:
+    raw, shape = b64decode(fact["float64"], validate=True), fact["shape"]
+    # behind an empty axis any number of rows would take no bytes
+    if len(shape) > 2 or 0 in shape[1:] or 8 * math.prod(shape) != len(raw):
         raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
     return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
-
-
-def _by_label(value: Any) -> dict[Any, Any]:
-    pairs = facts.typed(value, {"kind": str, "pairs": list})["pairs"]
-    out = {label_from(label): weight for label, weight in pairs}
-    _numbers([weight for weight in out.values() if not isinstance(weight, bool | str | None)])
-    if len(out) < len(pairs):
-        raise ValueError("a label has two weights.")
-    return out

@@ -24,27 +24,24 @@ from traceless.knowledge.sums import Knowledge
 Tensors = Mapping[str, NDArray[Any]]
 _LONGEST = 128  # bytes of a sum: products of codes (2^106), weights and 2^62 rows take far fewer
 _WIDEST_OF_NONE = 2**20  # features of knowledge without rows, whose width no bytes stand behind
-_TYPES = {"specification": dict, "task": str, "responses": list, "counts": list, "weight_bits": int}
-NAMES = {"sums", "fingerprint"}  # of the tensors; the second where it was asked for
+_SPECIFICATION = {"features", "n_features"}
 
 
 def read(said: Any, tensors: Tensors) -> Knowledge:
     """What was written; no rows may add up to it, which `check_possible` sees."""
-    said = facts.typed(said, _TYPES)
-    task, bits = said["task"], said["weight_bits"]
-    targets = {"target_resolution": (int, float)} if task == "regression" else {}
-    types = {"features": dict, "n_features": int} | targets
-    specification = facts.typed(said["specification"], types)
+    specification, task, bits = said["specification"], said["task"], said["weight_bits"]
     features, columns = specification["features"], specification["n_features"]
-    version = features.get("version")
-    if task not in ("classification", "regression"):
-        raise ValueError("there is no such task.")
-    if not isinstance(features.get("map"), str) or type(version) is not int or version < 0:
-        raise ValueError("the feature map has no name or no version.")
+    targets = {"target_resolution"} if task == "regression" else set()
+    if task not in ("classification", "regression") or not isinstance(features["map"], str):
+        raise ValueError("there is no such task or feature map.")
+    if specification.keys() != _SPECIFICATION | targets:
+        raise ValueError(f"a {task} has no specification {facts.short(specification)}.")
+    if {*map(type, (bits, columns, features["version"]))} != {int}:
+        raise ValueError("a number of bits, of columns or of a version is not a whole number.")
     if not 0 <= columns <= 2**48 or not 0 <= bits <= FINEST:
         raise ValueError("so many columns, or such units of weights, are impossible.")
-    if targets:
-        grid_steps(facts.number(specification["target_resolution"]), 1, "target_resolution")
+    for resolution in map(specification.get, targets):
+        grid_steps(facts.number(resolution), 1, "target_resolution")
     names, counts = responses(said["responses"], said["counts"], task)
     triangles, lanes = sums_in(tensors, "sums"), tensors.get("fingerprint")
     sums = integers.unpacked(triangles, width_of(triangles.shape[-1]))
@@ -75,9 +72,7 @@ def written(known: Knowledge) -> saving.Pieces:
 
 def classes(values: Any) -> tuple[Label, ...]:
     """Labels of one type, in order, each once."""
-    if not isinstance(values, list):
-        raise ValueError(f"expected a list of labels, got {facts.short(values)}.")
-    found = tuple([v if type(v) is str else saving.label_from(v) for v in values])
+    found = saving.labels_from(values)
     check_one_type(found)
     if list(found) != sorted({*found}):
         raise ValueError(f"the labels are not in order: {facts.short(found)}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.files import facts, saving
-from traceless.knowledge.file_format import NAMES, responses, width_of
+from traceless.knowledge.file_format import responses, width_of
 from traceless.knowledge.file_format import written as written_knowledge
 from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.solvers.cholesky import Cholesky
@@ -50,7 +49,7 @@ def read(
     """The solver that was written, once its knowledge has been read."""
     if solver == "woodbury":
         return _woodbury(recipe, known, said, tensors)
-    if known is None or said.keys() != {"knowledge"} or not tensors.keys() <= NAMES:
+    if known is None:
         raise ValueError(f"no state of the solver {solver!r}.")
     return Cholesky(recipe, known)
 
@@ -61,33 +60,24 @@ def width_of_inverse(tensors: Tensors) -> int:
 
 
 def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Woodbury:
-    alone = {"responses": list, "counts": list} if known is None else {}
-    inverse = {"sealed": bool, "inverse": (dict, NoneType)}
-    said = facts.typed(said, {"knowledge": (dict, NoneType)} | inverse | alone)
-    sums = set() if alone else NAMES & tensors.keys()
-    facts.only(tensors, *sums, *(["P", "U"] if said["inverse"] else []))
-    if alone:
-        known = responses(said["responses"], said["counts"], recipe.task)
-        if said["inverse"] is None or min(known[1], default=0) < 0 or said["sealed"]:
+    inverse, sealed, names = said["inverse"], said["sealed"], known and known.responses
+    if known is None:
+        known = names, counts = responses(said["responses"], said["counts"], recipe.task)
+        if inverse is None or min(counts, default=0) < 0 or sealed:
             raise ValueError("a state without knowledge needs an inverse, and cannot be sealed.")
-    if said["inverse"] is None:
-        state = Woodbury(recipe, known)
-    else:
-        shape = len(recipe.phi.steps), len(known[0] if alone else known.responses)
-        state = Woodbury(recipe, known, _inverse(said["inverse"], tensors, shape))
-    return state.sealed() if said["sealed"] else state
+    if inverse is not None:
+        inverse = _inverse(inverse, tensors, (len(recipe.phi.steps), len(names)))
+    state = Woodbury(recipe, known, inverse)
+    return state.sealed() if sealed else state
 
 
 def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     """The inverse, with how far it is trusted."""
-    numbers = dict.fromkeys(("rho", "strain", "patience"), (int, float))
-    said = facts.typed(said, numbers | {"floor": list})
-    rho, strain, patience, *floor = (
-        facts.number(n, 0.0) for n in (*map(said.get, numbers), *said["floor"])
-    )
-    if len(floor) != 2 or not rho:
-        raise ValueError("what is said of the inverse is not complete.")
+    found = (said["rho"], said["strain"], said["patience"], *said["floor"])
+    rho, strain, patience, low, high = (facts.number(value, 0.0) for value in found)
+    if not rho:
+        raise ValueError("the inverse has no rho.")
     triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
     U = facts.tensor(tensors, "U", "f", shape)
     P = integers.unpacked(triangle, shape[0])
-    return Inverse(P, U.copy(), rho, strain, (floor[0], floor[1]), patience)
+    return Inverse(P, U.copy(), rho, strain, (low, high), patience)
