@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,10 @@ from numpy.typing import NDArray
 LARGEST = 2**62
 
 
-def named(facts: Any, needed: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
+def named(facts: Any, needed: set[str]) -> dict[str, Any]:
     """A mapping with exactly these names."""
-    found = facts.keys() if isinstance(facts, dict) else None
-    if found is None or not {*needed} <= found <= {*needed, *optional}:
-        got = type(facts).__name__ if found is None else sorted(found)
-        raise ValueError(f"expected {sorted(needed)}, got {short(got)}.")
-    return dict(facts)
-
-
-def mapping(facts: Any) -> dict[str, Any]:
-    """A mapping with any names."""
-    if not isinstance(facts, dict):
-        raise ValueError(f"expected a mapping, got {short(facts)}.")
+    if not isinstance(facts, dict) or facts.keys() != needed:
+        raise ValueError(f"expected {sorted(needed)}, got {short(facts)}.")
     return facts
 
 
@@ -41,20 +32,6 @@ def number(value: Any, low: float = -math.inf) -> float:
         least = "" if low == -math.inf else f" of at least {low}"
         raise ValueError(f"expected a finite number{least}, got {short(value)}.")
     return float(value)
-
-
-def several(values: Any) -> list[Any]:
-    """A list."""
-    if not isinstance(values, list):
-        raise ValueError(f"expected a list, got {short(values)}.")
-    return values
-
-
-def text(value: Any) -> str:
-    """A string."""
-    if not isinstance(value, str):
-        raise ValueError(f"expected a string, got {short(value)}.")
-    return value
 
 
 def tensor(

@@ -167,13 +167,14 @@ def _numbers(fact: list[Any]) -> list[Any]:
     """Numbers, or rows of them: 1 stays 1, and 1.0 stays 1.0."""
     rows = bool(fact) and isinstance(fact[0], list)
     for value in fact:
-        _numbers(facts.several(value)) if rows else facts.number(value)
+        _numbers([*value]) if rows else facts.number(value)
     return fact
 
 
 def _array(fact: dict[str, Any]) -> NDArray[np.float64]:
     raw, shape = b64decode(fact["float64"], validate=True), fact["shape"]
     # behind an empty axis any number of rows would take no bytes
-    if len(shape) > 2 or 0 in shape[1:] or 8 * math.prod(shape) != len(raw):
+    whole = {*map(type, shape)} <= {int} and len(shape) <= 2 and 0 not in shape[1:]
+    if not whole or 8 * math.prod(shape) != len(raw):
         raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
     return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)

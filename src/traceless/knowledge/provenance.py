@@ -63,8 +63,6 @@ class Provenance:
     @classmethod
     def from_facts(cls, said: Any) -> Provenance:
         """What `facts` gave, checked."""
-        if not isinstance(said, dict):
-            raise ValueError("what was merged is no mapping.")
         return cls({name: _slice(piece) for name, piece in said.items()})
 
     def counts(self) -> dict[str, int]:
@@ -143,8 +141,7 @@ class Provenance:
 
 
 def _slice(said: Any) -> Slice:
-    said = facts.named(said, {"times", "brought"})
-    brought = {name: facts.whole(n, 1) for name, n in facts.mapping(said["brought"]).items()}
+    brought = {name: facts.whole(n, 1) for name, n in said["brought"].items()}
     times = facts.whole(said["times"], -facts.LARGEST)
     if not times:
         raise ValueError("a slice that was merged as often as it was taken out.")

@@ -21,6 +21,10 @@ from traceless.knowledge.fingerprint import to_bytes
 
 VERSION = 2
 KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")
+_UNLESS_TOLD: dict[str, Any] = {
+    **{"keys": (), "rows": 0, "classes": {}, "unknown": 0, "request": None},
+    **{"revealing": False, "subject": None},
+}
 _TYPES = {
     "int": (int,),
     "str": (str,),
@@ -147,17 +151,21 @@ class Entry:
     @classmethod
     def after(cls, before: Entry | None, state: ModelState, **facts: Any) -> Self:
         """The entry that follows another, of a change that left the model in this state."""
-        facts |= {
-            "version": VERSION,
-            "sequence": 0 if before is None else before.sequence + 1,
-            "time": now(),
-            "held": state.held,
-            "digest_before": before and before.digest_after,
-            "digest_after": state.digest,
-            "root_before": before and before.root_after,
-            "root_after": state.root,
-            "previous": "0" * 64 if before is None else before.hash,
-        }
+        facts = (
+            _UNLESS_TOLD
+            | facts
+            | {
+                "version": VERSION,
+                "sequence": 0 if before is None else before.sequence + 1,
+                "time": now(),
+                "held": state.held,
+                "digest_before": before and before.digest_after,
+                "digest_after": state.digest,
+                "root_before": before and before.root_after,
+                "root_after": state.root,
+                "previous": "0" * 64 if before is None else before.hash,
+            }
+        )
         return cls(**facts, hash=hash_of(facts))
 
     @classmethod

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from traceless.exceptions import StoreError
-from traceless.knowledge.sums import Knowledge
 from traceless.store.creation import create_store
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
@@ -177,9 +176,9 @@ class Store:
         RevealingWarning
             If the models before and after would reveal the rows.
         """
-        if is_merge_source(X):
-            return self._take_out(X, name, key)
         with self._writing(key) as writer:
+            if is_merge_source(X):
+                return cast(Receipt, writer.take_out(X, name))
             return cast(Receipt | Queued, writer.forget(row_batches(X, y, sample_weight), batch))
 
     def relabel(
@@ -232,8 +231,6 @@ class Store:
         -------
         Receipt
         """
-        if isinstance(other, Knowledge) and other.n_samples < 0:
-            return self._take_out(-other, name, key)
         with self._writing(key) as writer:
             return cast(Receipt, writer.merge(other, name, again))
 
@@ -394,10 +391,6 @@ class Store:
             self._about = writer.origin["about"]
             yield writer
             self._cache = writer.cache()
-
-    def _take_out(self, other: Any, name: str | None, key: str | None) -> Receipt:
-        with self._writing(key) as writer:
-            return cast(Receipt, writer.take_out(other, name))
 
     def _look(self) -> None:
         """Read what the store is about, and remove the files that a killed process left."""

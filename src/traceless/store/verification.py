@@ -113,15 +113,10 @@ class Auditor:
 
     def ledger_checks(self) -> Iterator[Check]:
         """The checks that need no model."""
-        yield _check("ledger", self._check_file)
-        yield _check("chain", self._check_chain)
-        yield _check("requests", self._check_requests)
-        yield _check("rows", self._check_rows)
-        yield _check("queue", self._check_queue)
-        yield _check("secret", self._check_secret)
-        yield _check("files", self._check_left_over)
+        for name in ("ledger", "chain", "requests", "rows", "queue", "secret", "files"):
+            yield _check(name, getattr(self, f"_check_{name}"))
 
-    def _check_file(self) -> str:
+    def _check_ledger(self) -> str:
         found = [row[0] for row in self._ledger.sql.execute("PRAGMA integrity_check(5)")]
         _require(found == ["ok"], f"SQLite finds its file damaged: {'; '.join(found)}")
         return "the file is sound"
@@ -185,7 +180,7 @@ class Auditor:
         self._hasher().check_secret(self._ledger.origin["secret"])
         return "it is that of this store"
 
-    def _check_left_over(self) -> str:
+    def _check_files(self) -> str:
         folder = self._folder
         left = folder.left_over(self._ledger.last())
         if left:  # a process may be at work: look again while none can be

@@ -20,6 +20,7 @@ from traceless.exceptions import (
     RevealingWarning,
     StoreError,
 )
+from traceless.knowledge.sums import Knowledge
 from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
@@ -136,7 +137,7 @@ class Writer:
         for batch in batches:
             rows = self._hasher(batch)
             if len(rows.places):
-                X, y, weight = self._weighted(batch)
+                X, y, weight = version_1.rounded_as_in(self.origin, batch)
                 self.model.partial_fit(X, y, sample_weight=weight)
                 self._ledger.rows.add(rows.digests)
                 self._added.add(rows)
@@ -167,14 +168,12 @@ class Writer:
         if rows.digests:
             self._ledger.rows.add(rows.digests)
             self._added.add(rows)
-            self.model.update(add=self._weighted(after), forget=self._weighted(before))
+            old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (before, after))
+            self.model.update(add=new, forget=old)
         return self._commit("relabel", self._rows_request())
 
     def _forget(self, batch: RowBatch) -> None:
-        self.model.forget(*self._weighted(batch))
-
-    def _weighted(self, batch: RowBatch) -> RowBatch:
-        return version_1.rounded_as_in(self.origin, batch)
+        self.model.forget(*version_1.rounded_as_in(self.origin, batch))
 
     def _rows_request(self) -> str | None:
         """The hash of a request for these rows; raises if there are none."""
@@ -269,7 +268,9 @@ class Writer:
     # --- slices ---------------------------------------------------------------------------
 
     def merge(self, other: Any, name: str | None, again: bool) -> Any:
-        """Take in what another model has learned."""
+        """Take in what another model has learned; knowledge of fewer than no rows takes it out."""
+        if isinstance(other, Knowledge) and other.n_samples < 0:
+            return self.take_out(-other, name)
         with open_merge_source(other, self._hasher) as source:
             requests = self._slice_requests(source)
             if self._known:
