@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import TableError
-from traceless.sources.arrow import floats, is_number
+from traceless.sources.arrow import is_number
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 WHOLE = r"^[+-]?[0-9]{1,18}$"
@@ -56,7 +56,8 @@ class Cells:
             raise self._unfit("numbers")
         elif pa.types.is_decimal(array.type):  # Arrow's own cast does not round correctly
             array = array.cast(pa.string())
-        out = floats(array).astype(np.float64, copy=False)
+        array = array.cast(pa.float64(), safe=False)
+        out: Floats = np.asarray(array.to_numpy(zero_copy_only=False))
         self.check_each(np.isfinite(out), "a finite number is needed")
         return out
 
