@@ -131,10 +131,12 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     if "state" not in said:
         return estimator
     n, names = said["columns"]["n"], said["columns"]["names"]
-    if type(n) is not int or not 0 <= n <= 2**48 or len(names or range(n)) != n:
-        raise ValueError(f"{facts.short(names)} are no names of {facts.short(n)} columns.")
+    if type(n) is not int or not 0 <= n <= 2**48:
+        raise ValueError(f"rows of {facts.short(n)} columns.")
     estimator.n_features_in_ = n
     if names is not None:
+        if len(names) != n:
+            raise ValueError(f"{len(names)} names for {n} columns.")
         estimator.feature_names_in_ = np.array(names, dtype=object)
     if isinstance(estimator, SlidingWindow):
         _restore_window(estimator, said["state"], tensors)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
+_LARGEST = 10**300  # whole number of a parameter: a seed may be that large
 _PLAIN = (bool, int, str)  # types that facts have too
 LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
 Kinds = dict[str, Any]  # classes by name
@@ -143,6 +144,8 @@ def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> 
         raise ValueError(f"{facts.short(kind)} is none of {', '.join(kinds)}.")
     values = dict(parameters)
     for name, fact in values.items():
+        if isinstance(fact, int) and abs(fact) > _LARGEST:
+            raise ValueError(f"{name} is a number of too many digits.")
         if isinstance(fact, list):
             values[name] = _numbers(fact)
         elif isinstance(fact, dict) and fact["kind"] == "array":
