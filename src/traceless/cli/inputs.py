@@ -101,7 +101,7 @@ def rows_of(table: Table, label: str) -> Iterator[Any]:
 
 
 def rows_for(store: Store, files: Sequence[str], format_: str | None, label: str) -> Iterator[Any]:
-    """The rows of files for a change; what the store is about is known once it has begun."""
+    """The rows of files; the change reads them, after it has read what the store is about."""
     yield from rows_of(open_table(store.about, files, format_), label)
 
 

@@ -96,17 +96,14 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "ok" if value else "FAILED"
-    text = f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
-    return text if text.isprintable() else _printable(text)
+    return _printable(f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value))
 
 
 def _printable(text: str) -> str:
     """The text with escapes for characters that would steer a terminal."""
-    return (
-        text
-        if text.isprintable()
-        else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    )
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _show_rich(result: Result) -> None:

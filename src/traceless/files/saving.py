@@ -151,8 +151,9 @@ def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> 
         elif isinstance(fact, dict) and fact["kind"] == "array":
             values[name] = _array(fact)
         elif isinstance(fact, dict) and fact["kind"] == "by label":
-            names, weights = zip(*fact["pairs"], strict=True) if fact["pairs"] else ((), ())
-            values[name] = dict(zip(labels_from(names), _numbers([*weights]), strict=True))
+            labelled, weights = zip(*fact["pairs"], strict=True) if fact["pairs"] else ((), ())
+            _numbers([weight for weight in weights if not isinstance(weight, bool)])
+            values[name] = dict(zip(labels_from(labelled), weights, strict=True))
         elif isinstance(fact, dict):
             others = {k: v for k, v in kinds.items() if k != kind} | inside  # no window in a window
             values[name] = made(str(fact["kind"]), fact["parameters"], others, {})
@@ -162,7 +163,7 @@ def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> 
 
 
 def labels_from(several: Iterable[Any]) -> tuple[Any, ...]:
-    """What `labels` was given."""
+    """Labels from their facts."""
     return tuple([bytes.fromhex(v["bytes"]) if isinstance(v, dict) else v for v in several])
 
 

@@ -38,8 +38,8 @@ def read(said: Any, tensors: Tensors) -> Knowledge:
         raise ValueError(f"a {task} has no specification {facts.short(specification)}.")
     if {*map(type, (bits, columns, features["version"]))} != {int}:
         raise ValueError("a number of bits, of columns or of a version is not a whole number.")
-    if not 0 <= columns <= 2**48 or not 0 <= bits <= FINEST:
-        raise ValueError("so many columns, or such units of weights, are impossible.")
+    if not 0 <= columns <= 2**48 or not 0 <= bits <= FINEST or features["version"] < 0:
+        raise ValueError("a number of bits, of columns or of a version is out of range.")
     for resolution in map(specification.get, targets):
         grid_steps(facts.number(resolution), 1, "target_resolution")
     names, counts = responses(said["responses"], said["counts"], task)
@@ -109,7 +109,7 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     if not len(found) and (wide or width_of(found.shape[-1]) > _WIDEST_OF_NONE):
         raise ValueError(f"there are no sums of shape {found.shape}.")
     if not wide:
-        if (found == -(2**63)).any():  # whose negative int64 does not have
+        if (found == -(2**63)).any():  # int64 has no 2^63, so it could not be negated
             raise ValueError("there is a sum of -2^63.")
         return found
     if not 8 < found.shape[-1] <= _LONGEST:

@@ -85,8 +85,11 @@ class Ledger:
     @cached_property
     def origin(self) -> dict[str, Any]:
         """The description of the store: its model and what it is about."""
-        (document,) = self.sql.execute("SELECT document FROM origin").fetchone() or ("null",)
-        return dict(parsed_json(document))
+        row = self.sql.execute("SELECT document FROM origin").fetchone()
+        if row is None:
+            raise StoreError("The ledger is damaged: it has no description of the store.")
+        found: dict[str, Any] = parsed_json(row[0])
+        return found
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
         """Entries, by default all of them, the first one first."""
