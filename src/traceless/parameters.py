@@ -10,7 +10,6 @@ a file says. What depends on the data, such as one resolution for each column, i
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -56,8 +55,7 @@ def number(said: str, low: float, above: bool = False) -> Constraint:
 
     def test(value: Any) -> bool:
         real = isinstance(value, Real) and not isinstance(value, np.bool_)
-        finite = real and abs(value) <= sys.float_info.max  # also of an integer beyond float64
-        return finite and (value > low if above else value >= low)
+        return real and math.isfinite(value) and (value > low if above else value >= low)
 
     return Constraint(said, (test,))
 

@@ -61,7 +61,7 @@ def width_of_inverse(tensors: Tensors) -> int:
 
 def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tensors) -> Woodbury:
     inverse, sealed = said["inverse"], said["sealed"]
-    names = None if known is None else known.responses
+    names = () if known is None else known.responses
     if known is None:
         known = names, counts = responses(said["responses"], said["counts"], recipe.task)
         if inverse is None or min(counts, default=0) < 0 or sealed:
