@@ -24,19 +24,21 @@ if TYPE_CHECKING:
     "zcat big.csv.gz | traceless learn shop -",
 )
 @inputs.store_argument
-@inputs.table_argument
+@inputs.files_argument
 @click.option("--again", is_flag=True, help="Learn the rows of the last change once more.")
 @inputs.change_options
-def learn(store: Store, table: Table, key: str | None, again: bool) -> Result:
+def learn(
+    store: Store, files: Sequence[str], format_: str | None, key: str | None, again: bool
+) -> Result:
     """Learn the rows of files.
 
     FILES are files, folders, patterns, or - for standard input. All of them together are one
     change. Rows that are exactly those of the last change are
     refused, as a retry would count them twice; --again, or another --key, lets them in.
     """
-    once = not again and key is None
+    rows, once = inputs.rows_for(store, files, format_, "learning"), not again and key is None
     try:
-        return _receipt(store.learn(inputs.rows_of(table, "learning"), key=key, once=once))
+        return _receipt(store.learn(rows, key=key, once=once))
     except AlreadyLearnedError as error:
         raise AlreadyLearnedError(f"{error} (On the command line: --again.)") from error
 
@@ -73,7 +75,7 @@ def forget(
         raise click.UsageError("Say what to forget: FILES of rows, or --slice OTHER.")
     if slice_ is not None:
         return _receipt(store.forget(slice_, key=key, name=name))
-    rows = inputs.rows_of(inputs.open_table(store.about, files, format_), "forgetting")
+    rows = inputs.rows_for(store, files, format_, "forgetting")
     return _receipt(store.forget(rows, key=key, batch=batch))
 
 

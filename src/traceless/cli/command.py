@@ -43,10 +43,8 @@ class Command(click.Command):
         """Run the function, print its result or its error, and exit."""
         as_json, debug = ctx.params.pop("as_json"), ctx.params.pop("debug")
         ctx.meta["as_json"] = as_json
-        invoke = super().invoke
         try:
-            result = _with_warnings(lambda: invoke(ctx))
-            code = _print(result, as_json)
+            code = _print(self._result(ctx), as_json)
         except BrokenPipeError:
             code = _silence(CLOSED_PIPE)
         except KeyboardInterrupt:
@@ -60,6 +58,20 @@ class Command(click.Command):
                 traceback.print_exc()
             code = _refuse(error, as_json)
         ctx.exit(code)
+
+    def _result(self, ctx: click.Context) -> Result:
+        """The result; warnings go to standard error, one line each, and into its data."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for ignored in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+                warnings.simplefilter("ignore", ignored)
+            try:
+                result = super().invoke(ctx)
+            finally:
+                said = list(dict.fromkeys([" ".join(str(w.message).split()) for w in caught]))
+                for message in said:
+                    say("warning", message)
+        return Result({**result.data, "warnings": said}, result.shown, result.ok)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Result]], Command]:
@@ -83,21 +95,6 @@ def _silence(code: int) -> int:
     """Nothing more can be written: keep Python from trying again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _with_warnings(invoke: Callable[[], Result]) -> Result:
-    """The result; warnings go to standard error, one line each, and into its data."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        for ignored in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
-            warnings.simplefilter("ignore", ignored)
-        try:
-            result = invoke()
-        finally:
-            said = list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
-            for message in said:
-                say("warning", message)
-    return Result({**result.data, "warnings": said}, result.shown, result.ok)
 
 
 def _refuse(error: Exception, as_json: bool) -> int:

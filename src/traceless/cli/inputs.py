@@ -15,6 +15,7 @@ from traceless.progress import progress
 
 if TYPE_CHECKING:
     from traceless.sources import Table
+    from traceless.store import Store
 
 Function = Callable[..., Result]
 FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")  # as in traceless.sources, without importing it
@@ -44,23 +45,32 @@ def change_options(function: Function) -> Function:
 
 
 def store_argument(function: Function) -> Function:
-    """Add the argument STORE; the function gets the store, opened, and not the option --wait."""
+    """Add the argument STORE; the function gets the store, and not the option --wait.
+
+    A command that changes the store has --wait. Its change is the first to open the ledger.
+    """
 
     @click.argument("store", type=click.Path())
     @functools.wraps(function)
-    def called(store: str, wait: float = 0.0, **options: Any) -> Result:
-        from traceless.store import Store
+    def called(store: str, wait: float | None = None, **options: Any) -> Result:
+        from traceless.store.store import Store, UnreadStore
 
-        return function(Store(store, wait=wait), **options)
+        opened = Store(store) if wait is None else UnreadStore(store, wait=wait)
+        return function(opened, **options)
 
     return called
+
+
+def files_argument(function: Function) -> Function:
+    """Add the arguments FILES and --format."""
+    argument = click.argument("files", nargs=-1, required=True, type=click.Path())
+    return argument(format_option(function))
 
 
 def table_argument(function: Function) -> Function:
     """Add the arguments FILES and --format; the function gets the table, after the store."""
 
-    @click.argument("files", nargs=-1, required=True, type=click.Path())
-    @format_option
+    @files_argument
     @functools.wraps(function)
     def called(store: Any, files: Sequence[str], format_: str | None, **options: Any) -> Result:
         return function(store, open_table(store.about, files, format_), **options)
@@ -88,6 +98,11 @@ def split_names(text: str | None) -> list[str]:
 def rows_of(table: Table, label: str) -> Iterator[Any]:
     """The rows of a table in batches, with a progress line in a terminal."""
     return with_progress(table, table.rows(), label)
+
+
+def rows_for(store: Store, files: Sequence[str], format_: str | None, label: str) -> Iterator[Any]:
+    """The rows of files; the change reads them, after it has read what the store is about."""
+    yield from rows_of(open_table(store.about, files, format_), label)
 
 
 def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:

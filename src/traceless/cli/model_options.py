@@ -1,12 +1,13 @@
 """The options of ``traceless new`` that choose a model, and the estimator that they give.
 
-`MODELS` and `MAPS` say which options each class takes, and how its parameters are called.
+An option goes to the parameter of its name. A class that has no such parameter refuses it.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,38 +15,17 @@ import click
 if TYPE_CHECKING:
     from traceless.cli.inputs import Function
 
-
-def _parameters(text: str) -> dict[str, str]:
-    """Option -> parameter, from words ``option=parameter``, or one word if both are the same."""
-    pairs = (word.partition("=") for word in text.split())
-    return {option: parameter or option for option, _, parameter in pairs}
-
-
-_LAYER = "components=n_units activation spread=scale seed=random_state"
-_WEIGHTS = "class_weight weighting solver"
-_RANDOM = "seed=random_state input_resolution"
-_EVERY_MAP = "resolution bias"
-MAPS = {
-    "linear": ("Linear", _parameters(_EVERY_MAP)),
-    "polynomial": ("Polynomial", _parameters(f"degree gamma coef0 {_EVERY_MAP}")),
-    "fourier": (
-        "RandomFourier",
-        _parameters(f"components=n_components gamma {_RANDOM} {_EVERY_MAP}"),
-    ),
-    "layer": ("RandomLayer", _parameters(f"{_LAYER} input_resolution {_EVERY_MAP}")),
-    "landmarks": ("Landmarks", _parameters(f"components=points gamma {_RANDOM} {_EVERY_MAP}")),
-}
-MODELS = {
-    "lssvc": ("LSSVC", _parameters(f"rho {_WEIGHTS}")),
-    "lssvr": ("LSSVR", _parameters("rho target_resolution solver")),
-    "pathsvc": ("PathSVC", _parameters("c=C kernel gamma degree coef0 class_weight strategy")),
-    "lpsvm": ("LPSVM", _parameters(f"c=C {_WEIGHTS}")),
-    "esvm": ("ESVM", _parameters(f"c=C {_LAYER} {_WEIGHTS}")),
-    "wesvm": ("wESVM", _parameters(f"c=C {_LAYER} {_WEIGHTS}")),
-}
+_MAPS = ("Linear", "Polynomial", "RandomFourier", "RandomLayer", "Landmarks")
+_MODELS = ("LSSVC", "LSSVR", "PathSVC", "LPSVM", "ESVM", "wESVM")
+MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
+MODELS = {name.lower(): name for name in _MODELS}
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
-
-
+_PARAMETERS = {  # of options that are called otherwise than their parameters
+    "components": ("n_components", "n_units", "points"),
+    "spread": ("scale",),
+    "seed": ("random_state",),
+    "c": ("C",),
+}
 _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, help
     ("--model",): (list(MODELS), "The estimator [lssvc]."),
     ("--map", "map_"): (list(MAPS), "The feature map [linear]."),
@@ -97,22 +77,32 @@ def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
     from traceless import features
 
     given = {name: value for name, value in options.items() if value is not None}
-    name, parameters = MODELS[model]
+    make = getattr(traceless, MODELS[model])
     if model in _MAPPED:
         map_ = map_ or "linear"
-        of_map = {option: given.pop(option) for option in list(given) if option not in parameters}
-        map_name, map_parameters = MAPS[map_]
-        chosen = getattr(features, map_name)(**_named(of_map, map_parameters, f"--map {map_}"))
-        return getattr(traceless, name)(chosen, **_named(given, parameters, f"--model {model}"))
+        make_map, known = getattr(features, MAPS[map_]), _parameters(make)
+        of_map = {option: given.pop(option) for option in list(given) if option not in known}
+        chosen = make_map(**_named(of_map, make_map, f"--map {map_}"))
+        return make(chosen, **_named(given, make, f"--model {model}"))
     if map_ is not None:
         raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
     if model == "pathsvc" and importlib.util.find_spec("numba") is None:
         raise ImportError("PathSVC needs numba: pip install 'traceless[path]'")
-    return getattr(traceless, name)(**_named(given, parameters, f"--model {model}"))
+    return make(**_named(given, make, f"--model {model}"))
 
 
-def _named(given: Mapping[str, Any], known: Mapping[str, str], whose: str) -> dict[str, Any]:
+def _parameters(make: Callable[..., Any]) -> dict[str, str]:
+    """Options and the parameters that they set; `LPSVM` and its like pass some on to `LSSVC`."""
+    names = {*inspect.signature(make).parameters}
+    names |= {"class_weight", "weighting", "solver"} if "parameters" in names else set()
+    options = (flags[-1].split("/")[0].lstrip("-").replace("-", "_") for flags in _OPTIONS)
+    several = ((option, name) for option in options for name in _PARAMETERS.get(option, (option,)))
+    return {option: name for option, name in several if name in names}
+
+
+def _named(given: Mapping[str, Any], make: Callable[..., Any], whose: str) -> dict[str, Any]:
     """Options under the names of parameters; one that is not known is refused."""
+    known = _parameters(make)
     for option in given:
         if option not in known:
             flags = ", ".join(map(_flag, known))

@@ -19,17 +19,18 @@ Tensors = Mapping[str, NDArray[Any]]
 
 def written(estimator: LeastSquares) -> saving.Pieces:
     """What a file needs to make an estimator again."""
-    out: dict[str, Any] = {"parameters": saving.parameters(estimator)}
-    tensors: dict[str, Any] = {}
     state = estimator._current()
-    if state is not None:
-        estimator._phi(state)
-        out["columns"] = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
-        out["merged"] = estimator._provenance.facts()
-        out["state"], tensors = solver_format.written(state)
-        if "_guard" in estimator.__dict__:
-            out["guard"], digests = estimator._guard.pieces()
-            tensors |= digests
+    if state is None:
+        return {"parameters": saving.parameters(estimator)}, {}
+    merged = estimator._provenance
+    estimator._phi(state)
+    columns = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
+    out: dict[str, Any] = {"parameters": saving.parameters(estimator), "columns": columns}
+    out["merged"] = merged.facts()
+    out["state"], tensors = solver_format.written(state)
+    if "_guard" in estimator.__dict__:
+        out["guard"], digests = estimator._guard.pieces()
+        tensors |= digests
     return out, tensors
 
 
@@ -37,17 +38,20 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
     """Give an estimator, whose parameters are set, what a file says it had learned."""
     state, tensors = said["state"], dict(tensors)
     guard = Guard.from_pieces(said["guard"], tensors) if "guard" in said else None
+    knowledge, known = state["knowledge"], None
     J = estimator._map().n_outputs(estimator.n_features_in_)
-    known = None
-    if facts.named(state, {"knowledge"}, set(state))["knowledge"] is not None:
-        known = knowledge_format.read(state["knowledge"], tensors)
-        if known.n_outputs != J:
-            raise ValueError(f"sums of {known.n_outputs} features, not of {facts.short(J)}.")
-        estimator._check_ours(known.specification, known.task)
-        known.check_possible()
-    elif solver_format.width_of_inverse(tensors) != J:  # before tables of J features are made
-        raise ValueError(f"an inverse of other than {facts.short(J)} features.")
+    if knowledge is not None:
+        known = knowledge_format.read(knowledge, tensors)
+        width = known.n_outputs
+    else:
+        width = solver_format.width_of_inverse(tensors)
+    if width != J:  # before tables of J features are made
+        raise ValueError(f"sums or an inverse of {width} features, not of {facts.short(J)}.")
     recipe = estimator._recipe(known)
+    if known is not None:
+        if known.specification != recipe.specification or known.task != recipe.task:
+            estimator._check_ours(known.specification, known.task)
+        known.check_possible()
     estimator._state = solver_format.read(estimator.solver, recipe, known, state, tensors)
     estimator._merged = Provenance.from_facts(said["merged"])
     if guard is not None:

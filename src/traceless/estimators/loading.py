@@ -81,26 +81,28 @@ def load(path: Any) -> Any:
 
 
 def constructed(contents: container.Contents) -> Any:
-    """What a file that has been read holds, audited and made."""
+    """What a file that has been read holds, audited and made.
+
+    There is one file for a model. So what was made is taken apart again and compared with what
+    was read: a name or a tensor too many, or a value of another type, shows in that.
+    """
     try:
         contents = upgraded(contents) if contents.version == 1 else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = _made(contents.kind, contents.facts, contents.tensors)
-        _check_same(contents, *out._pieces())
-    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+        said, tensors = out._pieces()
+        same = container.canonical_json(said) == container.canonical_json(contents.facts)
+        if not same or tensors.keys() != contents.tensors.keys():
+            raise ValueError("the file is not in canonical form.")
+        for name, tensor in tensors.items():
+            found = contents.tensors[name]
+            if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
+                raise ValueError(f"its {name} is not in canonical form.")
+    except LookupError as error:
+        raise FileError(f"what the file says cannot be: it has no {error}.") from None
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FileError(f"what the file says cannot be: {error}") from None
     return out
-
-
-def _check_same(contents: container.Contents, said: Any, tensors: container.Tensors) -> None:
-    """There is one file for a model: taken apart again, it is what was read."""
-    same = container.canonical_json(said) == container.canonical_json(contents.facts)
-    if not same or tensors.keys() != contents.tensors.keys():
-        raise ValueError("the file is not in canonical form.")
-    for name, tensor in tensors.items():
-        found = contents.tensors[name]
-        if tensor.shape != found.shape or tensor.tobytes() != found.tobytes():
-            raise ValueError(f"its {name} is not in canonical form.")
 
 
 def from_description(description: Any) -> Any:
@@ -108,26 +110,34 @@ def from_description(description: Any) -> Any:
 
     Parameters
     ----------
-    description : mapping
+    description : dict
         In JSON's types: ``kind`` and ``parameters``.
     """
-    kind = facts.text(facts.named(description, {"kind", "parameters"})["kind"])
-    if kind not in _ESTIMATORS:
-        raise ValueError(f"{kind!r} is none of {', '.join(_ESTIMATORS)}.")
-    return saving.from_description(description, _ESTIMATORS | _MAPS)
+    if not isinstance(description, dict) or description.keys() != {"kind", "parameters"}:
+        raise ValueError(f"expected kind and parameters, got {facts.short(description)}.")
+    kind, parameters = str(description["kind"]), description["parameters"]
+    estimator = saving.made(kind, parameters, _ESTIMATORS, _MAPS)
+    again = saving.parameters(estimator)
+    if parameters != {k: v for k, v in again.items() if k in parameters or k not in saving.LATER}:
+        raise ValueError(f"expected other parameters than {facts.short(parameters)}.")
+    return estimator
 
 
 def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     """What a file of a kind holds."""
     if kind == "Knowledge":
-        facts.only(tensors, *knowledge_format.sums_of(tensors))
         return knowledge_format.read(said, tensors)
-    parameters = _learned(kind, said)["parameters"]
-    estimator = from_description({"kind": kind, "parameters": parameters})
+    estimator = saving.made(kind, said["parameters"], _ESTIMATORS, _MAPS)
     if "state" not in said:
-        facts.only(tensors)
         return estimator
-    _take_columns(estimator, said["columns"])
+    n, names = said["columns"]["n"], said["columns"]["names"]
+    if type(n) is not int or not 0 <= n <= 2**48:
+        raise ValueError(f"rows of {facts.short(n)} columns.")
+    estimator.n_features_in_ = n
+    if names is not None:
+        if len(names) != n:
+            raise ValueError(f"{len(names)} names for {n} columns.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     if isinstance(estimator, SlidingWindow):
         _restore_window(estimator, said["state"], tensors)
     elif isinstance(estimator, LeastSquares):
@@ -137,26 +147,7 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     return estimator
 
 
-def _learned(kind: str, said: Any) -> dict[str, Any]:
-    least_squares = kind in ("LSSVC", "LSSVR")
-    fitted = {"columns", "state"} | ({"merged"} if least_squares else set())
-    if not (isinstance(said, Mapping) and "state" in said):
-        return facts.named(said, {"parameters"})
-    return facts.named(said, {"parameters"} | fitted, {"guard"} if least_squares else set())
-
-
-def _take_columns(estimator: Any, said: Any) -> None:
-    said = facts.named(said, {"n", "names"})
-    estimator.n_features_in_ = facts.whole(said["n"], 0, 2**48)
-    if said["names"] is not None:
-        names = [facts.text(name) for name in facts.several(said["names"])]
-        if len(names) != estimator.n_features_in_:
-            raise ValueError(f"{len(names)} names for {estimator.n_features_in_} columns.")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-
-
 def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
-    said = facts.named(said, {"classes", "estimator"})
     kind, inside = type(window.estimator).__name__, "estimator."
     theirs = {name.removeprefix(inside): t for name, t in tensors.items() if inside in name}
     ours = {name: tensor for name, tensor in tensors.items() if inside not in name}

@@ -97,12 +97,12 @@ class Guard:
     def from_pieces(cls, keys: Any, tensors: dict[str, NDArray[Any]]) -> Guard:
         """The guard of a file, whose tensors are taken out of those given."""
         books = []
-        for k, key in enumerate(facts.several(keys)):
+        for k, key in enumerate(keys):
             raw = facts.tensor(tensors, f"guard.{k}", "u", (None, SIZE))
             digests = np.frombuffer(tensors.pop(f"guard.{k}").tobytes(), dtype=f"S{SIZE}")
             if (digests[1:] < digests[:-1]).any() or len(raw) != len(digests):
                 raise ValueError("digests of rows are not in order.")
-            books.append(Book(bytes.fromhex(facts.text(key)), digests))
+            books.append(Book(bytes.fromhex(key), digests))
         if not books or any(len(book.key) != KEY for book in books):
             raise ValueError("digests of rows without a key.")
         return cls(tuple(books))

@@ -87,7 +87,6 @@ def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Rows:
     """The rows that `row_pieces` wrote, checked."""
     weight = facts.tensor(tensors, "weights", "f", (None,))
     X = _values(tensors, (len(weight), n_features))
-    facts.only(tensors, "weights", "rows", "responses", *({"places", "ends"} & set(tensors)))
     if said["classes"] is None:
         shape = (len(weight), None) if tensors["responses"].ndim == 2 else (len(weight),)
         y = facts.tensor(tensors, "responses", "f", shape) + 0.0

@@ -18,9 +18,10 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ _PREFIX = b'{"__metadata__":{"sha256":"'
 _HASH = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
 _LARGEST_HEADER = 100_000_000  # bytes, the limit that safetensors has too
 _LONGEST_INTEGER = 1000  # digits: the largest number in a file, a seed, has 301
+_LONG = re.compile(rf"(?<![0-9])[0-9]{{{_LONGEST_INTEGER + 1}}}")
 _DAMAGED = "Take a copy from elsewhere, or save the model again."
 
 
@@ -78,12 +80,13 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def parsed_json(text: str | bytes) -> Any:
+def parsed_json(text: str) -> Any:
     """A value from its text, in time that is linear in its length: no number is too long."""
-    return json.loads(text, parse_int=_whole)
+    # json calls a given parse_int for each number, so it is given only where a long one may be
+    return json.loads(text, parse_int=_integer if _LONG.search(text) else None)
 
 
-def _whole(digits: str) -> int:
+def _integer(digits: str) -> int:
     """An integer of a length that Python converts at once; beyond, it takes quadratic time."""
     if len(digits) > _LONGEST_INTEGER:
         raise ValueError(f"there is a number of {len(digits)} digits")
@@ -107,53 +110,65 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
         Of JSON's types.
     tensors : mapping of float64, int64 and uint8 arrays
     """
-    pieces = {name: _plain(tensors[name]) for name in _in_order(tensors)}
-    shapes = {
-        name: (_NAMES[piece.dtype], _checked_shape(piece.shape)) for name, piece in pieces.items()
-    }
-    start = _header("0" * 64, kind, canonical_json(facts), shapes)
+    plain = {}
+    for name, tensor in tensors.items():
+        dtype = tensor.dtype.newbyteorder("<")
+        if dtype not in _NAMES:
+            raise TypeError(f"A file holds float64, int64 and uint8, not {tensor.dtype}.")
+        plain[name] = np.ascontiguousarray(tensor, dtype=dtype)
+        _check_shape(plain[name].shape)
+    plain = _in_order(plain)
+    start = _header("0" * 64, kind, canonical_json(facts), plain)
     if len(start) > _LARGEST_HEADER:
         raise ValueError(
             f"What is not an array takes {len(start)} bytes, more than the {_LARGEST_HEADER} that "
             "readers accept: a feature map with so many given points cannot be saved."
         )
-    digest = hashlib.sha256(start)
-    for piece in pieces.values():
-        digest.update(piece.data)
+    digest, blocks = hashlib.sha256(start), []
+    for tensor in plain.values():
+        digest.update(tensor.data)
+        blocks.append(tensor.data)
     sha256 = digest.hexdigest()
-    start = start[: _HASH.start] + sha256.encode() + start[_HASH.stop :]
-    replace(path, [start, *(piece.data for piece in pieces.values())])
+    replace(path, [start[: _HASH.start], sha256.encode(), start[_HASH.stop :], *blocks])
     return sha256
 
 
-def _plain(tensor: NDArray[Any]) -> NDArray[Any]:
-    if tensor.dtype.newbyteorder("<") not in _NAMES:
-        raise TypeError(f"A file holds float64, int64 and uint8, not {tensor.dtype}.")
-    return np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
+def _in_order(tensors: Tensors) -> dict[str, NDArray[Any]]:
+    """The tensors by name, bytes last, so that all numbers are aligned."""
+    numbers: dict[str, NDArray[Any]] = {}
+    raw: dict[str, NDArray[Any]] = {}
+    for name in sorted(tensors):
+        (raw if tensors[name].dtype.itemsize == 1 else numbers)[name] = tensors[name]
+    return numbers | raw
 
 
-def _in_order(tensors: Tensors) -> list[str]:
-    """Bytes last, so that all numbers are aligned."""
-    return sorted(tensors, key=lambda name: (tensors[name].dtype.itemsize == 1, name))
-
-
-def _header(
-    sha256: str,
-    kind: str,
-    facts: str,
-    shapes: Mapping[str, tuple[str, Any]],
-    version: int = VERSION,
-) -> bytes:
+def _header(sha256: str, kind: str, facts: str, tensors: Tensors, version: int = VERSION) -> bytes:
     """Length and header, padded so that the data is aligned."""
     metadata = {"sha256": sha256, "facts": facts, "format": FORMAT, "kind": str(kind)}
     said: dict[str, Any] = {"__metadata__": metadata | {"version": str(version)}}
     end = 0
-    for name, (dtype, shape) in shapes.items():
-        begin, end = end, end + _DTYPES[dtype].itemsize * math.prod(shape)
-        said[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+    for name, tensor in tensors.items():
+        begin, end = end, end + tensor.nbytes
+        place = {"shape": list(tensor.shape), "data_offsets": [begin, end]}
+        said[name] = {"dtype": _NAMES[tensor.dtype], **place}
     text = json.dumps(said, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
+
+
+def _check_shape(shape: Any) -> None:
+    """Raise unless the first axis is as long as there is data for: only that one may be empty.
+
+    Behind an empty axis the others can say anything; a loop over the first one then costs nothing.
+    """
+    if (
+        len(shape) > 8
+        or not {*map(type, shape)} <= {int}
+        or not 0 <= min(shape, default=0) <= max(shape, default=0) < 2**48
+    ):
+        raise ValueError(f"a tensor has the shape {str(shape)[:60]}")
+    if 0 in shape[1:]:
+        raise ValueError(f"a tensor has the shape {shape}, and only the first axis may be empty")
 
 
 def replace(path: Any, pieces: Iterable[Any]) -> None:
@@ -210,83 +225,57 @@ def read(path: Any) -> Contents:
     """
     data = Path(path).read_bytes()
     stop = 8 + int.from_bytes(data[:8], "little")
-    if not len(_PREFIX) + 72 <= stop <= min(len(data), 8 + _LARGEST_HEADER):
-        raise FileError(_not_ours(path))
-    _check_version(path, data[8:stop])
-    found = data[_HASH].decode("latin-1")
-    view = memoryview(data)
-    digest = hashlib.sha256(view[: _HASH.start])
-    digest.update(b"0" * 64)
-    digest.update(view[_HASH.stop :])
-    if data[8 : _HASH.start] != _PREFIX or digest.hexdigest() != found:
-        raise FileError(
-            f"{path} is damaged: its bytes do not have the SHA-256 that was written into it. "
-            f"{_DAMAGED}"
-        )
-    try:
-        return _parsed(data, stop, found)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise FileError(f"{path} is no proper file of traceless: {error}.") from None
-
-
-def _check_version(path: Any, header: bytes) -> None:
-    """Say whose file it is, and be lenient: a newer format may look different."""
-    try:
-        metadata = parsed_json(header)["__metadata__"]
-        ours, version = metadata["format"] == FORMAT, _whole(str(metadata["version"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        ours, version = header.startswith(_PREFIX), 0  # the hash will tell
+    ours, header, version = False, {}, 0
+    if len(_PREFIX) + 72 <= stop <= min(len(data), 8 + _LARGEST_HEADER):
+        try:  # leniently: a newer format may look different
+            header = parsed_json(data[8:stop].decode())
+            ours = header["__metadata__"]["format"] == FORMAT
+            version = _integer(str(header["__metadata__"]["version"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            ours = ours or data.startswith(_PREFIX, 8)  # the hash will tell
     if not ours:
-        raise FileError(_not_ours(path))
+        raise FileError(
+            f"{path} is not a file of traceless, or its beginning is damaged. {_DAMAGED}"
+        )
     if version > VERSION:
         raise FileError(
             f"{path} was written by a newer version: its format is {version}, and this traceless "
             f"reads up to {VERSION}. Install a newer traceless."
         )
+    sha256, view = data[_HASH].decode("latin-1"), memoryview(data)
+    digest = hashlib.sha256(view[: _HASH.start])
+    digest.update(b"0" * 64)
+    digest.update(view[_HASH.stop :])
+    if data[8 : _HASH.start] != _PREFIX or digest.hexdigest() != sha256:
+        raise FileError(
+            f"{path} is damaged: its bytes do not have the SHA-256 that was written into it. "
+            f"{_DAMAGED}"
+        )
+    try:
+        return _contents(data, stop, header, version, sha256)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FileError(f"{path} is no proper file of traceless: {error}.") from None
 
 
-def _not_ours(path: Any) -> str:
-    return f"{path} is not a file of traceless, or its beginning is damaged. {_DAMAGED}"
-
-
-def _parsed(data: bytes, stop: int, sha256: str) -> Contents:
-    said = parsed_json(data[8:stop])
-    metadata = said.pop("__metadata__")
-    kind, text, version = metadata["kind"], metadata["facts"], _whole(metadata["version"])
-    shapes = {name: (spec["dtype"], _checked_shape(spec["shape"])) for name, spec in said.items()}
-    if version < 1 or _header(sha256, kind, text, shapes, version) != data[:stop]:
-        raise ValueError("its header is not as it would be written")
-    facts = parsed_json(text)
-    if not isinstance(facts, dict) or canonical_json(facts) != text:
-        raise ValueError("its facts are not as they would be written")
-    tensors = dict(_tensors(data, stop, shapes))
-    if list(tensors) != _in_order(tensors):
-        raise ValueError("its tensors are not in order")
-    return Contents(kind, facts, tensors, sha256, version)
-
-
-def _checked_shape(shape: Any) -> tuple[int, ...]:
-    """A shape whose first axis is as long as there is data for: only that one may be empty.
-
-    Behind an empty axis the others can say anything; a loop over the first one then costs nothing.
-    """
-    if len(shape) > 8 or not all(type(n) is int and 0 <= n < 2**48 for n in shape):
-        raise ValueError(f"a tensor has the shape {str(shape)[:60]}")
-    if 0 in shape[1:]:
-        raise ValueError(f"a tensor has the shape {shape}, and only the first axis may be empty")
-    return tuple(shape)
-
-
-def _tensors(
-    data: bytes, stop: int, shapes: Mapping[str, tuple[str, tuple[int, ...]]]
-) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Read-only views of the data, one behind the other up to its end."""
-    begin, view = stop, memoryview(data)
-    for name, (dtype, shape) in shapes.items():
-        end = begin + _DTYPES[dtype].itemsize * math.prod(shape)
+def _contents(data: bytes, stop: int, header: Any, version: int, sha256: str) -> Contents:
+    """What a header says of the data behind it, in which tensors are read-only views."""
+    metadata = header.pop("__metadata__")
+    tensors, begin, view = {}, stop, memoryview(data)
+    for name, spec in header.items():
+        dtype, shape = _DTYPES[spec["dtype"]], spec["shape"]
+        _check_shape(shape)
+        end = begin + dtype.itemsize * math.prod(shape)
         if end > len(data):
             raise ValueError(f"the tensor {name!r} does not fit into it")
-        yield name, np.frombuffer(view[begin:end], _DTYPES[dtype]).reshape(shape)
+        tensors[name] = np.frombuffer(view[begin:end], dtype).reshape(shape)
         begin = end
     if begin != len(data):
         raise ValueError(f"it has {len(data) - begin} bytes that belong to no tensor")
+    kind, text = metadata["kind"], metadata["facts"]
+    canonical = _header(sha256, kind, text, _in_order(tensors), version)
+    if version < 1 or canonical != data[:stop]:
+        raise ValueError("its header is not in canonical form")
+    facts = parsed_json(text)
+    if not isinstance(facts, dict) or canonical_json(facts) != text:
+        raise ValueError("its facts are not in canonical form")
+    return Contents(kind, facts, tensors, sha256, version)

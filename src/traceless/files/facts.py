@@ -1,4 +1,4 @@
-"""Facts and tensors, checked one by one; each function returns what it was given, or raises."""
+"""Facts and tensors of a file: each function returns what it was given, or raises ValueError."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from numpy.typing import NDArray
 LARGEST = 2**62
 
 
-def named(facts: Any, needed: set[str], optional: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
+def named(facts: Any, needed: set[str]) -> dict[str, Any]:
     """A mapping with exactly these names."""
-    if not isinstance(facts, Mapping) or not needed <= set(facts) <= needed | optional:
-        found = sorted(facts) if isinstance(facts, Mapping) else type(facts).__name__
-        raise ValueError(f"expected {sorted(needed)}, got {short(found)}.")
-    return dict(facts)
-
-
-def mapping(facts: Any) -> dict[str, Any]:
-    """A mapping with any names."""
-    return named(facts, set(), set(facts) if isinstance(facts, Mapping) else set())
+    if not isinstance(facts, dict) or facts.keys() != needed:
+        raise ValueError(f"expected {sorted(needed)}, got {short(facts)}.")
+    return facts
 
 
 def whole(value: Any, low: int = 0, high: int = LARGEST) -> int:
@@ -40,43 +34,16 @@ def number(value: Any, low: float = -math.inf) -> float:
     return float(value)
 
 
-def several(values: Any) -> list[Any]:
-    """A list."""
-    if not isinstance(values, list):
-        raise ValueError(f"expected a list, got {short(values)}.")
-    return values
-
-
-def numbers(values: Any, low: float = -math.inf) -> list[float]:
-    """A list of finite numbers."""
-    return [number(value, low) for value in several(values)]
-
-
-def truth(value: Any) -> bool:
-    """Yes or no."""
-    if type(value) is not bool:
-        raise ValueError(f"expected true or false, got {short(value)}.")
-    return value
-
-
-def text(value: Any) -> str:
-    """A string."""
-    if not isinstance(value, str):
-        raise ValueError(f"expected a string, got {short(value)}.")
-    return value
-
-
 def tensor(
     tensors: Mapping[str, NDArray[Any]], name: str, kind: str, shape: tuple[int | None, ...]
 ) -> NDArray[Any]:
     """A tensor of a kind ("f" or "i") and shape, in which None stands for any length."""
     found = tensors.get(name)
-    if (
-        found is None
-        or found.dtype.kind != kind
-        or len(found.shape) != len(shape)
-        or any(want not in (None, n) for n, want in zip(found.shape, shape, strict=True))
-    ):
+    fits = found is not None and found.dtype.kind == kind and found.ndim == len(shape)
+    if found is not None and fits:
+        for n, wanted in zip(found.shape, shape, strict=True):
+            fits = fits and wanted in (None, n)
+    if found is None or not fits:
         what = "no tensor" if found is None else f"one of {found.dtype} and shape {found.shape}"
         raise ValueError(f"expected a tensor {name!r} of shape {shape}, got {what}.")
     if kind == "f" and not np.isfinite(found).all():

@@ -7,7 +7,6 @@ of somebody else) is refused here, not when it is read.
 
 from __future__ import annotations
 
-import binascii
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -20,7 +19,10 @@ from numpy.typing import NDArray
 from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
+_LARGEST = 10**300  # whole number of a parameter: a seed may be that large
+_PLAIN = (bool, int, str)  # types that facts have too
 LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
+Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 
 
@@ -57,7 +59,7 @@ def parameters(thing: Any) -> dict[str, Any]:
     out = {}
     for name, value in thing.get_params(deep=False).items():
         try:
-            out[name] = _fact(value)
+            out[name] = value if value is None or type(value) in _PLAIN else _fact(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} of {type(thing).__name__}: {error}") from None
     return out
@@ -65,7 +67,7 @@ def parameters(thing: Any) -> dict[str, Any]:
 
 def labels(several: Iterable[Any]) -> list[Any]:
     """Labels as facts."""
-    return [_label(label) for label in several]
+    return [label if type(label) is str else _label(label) for label in several]
 
 
 def names(estimator: Any) -> list[str] | None:
@@ -92,7 +94,9 @@ def _fact(value: Any) -> Any:
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
-        return _number(float(value))
+        if not math.isfinite(value):
+            raise ValueError(f"{value} cannot be written to a file: a finite number is needed.")
+        return float(value)
     if isinstance(value, list | tuple):
         return [_fact(v) for v in value]
     if isinstance(value, np.ndarray):
@@ -108,115 +112,73 @@ def _fact(value: Any) -> Any:
     raise TypeError(f"{what} cannot be written to a file, which holds no code.")
 
 
-def _number(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError(f"{value} cannot be written to a file: a finite number is needed.")
-    return value
-
-
 def _label(label: Any) -> Any:
     if isinstance(label, bytes):
         return {"bytes": label.hex()}
     if isinstance(label, float) and label.is_integer():
         label = int(label)  # the same class
-    fact = label if isinstance(label, str) else _fact(label)
-    if not isinstance(fact, bool | int | str) or not (
-        isinstance(fact, str) or -(2**63) <= fact < 2**64
-    ):
-        raise TypeError(f"the label {label!r} cannot be written to a file.")
-    return fact
+    fact = _fact(label)
+    if isinstance(fact, str) or (isinstance(fact, int) and -(2**63) <= fact < 2**64):
+        return fact
+    raise TypeError(f"the label {label!r} cannot be written to a file.")
 
 
 # --- reading ---------------------------------------------------------------------------------
 
 
-def from_fact(fact: Any, kinds: Mapping[str, Any]) -> Any:
-    """The value of a parameter; nothing is made but numbers, arrays and objects of these kinds.
+def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> Any:
+    """The estimator or feature map that `described` described; it has learned nothing.
 
-    Whether a parameter may have this value is for the `constraints` of its class to say.
-    """
-    if fact is None or isinstance(fact, bool | str):
-        return fact
-    if isinstance(fact, int):
-        return facts.whole(fact, -(10**300), 10**300)
-    if isinstance(fact, float):
-        facts.number(fact)
-        return fact
-    if isinstance(fact, list):
-        return _numbers(fact)
-    kind = fact.get("kind") if isinstance(fact, Mapping) else None
-    if kind == "array":
-        return _array(fact)
-    if kind == "by label":
-        return _by_label(fact)
-    return from_description(fact, kinds)
-
-
-def from_description(description: Any, kinds: Mapping[str, Any]) -> Any:
-    """The estimator or map that `described` described; it has learned nothing.
+    Nothing is made but numbers, arrays and objects of these kinds. Whether a parameter may have
+    its value is for the `constraints` of its class to say.
 
     Parameters
     ----------
-    description : mapping
-        In JSON's types: ``kind`` and ``parameters``.
-    kinds : mapping of names to classes
-        Those that may be made.
+    kind : str
+    parameters : dict
+        In JSON's types.
+    kinds, inside : mappings of names to classes
+        What may be made, and what else may be a parameter of it.
     """
-    said = facts.named(description, {"kind", "parameters"})
-    if facts.text(said["kind"]) not in kinds:
-        raise ValueError(f"{said['kind']!r} is none of {', '.join(kinds)}.")
-    make = kinds[said["kind"]]
-    inner = {
-        name: kind for name, kind in kinds.items() if kind is not make
-    }  # no window in a window
-    known = set(make.constraints)
-    parameters = facts.named(said["parameters"], known - LATER, known & LATER)
-    made = make(**{name: from_fact(value, inner) for name, value in parameters.items()})
-    check_parameters(made)
-    return made
+    if kind not in kinds:
+        raise ValueError(f"{facts.short(kind)} is none of {', '.join(kinds)}.")
+    values = dict(parameters)
+    for name, fact in values.items():
+        if isinstance(fact, int) and abs(fact) > _LARGEST:
+            raise ValueError(f"{name} is a number of too many digits.")
+        if isinstance(fact, list):
+            values[name] = _numbers(fact)
+        elif isinstance(fact, dict) and fact["kind"] == "array":
+            values[name] = _array(fact)
+        elif isinstance(fact, dict) and fact["kind"] == "by label":
+            labelled, weights = zip(*fact["pairs"], strict=True) if fact["pairs"] else ((), ())
+            _numbers([weight for weight in weights if not isinstance(weight, bool)])
+            values[name] = dict(zip(labels_from(labelled), weights, strict=True))
+        elif isinstance(fact, dict):
+            others = {k: v for k, v in kinds.items() if k != kind} | inside  # no window in a window
+            values[name] = made(str(fact["kind"]), fact["parameters"], others, {})
+    thing = kinds[kind](**values)
+    check_parameters(thing)
+    return thing
 
 
-def label_from(fact: Any) -> Any:
-    """A class label."""
-    if isinstance(fact, dict):
-        found = bytes.fromhex(facts.text(facts.named(fact, {"bytes"})["bytes"]))
-        if found.hex() == fact["bytes"]:
-            return found
-    elif isinstance(fact, str | bool) or (type(fact) is int and -(2**63) <= fact < 2**64):
-        return fact
-    raise ValueError(f"expected a label, got {facts.short(fact)}.")
+def labels_from(several: Iterable[Any]) -> tuple[Any, ...]:
+    """Labels from their facts."""
+    return tuple([bytes.fromhex(v["bytes"]) if isinstance(v, dict) else v for v in several])
 
 
 def _numbers(fact: list[Any]) -> list[Any]:
     """Numbers, or rows of them: 1 stays 1, and 1.0 stays 1.0."""
-    if fact and isinstance(fact[0], list):
-        return [_numbers(facts.several(row)) for row in fact]
-    facts.numbers(fact)
-    return list(fact)
+    rows = bool(fact) and isinstance(fact[0], list)
+    for value in fact:
+        _numbers([*value]) if rows else facts.number(value)
+    return fact
 
 
-def _array(value: Any) -> NDArray[np.float64]:
-    said = facts.named(value, {"kind", "shape", "float64"})
-    try:
-        raw = b64decode(facts.text(said["float64"]), validate=True)
-    except binascii.Error:
-        raise ValueError("an array is not in base64.") from None
-    shape = [facts.whole(int(n)) for n in facts.numbers(said["shape"], 0.0)]
-    if (
-        said["kind"] != "array"
-        or len(shape) > 2
-        or 0 in shape[1:]  # behind which any number of rows takes no bytes
-        or 8 * math.prod(shape) != len(raw)
-    ):
+def _array(fact: dict[str, Any]) -> NDArray[np.float64]:
+    raw, shape = b64decode(fact["float64"], validate=True), fact["shape"]
+    # behind an empty axis any number of rows would take no bytes
+    whole = {*map(type, shape)} <= {int} and len(shape) <= 2 and 0 not in shape[1:]
+    if not whole or 8 * math.prod(shape) != len(raw):
         raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
     return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
-
-
-def _by_label(value: Any) -> dict[Any, int | float]:
-    said = facts.named(value, {"kind", "pairs"})
-    if said["kind"] != "by label" or not isinstance(said["pairs"], list):
-        raise ValueError("expected numbers by label.")
-    out = {label_from(label): from_fact(weight, {}) for label, weight in said["pairs"]}
-    if len(out) < len(said["pairs"]):
-        raise ValueError("a label has two weights.")
-    return out

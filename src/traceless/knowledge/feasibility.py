@@ -58,8 +58,11 @@ def check_sums(known: Knowledge) -> None:
     J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
     if known.task == "classification":
         names = [f"class {label!r}" for label in known.responses]
-        totals: list[Fraction | None] = list(known.class_totals)
-        empty = [not known.of_class(k).any() for k in range(len(names))]
+        parts, diagonal = known.sums[J:], known.sums.diagonal()[J:]
+        if known.classwise:
+            parts, diagonal = known.sums, known.sums[:, J, J]
+        empty = [not part.any() for part in parts]
+        totals: list[Fraction | None] = [int(total) * weights for total in diagonal]
     else:
         biased = known.specification["features"].get("bias") is True
         names, empty = ["rows"], [not known.sums.any()]
@@ -141,8 +144,8 @@ def _unit_diagonal(G: Integers) -> Floats:
 def _minors_hold(G: Integers, C: Floats) -> bool:
     """Whether G_ij² ≤ G_ii G_jj for all i and j; most are seen to hold in float64."""
     i, j = np.nonzero(np.abs(C) > 1 - 1e-12)
-    d = wide(G.diagonal())
-    return bool((wide(G[i, j]) ** 2 <= d[i] * d[j]).all())
+    d = G.diagonal().astype(object)  # Python integers, which cannot overflow
+    return bool((G[i, j].astype(object) ** 2 <= d[i] * d[j]).all())
 
 
 def _has_cholesky(C: Floats, shift: float) -> bool:

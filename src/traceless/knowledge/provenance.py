@@ -63,7 +63,7 @@ class Provenance:
     @classmethod
     def from_facts(cls, said: Any) -> Provenance:
         """Inverse of `facts`; raises ValueError where a file says something impossible."""
-        return cls({name: _slice(piece) for name, piece in facts.mapping(said).items()})
+        return cls({name: _slice(piece) for name, piece in said.items()})
 
     def counts(self) -> dict[str, int]:
         """All slices, those that came with others included, and how often each is held."""
@@ -141,8 +141,7 @@ class Provenance:
 
 
 def _slice(said: Any) -> Slice:
-    said = facts.named(said, {"times", "brought"})
-    brought = {name: facts.whole(n, 1) for name, n in facts.mapping(said["brought"]).items()}
+    brought = {name: facts.whole(n, 1) for name, n in said["brought"].items()}
     times = facts.whole(said["times"], -facts.LARGEST)
     if not times:
         raise ValueError("a slice that was merged as often as it was taken out.")

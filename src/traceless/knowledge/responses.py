@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -148,14 +149,15 @@ def label_bytes(label: Label) -> bytes:
 
 def framed(*parts: bytes) -> bytes:
     """Parts one behind the other, each with its length, so that they can be told apart."""
-    return b"".join(b"%d:%b," % (len(part), part) for part in parts)
+    return b"".join([b"%d:%b," % (len(part), part) for part in parts])
 
 
 def check_one_type(labels: tuple[Label, ...]) -> None:
     """Raise if labels are of several types, whose order and equality would be unclear."""
-    kinds = sorted({type(label).__name__ for label in labels})
+    kinds = {*map(type, labels)}
     if len(kinds) > 1:
-        raise MismatchError(f"Class labels must be of one type, got {' and '.join(kinds)}.")
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise MismatchError(f"Class labels must be of one type, got {names}.")
 
 
 def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
@@ -166,10 +168,9 @@ def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
 
 def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
     """All names in order; raises if they are of several types."""
-    check_one_type(tuple(label for several in names for label in several))  # 1 == True
-    if all(other == names[0] for other in names):
-        return names[0]
-    return tuple(sorted({label for several in names for label in several}))
+    labels = tuple(chain(*names))
+    check_one_type(labels)  # 1 == True
+    return tuple(sorted({*labels}))
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:

@@ -12,6 +12,8 @@ from traceless.knowledge.responses import Label
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Raise a sentence that names the first differences of two specifications."""
+    if ours == theirs:
+        return
     a, b = _flat(ours), _flat(theirs)
     keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
     if keys == [PROBE]:

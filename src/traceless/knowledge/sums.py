@@ -22,6 +22,7 @@ so that classes can be weighted when it is solved; the pooled matrix is a sum of
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -223,7 +224,7 @@ class Knowledge(saving.Savable):
             integers.shift_left(a.sums, bits - a.weight_bits),
             integers.shift_left(b.sums, bits - b.weight_bits),
         )
-        counts = tuple(m + n for m, n in zip(a.counts, b.counts, strict=True))
+        counts = tuple(map(operator.add, a.counts, b.counts))
         lanes = None
         if a.fingerprint is not None and b.fingerprint is not None:
             lanes = _read_only(a.fingerprint + b.fingerprint)  # mod 2^16
@@ -234,7 +235,7 @@ class Knowledge(saving.Savable):
     __radd__ = __add__
 
     def __neg__(self) -> Knowledge:
-        counts = tuple(-n for n in self.counts)
+        counts = tuple(map(operator.neg, self.counts))
         lanes = None if self.fingerprint is None else -self.fingerprint  # mod 2^16
         return replace(self, counts=counts, sums=_read_only(-self.sums), fingerprint=lanes)
 
@@ -277,17 +278,17 @@ class Knowledge(saving.Savable):
 
     # --- what it says --------------------------------------------------------------------
 
-    @property
+    @cached_property
     def n_samples(self) -> int:
         """Number of rows."""
         return sum(self.counts)
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:
         """Number J of features."""
         return int(self.sums.shape[-1]) - (1 if self.classwise else len(self.responses))
 
-    @property
+    @cached_property
     def classwise(self) -> bool:
         """Whether the sums of each class are kept apart."""
         return self.sums.ndim == 3
@@ -304,7 +305,7 @@ class Knowledge(saving.Savable):
         """The weights of the rows of each class, added up: the counts if no row was weighted."""
         J, K = self.n_outputs, len(self.class_counts)
         totals = self.sums[:, J, J] if self.classwise else self.sums.diagonal()[J : J + K]
-        return tuple(Fraction(int(n), 1 << self.weight_bits) for n in totals)
+        return tuple([Fraction(int(n), 1 << self.weight_bits) for n in totals])
 
     @cached_property
     def gram(self) -> Integers:
@@ -381,7 +382,7 @@ class Knowledge(saving.Savable):
             specification_digest(self.specification).encode(),
             self.task.encode(),
             framed(*map(label_bytes, self.responses)),
-            framed(*(b"%d" % n for n in self.counts)),
+            framed(*map(b"%d".__mod__, self.counts)),
             b"%d" % self.weight_bits,
             b"" if self.fingerprint is None else fingerprint_bytes(self.fingerprint),
         )

@@ -151,9 +151,9 @@ class Number:
     width: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        given = self.shift, self.scale
-        finite = all(type(value) in (int, float) and math.isfinite(value) for value in given)
-        if not (finite and self.scale > 0):
+        shift, scale = self.shift, self.scale
+        numbers = {type(shift), type(scale)} <= {int, float}
+        if not (numbers and math.isfinite(shift) and 0 < scale < math.inf):
             raise ValueError(
                 f"Column {self.name!r}: the shift must be a finite number and the scale one "
                 f"above 0, got {self.shift!r} and {self.scale!r}."
@@ -299,7 +299,7 @@ class Schema:
     @property
     def width(self) -> int:
         """Number of features."""
-        return sum(column.width for column in self.columns)
+        return sum([column.width for column in self.columns])
 
     @property
     def features(self) -> list[str]:
@@ -327,7 +327,7 @@ class Schema:
         try:
             fields = dict(facts)
             columns = [dict(one) for one in fields.pop("columns")]
-            schema = cls(tuple(KINDS[one.pop("kind")](**one) for one in columns), **fields)
+            schema = cls(tuple([KINDS[one.pop("kind")](**one) for one in columns]), **fields)
             if schema.facts() != facts:
                 raise ValueError("it does not describe itself")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -353,8 +353,8 @@ def _facts(column: Column) -> dict[str, Any]:
 
 def _check_words(words: Any, what: str) -> None:
     """Raise unless there are words, each once."""
-    if not words or any(not isinstance(word, str) for word in words):
+    if not words or [word for word in words if not isinstance(word, str)]:
         raise ValueError(f"{what} must be text, and at least one; got {list(words)}.")
-    twice = sorted({word for word in words if words.count(word) > 1})
-    if twice:
-        raise ValueError(f"{what} must differ; {twice[0]!r} is there twice.")
+    if len({*words}) < len(words):
+        twice = min(word for word in words if words.count(word) > 1)
+        raise ValueError(f"{what} must differ; {twice!r} is there twice.")

@@ -27,7 +27,13 @@ def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, se
     """Create the folder of a new store."""
     check_system()
     estimator = _checked(estimator)
-    secret = _checked_secret(os.urandom(SECRET_BYTES) if secret is None else secret)
+    secret = os.urandom(SECRET_BYTES) if secret is None else secret
+    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+        got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
+        raise ValueError(
+            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
+            f"{got}."
+        )
     with new_folder(path) as folder:
         folder.keep_secret(secret)
         generation, sha256 = folder.write(estimator, 0)
@@ -44,16 +50,9 @@ def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, se
             None,
             ModelState.of(estimator),
             kind="new",
-            keys=(),
-            rows=0,
-            classes={},
-            unknown=0,
             alive=checksum_text(0),
-            request=None,
             generation=generation,
             sha256=sha256,
-            revealing=False,
-            subject=None,
             origin=hash_of(origin),
         )
         create(folder.ledger, origin, first)
@@ -81,13 +80,3 @@ def _checked(estimator: Any) -> Any:
         return clone(estimator)
     Fingerprint(b"")  # raises, with the name of the extra, if its library is not installed
     return clone(estimator).set_params(fingerprint=True)
-
-
-def _checked_secret(secret: Any) -> bytes:
-    if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
-        got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
-        raise ValueError(
-            f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
-            f"{got}."
-        )
-    return secret

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
@@ -62,15 +62,16 @@ class ModelState(NamedTuple):
     @classmethod
     def of(cls, model: Any) -> Self:
         """The state of a model; None stands for one that was destroyed."""
-        held = int(getattr(model, "n_samples_", 0))
-        if not held:
-            return cls(0, None, None)
-        digest = str(model.digest())
         if not hasattr(type(model), "knowledge_"):
+            held = int(getattr(model, "n_samples_", 0))
+            digest = str(model.digest()) if held else None
             return cls(held, digest, digest)
-        lanes = model.knowledge_.fingerprint
+        known = getattr(model, "knowledge_", None)  # None before the first row
+        if known is None or not known.n_samples:
+            return cls(0, None, None)
+        lanes = known.fingerprint
         root = None if lanes is None else hashlib.sha256(to_bytes(lanes)).hexdigest()
-        return cls(held, digest, root)
+        return cls(known.n_samples, known.digest(), root)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,21 +125,21 @@ class Entry:
     sequence: int
     kind: str
     time: str
-    keys: tuple[str, ...]
-    rows: int
-    classes: Mapping[str, int]
+    keys: tuple[str, ...] = ()
+    rows: int = 0
+    classes: Mapping[str, int] = field(default_factory=dict)
     held: int
-    unknown: int
+    unknown: int = 0
     digest_before: str | None
     digest_after: str | None
     root_before: str | None
     root_after: str | None
     alive: str | None
-    request: str | None
+    request: str | None = None
     generation: str | None
     sha256: str | None
-    revealing: bool
-    subject: str | None
+    revealing: bool = False
+    subject: str | None = None
     origin: str
     previous: str
     hash: str
@@ -146,30 +147,41 @@ class Entry:
     @classmethod
     def after(cls, before: Entry | None, state: ModelState, **facts: Any) -> Self:
         """The entry that follows another, of a change that left the model in this state."""
-        facts |= {
-            "version": VERSION,
-            "sequence": 0 if before is None else before.sequence + 1,
-            "time": now(),
-            "held": state.held,
-            "digest_before": before and before.digest_after,
-            "digest_after": state.digest,
-            "root_before": before and before.root_after,
-            "root_after": state.root,
-            "previous": "0" * 64 if before is None else before.hash,
-        }
-        return cls(**facts, hash=hash_of(facts))
+        entry = cls(
+            **facts,
+            version=VERSION,
+            sequence=0 if before is None else before.sequence + 1,
+            time=now(),
+            held=state.held,
+            digest_before=None if before is None else before.digest_after,
+            digest_after=state.digest,
+            root_before=None if before is None else before.root_after,
+            root_after=state.root,
+            previous="0" * 64 if before is None else before.hash,
+            hash="",
+        )
+        return replace(entry, hash=hash_of(entry.facts()))
 
     @classmethod
     def from_body(cls, body: str, said: str) -> Self:
         """The entry of a JSON text and the hash that is said to be its own; neither is trusted."""
         try:
             facts = parsed_json(body)
-            _check_version(facts.get("version"))
-            facts = facts if "version" in facts else _from_version_1(**facts)
-            if type(facts["keys"]) is list:
-                facts["keys"] = tuple(facts["keys"])
-            entry = cls(**facts, hash=said)
+            version = facts.get("version", VERSION)  # entries of version 1 have none
+            if type(version) is int and version > VERSION:
+                raise StoreError(
+                    "This entry was written by a newer version of traceless: its form is "
+                    f"{version}, and this one knows {VERSION}. Install the newer version."
+                )
+            if version != VERSION:
+                raise TypeError(f"its version is {version!r}")
+            named = facts if "version" in facts else _from_version_1(**facts)
+            if type(named["keys"]) is list:
+                named["keys"] = tuple(named["keys"])
+            entry = cls(**named, hash=said)
             entry._check_types()
+            if entry.facts().keys() != facts.keys():
+                raise TypeError("some fields are missing")
         except StoreError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -198,17 +210,6 @@ class Entry:
             raise TypeError("keys are not text, or classes have no counts")
         if self.kind not in KINDS:
             raise ValueError(f"{self.kind!r} is not a kind of change")
-
-
-def _check_version(version: Any) -> None:
-    """Raise unless entries of this version can be read; version 1 had no such field."""
-    if type(version) is int and version > VERSION:
-        raise StoreError(
-            f"This entry was written by a newer version of traceless: its form is {version}, and "
-            f"this one knows {VERSION}. Install the newer version."
-        )
-    if version is not None and (type(version) is not int or version < VERSION):
-        raise TypeError(f"its version is {version!r}")
 
 
 def _from_version_1(*, fingerprint: Any, **facts: Any) -> dict[str, Any]:

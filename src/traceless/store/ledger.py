@@ -11,6 +11,7 @@ import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,45 +76,41 @@ class Request(NamedTuple):
 
 
 class Ledger:
-    """The ledger within one transaction.
-
-    Attributes
-    ----------
-    sql : sqlite3.Connection
-    rows : RowCounts
-        The digests of the rows held.
-    queue : Queue
-        The requests to forget that wait.
-    """
+    """The ledger within one transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.sql = connection
         self.rows, self.queue = RowCounts(connection), Queue(connection)
 
+    @cached_property
     def origin(self) -> dict[str, Any]:
         """The description of the store: its model and what it is about."""
-        found: dict[str, Any] = parsed_json(self._one("SELECT document FROM origin")[0])
+        row = self.sql.execute("SELECT document FROM origin").fetchone()
+        if row is None:
+            raise StoreError("The ledger is damaged: it has no description of the store.")
+        found: dict[str, Any] = parsed_json(row[0])
         return found
+
+    def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
+        """Entries, by default all of them, the first one first."""
+        for row in self.sql.execute(f"SELECT body, hash FROM entries {which}", given):
+            yield Entry.from_body(*row)
 
     def last(self) -> Entry:
         """The latest entry."""
-        query = "SELECT body, hash FROM entries ORDER BY sequence DESC LIMIT 1"
-        return Entry.from_body(*self._one(query))
+        found = [*self.entries("ORDER BY sequence DESC LIMIT 1")]
+        if not found:
+            raise StoreError("The ledger is damaged: it has no entries.")
+        return found[0]
 
     def entry(self, sequence: int) -> Entry:
         """One entry; raises `LookupError` if there is none of that number."""
-        query = "SELECT body, hash FROM entries WHERE sequence = ?"
-        row = self.sql.execute(query, (sequence,)).fetchone()
-        if row is None:
+        found = [*self.entries("WHERE sequence = ?", sequence)]
+        if not found:
             raise LookupError(
                 f"The ledger has no entry {sequence}: they are 0 to {self.last().sequence}."
             )
-        return Entry.from_body(*row)
-
-    def entries(self) -> Iterator[Entry]:
-        """All entries, the first one first."""
-        for row in self.sql.execute("SELECT body, hash FROM entries ORDER BY sequence"):
-            yield Entry.from_body(*row)
+        return found[0]
 
     def append(self, entry: Entry) -> None:
         """Write an entry, the counts that it changes, and the requests that it answers."""
@@ -155,13 +152,7 @@ class Ledger:
     def empty_log(self) -> bool:
         """Move SQLite's log into the main file and empty it; False if a reader is in the way."""
         self.sql.execute("PRAGMA busy_timeout = 200")
-        return not self._one("PRAGMA wal_checkpoint(TRUNCATE)")[0]
-
-    def _one(self, query: str) -> Any:
-        row = self.sql.execute(query).fetchone()
-        if row is None:
-            raise StoreError("The ledger is damaged: it has no entries.")
-        return row
+        return not self.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
 
 def create(path: Path, origin: dict[str, Any], first: Entry) -> None:

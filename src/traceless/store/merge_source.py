@@ -68,7 +68,7 @@ def open_merge_source(other: Any, hasher: RowHasher) -> Iterator[MergeSource]:
         return
     with folder.snapshot() as (ledger, entry, model):
         source = _source(model)
-        theirs = RowHasher.of(folder.secret(entry), ledger.origin())
+        theirs = RowHasher.of(folder.secret(entry), ledger.origin)
         if hasher.secret is not None and hasher == theirs:
             source = replace(source, counted=ledger.rows.counted(), unknown=entry.unknown)
         yield source

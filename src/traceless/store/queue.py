@@ -48,11 +48,11 @@ class Queued:
     replayed: bool = field(default=False, compare=False)
 
 
+@dataclass(frozen=True)
 class Queue:
     """The requests that wait, in a transaction of the ledger."""
 
-    def __init__(self, sql: Connection) -> None:
-        self._sql = sql
+    _sql: Connection
 
     def put(self, key: str | None, batches: list[RowBatch], tally: Tally) -> None:
         """Add a request."""

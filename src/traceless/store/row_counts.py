@@ -7,6 +7,7 @@ forget them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from sqlite3 import Connection
 
 from traceless.store.row_digests import SIZE
@@ -26,11 +27,11 @@ _REMOVE_RESERVED = """UPDATE alive SET count = count - 1, queued = queued - 1
 _DELETE_EMPTY = "DELETE FROM alive WHERE digest = ? AND count = 0"
 
 
+@dataclass(frozen=True)
 class RowCounts:
     """Row digests with counts, in a transaction of the ledger."""
 
-    def __init__(self, sql: Connection) -> None:
-        self._sql = sql
+    _sql: Connection
 
     def add(self, digests: Iterable[bytes]) -> None:
         """Count rows that are learned."""

@@ -98,8 +98,8 @@ class RowHasher:
         columns, counts, starts = weights[:, None], {}, [None] * len(places)
         if self.classifies:
             classes = Classes(column_or_1d(y)[places], None)
-            counts = dict(zip(map(text_of, classes.names), classes.counts, strict=True))
             for label, members in zip(classes.names, classes.members(), strict=True):
+                counts[text_of(label)] = len(members)
                 start = self._start(width, f"{type(label).__name__} {self.label_text(label)}")
                 for i in members.tolist():
                     starts[i] = start
@@ -114,7 +114,7 @@ class RowHasher:
         """Keyed hash by which a request is recognised; None without a secret."""
         if self.secret is None:
             return None
-        return str(self._hash(b"traceless asks 1", " ".join(map(str, what))).hexdigest())
+        return str(self._hash(" ".join(map(str, what)), person=b"traceless asks 1").hexdigest())
 
     def check_secret(self, expected: str) -> None:
         """Raise if the secret is not the one with this hash, with which the store was made."""
@@ -126,9 +126,9 @@ class RowHasher:
 
     def _start(self, width: int, label: str) -> Any:
         """The hash of what the rows of one class have in common."""
-        return self._hash(b"traceless row 01", f"{width} {label}\0")
+        return self._hash(f"{width} {label}\0", person=b"traceless row 01")
 
-    def _hash(self, person: bytes, text: str) -> Any:
+    def _hash(self, text: str, person: bytes) -> Any:
         key = self.secret or b""
         return hashlib.blake2b(text.encode(), digest_size=SIZE, key=key, person=person)
 
@@ -185,12 +185,13 @@ def row_batches(X: Any, y: Any, sample_weight: Any) -> Iterator[RowBatch]:
         yield batch[0], batch[1], batch[2] if len(batch) == 3 else None
 
 
+@dataclass
 class Tally:
     """How many rows were counted, of which classes, and the sum of their digests."""
 
-    def __init__(self) -> None:
-        self.rows, self.checksum = 0, 0
-        self.classes: Counter[str] = Counter()
+    rows: int = 0
+    checksum: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
 
     def add(self, rows: RowDigests) -> None:
         """Count the rows of a batch."""

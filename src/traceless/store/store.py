@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from traceless.exceptions import StoreError
-from traceless.knowledge.sums import Knowledge
 from traceless.store.creation import create_store
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
@@ -177,9 +176,9 @@ class Store:
         RevealingWarning
             If the models before and after would reveal the rows.
         """
-        if is_merge_source(X):
-            return self._take_out(X, name, key)
         with self._writing(key) as writer:
+            if is_merge_source(X):
+                return cast(Receipt, writer.take_out(X, name))
             return cast(Receipt | Queued, writer.forget(row_batches(X, y, sample_weight), batch))
 
     def relabel(
@@ -232,8 +231,6 @@ class Store:
         -------
         Receipt
         """
-        if isinstance(other, Knowledge) and other.n_samples < 0:
-            return self._take_out(-other, name, key)
         with self._writing(key) as writer:
             return cast(Receipt, writer.merge(other, name, again))
 
@@ -306,9 +303,9 @@ class Store:
     @property
     def about(self) -> dict[str, Any]:
         """What `Store.new` was given to keep with the store."""
-        if self._about is None:  # the ledger was damaged when it was opened: say how
+        if self._about is None:  # nothing has been read, or damage was found: say how
             with open_ledger(self._folder.ledger) as ledger:
-                self._about = ledger.origin()["about"]
+                self._about = ledger.origin["about"]
         return deepcopy(self._about)
 
     def model(self) -> Any:
@@ -322,7 +319,7 @@ class Store:
             last = ledger.last()
             return Status(
                 path=str(self.path),
-                model=str(ledger.origin()["model"]["kind"]),
+                model=str(ledger.origin["model"]["kind"]),
                 sequence=last.sequence,
                 time=last.time,
                 rows=last.held,
@@ -356,7 +353,7 @@ class Store:
         """
         with open_ledger(self._folder.ledger) as ledger:
             entry = ledger.last() if sequence is None else ledger.entry(sequence)
-            return Receipt.of(entry, ledger.origin())
+            return Receipt.of(entry, ledger.origin)
 
     def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the ledger and the files; with rows, also fit the model from scratch and compare.
@@ -391,12 +388,9 @@ class Store:
             open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
         ):
             writer = Writer(folder, ledger, key, cached)
+            self._about = writer.origin["about"]
             yield writer
             self._cache = writer.cache()
-
-    def _take_out(self, other: Any, name: str | None, key: str | None) -> Receipt:
-        with self._writing(key) as writer:
-            return cast(Receipt, writer.take_out(other, name))
 
     def _look(self) -> None:
         """Read what the store is about, and remove the files that a killed process left."""
@@ -404,7 +398,7 @@ class Store:
         damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
         with open_ledger(folder.ledger) as ledger, suppress(*damages):
             left_over = folder.left_over(ledger.last())
-            self._about = ledger.origin()["about"]
+            self._about = ledger.origin["about"]
         if left_over:
             with (
                 suppress(OSError, StoreError),  # another process is writing
@@ -412,3 +406,10 @@ class Store:
                 open_ledger(folder.ledger, "", 1.0) as ledger,
             ):
                 folder.tidy(ledger)
+
+
+class UnreadStore(Store):
+    """A store that is read by its first change: a command that makes one opens the ledger once."""
+
+    def _look(self) -> None:
+        pass

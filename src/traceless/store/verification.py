@@ -113,15 +113,10 @@ class Auditor:
 
     def ledger_checks(self) -> Iterator[Check]:
         """The checks that need no model."""
-        yield _check("ledger", self._check_file)
-        yield _check("chain", self._check_chain)
-        yield _check("requests", self._check_requests)
-        yield _check("rows", self._check_rows)
-        yield _check("queue", self._check_queue)
-        yield _check("secret", self._check_secret)
-        yield _check("files", self._check_left_over)
+        for name in ("ledger", "chain", "requests", "rows", "queue", "secret", "files"):
+            yield _check(name, getattr(self, f"_check_{name}"))
 
-    def _check_file(self) -> str:
+    def _check_ledger(self) -> str:
         found = [row[0] for row in self._ledger.sql.execute("PRAGMA integrity_check(5)")]
         _require(found == ["ok"], f"SQLite finds its file damaged: {'; '.join(found)}")
         return "the file is sound"
@@ -129,7 +124,7 @@ class Auditor:
     def _check_chain(self) -> str:
         before: Entry | None = None
         classes: Counter[str] = Counter()
-        described = self._ledger.origin()
+        described = self._ledger.origin
         origin, old = hash_of(described), version_1.is_version_1(described)
         for entry in self._ledger.entries():
             where = f"entry {entry.sequence}"
@@ -182,10 +177,10 @@ class Auditor:
     def _check_secret(self) -> str:
         if self._ledger.last().alive is None:
             return "it was destroyed"
-        self._hasher().check_secret(self._ledger.origin()["secret"])
+        self._hasher().check_secret(self._ledger.origin["secret"])
         return "it is that of this store"
 
-    def _check_left_over(self) -> str:
+    def _check_files(self) -> str:
         folder = self._folder
         left = folder.left_over(self._ledger.last())
         if left:  # a process may be at work: look again while none can be
@@ -207,7 +202,7 @@ class Auditor:
             return "it was destroyed"
         state = ModelState.of(model)
         _require(state.held == last.held, f"it holds {state.held} rows, and should {last.held}")
-        made = loading.from_description(self._ledger.origin()["model"])
+        made = loading.from_description(self._ledger.origin["model"])
         same = saving.described(model) == saving.described(made)
         _require(same, "its parameters are not those that the store was made with")
         digest = state.digest
@@ -231,7 +226,7 @@ class Auditor:
                 tally.add(hasher(batch))
                 yield batch
 
-        model = _fit_from_scratch(self._ledger.origin(), counted())
+        model = _fit_from_scratch(self._ledger.origin, counted())
         if last.version > 1 or version_1.digest_of_model(model) is not None or not last.held:
             yield from _compare(model, last, "refit")
         else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
@@ -244,7 +239,7 @@ class Auditor:
             yield Check("digests", ok, f"these rows {said} the digests that are kept here")
 
     def _hasher(self) -> RowHasher:
-        return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin())
+        return RowHasher.of(self._folder.secret(self._ledger.last()), self._ledger.origin)
 
 
 def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) -> Any:

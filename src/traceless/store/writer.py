@@ -20,6 +20,7 @@ from traceless.exceptions import (
     RevealingWarning,
     StoreError,
 )
+from traceless.knowledge.sums import Knowledge
 from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
@@ -58,10 +59,10 @@ class Writer:
         self, folder: Folder, ledger: Ledger, key: str | None, cached: Cached = None
     ) -> None:
         self._folder, self._ledger, self._key, self._cached = folder, ledger, key, cached
-        self._before, self._origin = ledger.last(), ledger.origin()
+        self._before, self.origin = ledger.last(), ledger.origin
         self._secret = folder.secret(self._before)
-        self._hasher = RowHasher.of(self._secret, self._origin)
-        self._hasher.check_secret(self._origin["secret"])
+        self._hasher = RowHasher.of(self._secret, self.origin)
+        self._hasher.check_secret(self.origin["secret"])
         self._known = None if key is None else ledger.request(key)
         self._unknown = self._before.unknown
         self._removed, self._added = Tally(), Tally()
@@ -100,7 +101,14 @@ class Writer:
         if before.sequence is None:
             pending = self._ledger.queue.pending(replayed=True)
             return next(queued for queued in pending if queued.key == before.key)
-        return Receipt.of(self._ledger.entry(before.sequence), self._origin, replayed=True)
+        return Receipt.of(self._ledger.entry(before.sequence), self.origin, replayed=True)
+
+    def _rows_again(
+        self, kind: str, removed: Iterable[RowBatch] = (), added: Iterable[RowBatch] = ()
+    ) -> Any:
+        """The answer to a request with these rows that came with this key before."""
+        old, new = self._tally(removed), self._tally(added)
+        return self._first_answer(kind, max(old.rows, new.rows), self._hasher.request(old, new))
 
     def _tally(self, batches: Iterable[RowBatch]) -> Tally:
         tally = Tally()
@@ -115,7 +123,7 @@ class Writer:
 
     def _old_digest(self, source: MergeSource) -> list[str]:
         """The digest that version 1 gave to a slice, in a store of that version."""
-        if version_1.is_version_1(self._origin):
+        if version_1.is_version_1(self.origin):
             with suppress(ValueError):  # version 1 did not have these weights
                 return [version_1.digest_of_knowledge(source.knowledge)]
         return []
@@ -125,12 +133,11 @@ class Writer:
     def learn(self, batches: Iterable[RowBatch], once: bool) -> Any:
         """Learn rows."""
         if self._known:
-            tally = self._tally(batches)
-            return self._first_answer("learn", tally.rows, self._hasher.request(Tally(), tally))
+            return self._rows_again("learn", added=batches)
         for batch in batches:
             rows = self._hasher(batch)
             if len(rows.places):
-                X, y, weight = self._weighted(batch)
+                X, y, weight = version_1.rounded_as_in(self.origin, batch)
                 self.model.partial_fit(X, y, sample_weight=weight)
                 self._ledger.rows.add(rows.digests)
                 self._added.add(rows)
@@ -146,8 +153,7 @@ class Writer:
     def forget(self, batches: Iterable[RowBatch], batch: bool) -> Any:
         """Forget rows; with `batch`, once there are enough of them in the queue."""
         if self._known:
-            tally = self._tally(batches)
-            return self._first_answer("forget", tally.rows, self._hasher.request(tally, Tally()))
+            return self._rows_again("forget", removed=batches)
         if batch:
             return self._enqueue(batches)
         self._remove(batches, self._ledger.rows.remove, self._forget)
@@ -156,21 +162,18 @@ class Writer:
     def relabel(self, before: RowBatch, after: RowBatch) -> Any:
         """Give rows other labels or targets."""
         if self._known:
-            old, new = self._tally([before]), self._tally([after])
-            return self._first_answer("relabel", old.rows, self._hasher.request(old, new))
+            return self._rows_again("relabel", [before], [after])
         self._remove([before], self._ledger.rows.remove)
         rows = self._hasher(after)
         if rows.digests:
             self._ledger.rows.add(rows.digests)
             self._added.add(rows)
-            self.model.update(add=self._weighted(after), forget=self._weighted(before))
+            old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (before, after))
+            self.model.update(add=new, forget=old)
         return self._commit("relabel", self._rows_request())
 
     def _forget(self, batch: RowBatch) -> None:
-        self.model.forget(*self._weighted(batch))
-
-    def _weighted(self, batch: RowBatch) -> RowBatch:
-        return version_1.rounded_as_in(self._origin, batch)
+        self.model.forget(*version_1.rounded_as_in(self.origin, batch))
 
     def _rows_request(self) -> str | None:
         """The hash of a request for these rows; raises if there are none."""
@@ -201,8 +204,9 @@ class Writer:
                     "was changed."
                 )
             lost = remove(rows.digests)
-            missing += [start + int(rows.places[i]) for i in lost]
-            reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
+            if lost:
+                missing += [start + int(rows.places[i]) for i in lost]
+                reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
                 act(batch)
             self._removed.add(rows)
@@ -264,7 +268,9 @@ class Writer:
     # --- slices ---------------------------------------------------------------------------
 
     def merge(self, other: Any, name: str | None, again: bool) -> Any:
-        """Take in what another model has learned."""
+        """Take in what another model has learned; knowledge of fewer than no rows takes it out."""
+        if isinstance(other, Knowledge) and other.n_samples < 0:
+            return self.take_out(-other, name)
         with open_merge_source(other, self._hasher) as source:
             requests = self._slice_requests(source)
             if self._known:
@@ -356,13 +362,13 @@ class Writer:
     ) -> Receipt:
         """Write the new model and the entry, commit both, and remove the model before."""
         before, removed, added = self._before, self._removed, self._added
+        alive = checksum_text(int(before.alive or "0", 16) + added.checksum - removed.checksum)
         revealing = removed.rows > 0 and not are_enough(removed.rows, removed.classes)
         if revealing:
             warnings.warn(_REVEALING, RevealingWarning, stacklevel=4)
         model = None if before.generation is None else self.model
         classes = Counter(added.classes)
         classes.subtract(removed.classes)
-        alive = int(before.alive or "0", 16) + added.checksum - removed.checksum
         state, name, sha256 = ModelState.of(model), None, None
         if model is not None:
             name, sha256 = self._folder.write(model, before.sequence + 1)
@@ -377,7 +383,7 @@ class Writer:
                 rows=max(removed.rows, added.rows),
                 classes={label: n for label, n in sorted(classes.items()) if n},
                 unknown=state.held if self._secret is None else self._unknown,
-                alive=None if self._secret is None else checksum_text(alive),
+                alive=None if self._secret is None else alive,
                 request=request,
                 generation=name,
                 sha256=sha256,
@@ -393,7 +399,7 @@ class Writer:
         self._ledger.commit()
         self._folder.tidy(self._ledger, committed=entry)
         self._before = entry
-        return Receipt.of(entry, self._origin)
+        return Receipt.of(entry, self.origin)
 
     def _read_back(self, name: str, sha256: str | None, state: ModelState) -> None:
         """Make sure that the file holds the model, since the model before will be removed."""
