@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.row_guard import Guard
 from traceless.files import facts, saving
 from traceless.knowledge import file_format as knowledge_format
 from traceless.knowledge.provenance import Provenance
 from traceless.solvers import file_format as solver_format
+
+if TYPE_CHECKING:
+    from traceless.estimators.least_squares import LeastSquares
 
 Tensors = Mapping[str, NDArray[Any]]
 

@@ -7,7 +7,7 @@ Rows in memory are checked as scikit-learn does. Of rows in files or on a cluste
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from traceless.exceptions import MismatchError
-from traceless.knowledge.responses import Task
-from traceless.knowledge.sums import Rows
 from traceless.sources.source import Source, as_source
+
+if TYPE_CHECKING:
+    from traceless.knowledge.responses import Task
+    from traceless.knowledge.sums import Rows
 
 _IN_MEMORY = {np.ndarray, list, int, float, type(None)}  # types that are surely no source
 

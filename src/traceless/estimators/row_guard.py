@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,9 @@ from traceless.files import facts
 from traceless.knowledge.fingerprint import encoded_rows
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.knowledge.sums import Recipe, Rows
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Recipe, Rows
 
 SIZE, KEY = 16, 32  # bytes of a digest, and of a key
 _ROWS = 1024  # rows coded at a time

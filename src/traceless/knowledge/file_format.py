@@ -1,4 +1,4 @@
-"""The file format of knowledge: how it is written, and how it is read back.
+"""Reading knowledge from a file; `Knowledge._pieces` says what is written.
 
 A file may say anything: what is read is checked to be integers that rows could have added up to,
 in the one form in which they are kept.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
-from traceless.knowledge.fingerprint import LANES, from_bytes, to_bytes
+from traceless.knowledge.fingerprint import LANES, from_bytes
 from traceless.knowledge.responses import Label, Task
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
@@ -52,22 +52,6 @@ def read(said: Any, tensors: Tensors) -> Knowledge:
     known = Knowledge(specification, task, names, counts, sums, bits, lanes)
     _check_form(known)
     return known
-
-
-def written(known: Knowledge) -> saving.Pieces:
-    """What a file needs to make knowledge again."""
-    said = {
-        "specification": dict(known.specification),
-        "task": known.task,
-        "responses": saving.labels(known.responses),
-        "counts": list(known.counts),
-        "weight_bits": known.weight_bits,
-    }
-    tensors = {"sums": integers.to_tensor(integers.packed(known.sums))}
-    if known.fingerprint is not None:
-        lanes = np.frombuffer(to_bytes(known.fingerprint), dtype=np.uint8)
-        tensors["fingerprint"] = lanes
-    return said, tensors
 
 
 def classes(values: Any) -> tuple[Label, ...]:

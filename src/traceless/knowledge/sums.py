@@ -263,9 +263,18 @@ class Knowledge(saving.Savable):
         self.__post_init__()
 
     def _pieces(self) -> saving.Pieces:
-        from traceless.knowledge.file_format import written
-
-        return written(self)
+        said = {
+            "specification": dict(self.specification),
+            "task": self.task,
+            "responses": saving.labels(self.responses),
+            "counts": list(self.counts),
+            "weight_bits": self.weight_bits,
+        }
+        tensors = {"sums": integers.to_tensor(integers.packed(self.sums))}
+        if self.fingerprint is not None:
+            lanes = np.frombuffer(fingerprint_bytes(self.fingerprint), dtype=np.uint8)
+            tensors["fingerprint"] = lanes
+        return said, tensors
 
     def __repr__(self) -> str:
         what = self.class_counts if self.task == "classification" else len(self.responses)

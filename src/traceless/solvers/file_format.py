@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from traceless.arithmetic import integers
 from traceless.files import facts, saving
 from traceless.knowledge.file_format import responses, width_of
-from traceless.knowledge.file_format import written as written_knowledge
 from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.inverse import Inverse
@@ -25,7 +24,7 @@ def written(state: Cholesky) -> saving.Pieces:
     out: dict[str, Any] = {"knowledge": None}
     tensors: dict[str, NDArray[Any]] = {}
     if not isinstance(state, Woodbury) or state.has_knowledge:
-        out["knowledge"], tensors = written_knowledge(state.knowledge())
+        out["knowledge"], tensors = state.knowledge()._pieces()
     if not isinstance(state, Woodbury):
         return out, tensors
     if not state.has_knowledge:

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from traceless.estimators import loading
 from traceless.knowledge.sums import Knowledge
-from traceless.store.folder import Folder
 from traceless.store.row_digests import RowHasher, Tally, text_of
+
+if TYPE_CHECKING:
+    from traceless.store.folder import Folder
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,15 @@ def is_merge_source(other: Any) -> bool:
 
 
 @contextmanager
-def open_merge_source(other: Any, hasher: RowHasher) -> Iterator[MergeSource]:
-    """Open a file, a store, an estimator or knowledge.
+def open_merge_source(other: Any, hasher: RowHasher, own: Folder) -> Iterator[MergeSource]:
+    """Open a file, a store, an estimator or knowledge, to be merged into the store in `own`.
 
     The rows of a store come with their digests if they have the same digests here.
     """
     folder = getattr(other, "_folder", None)
     if isinstance(other, str | os.PathLike):
         if os.path.isdir(other):
-            folder = Folder(other)
+            folder = type(own)(other)
             folder.check()
         else:
             other = loading.load(other)

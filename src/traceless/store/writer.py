@@ -271,7 +271,7 @@ class Writer:
         """Take in what another model has learned; knowledge of fewer than no rows takes it out."""
         if isinstance(other, Knowledge) and other.n_samples < 0:
             return self.take_out(-other, name)
-        with open_merge_source(other, self._hasher) as source:
+        with open_merge_source(other, self._hasher, self._folder) as source:
             requests = self._slice_requests(source)
             if self._known:
                 return self._first_answer("merge", source.rows, *requests)
@@ -283,7 +283,7 @@ class Writer:
 
     def take_out(self, other: Any, name: str | None) -> Any:
         """Take out a slice that was merged."""
-        with open_merge_source(other, self._hasher) as source:
+        with open_merge_source(other, self._hasher, self._folder) as source:
             requests = self._slice_requests(source)
             if self._known:
                 return self._first_answer("forget", source.rows, *requests)
