@@ -36,7 +36,7 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
     settings = estimator._settings()
     given = {"gram"} if settings.name == "precomputed" else set()
     facts.only(tensors, *_TENSORS, *given)
-    said = facts.named(said, {"gamma", "classes", "next_id", "n_breakpoints"})
+    said = dict(facts.named(said, {"gamma", "classes", "next_id", "n_breakpoints"}))
     said["gamma"] = facts.number(said["gamma"], 0.0)
     facts.whole(said["n_breakpoints"])
     n, width = _check_rows(tensors, facts.whole(said["next_id"]))
