@@ -155,7 +155,7 @@ def test_any_history(tmp_path_factory, data):
             if held and model.n_samples_:
                 assert answers(model, X) == answers(again, X)
             model = again
-    if held:
+    if held and model.n_samples_:  # rows without weight alone cannot be fitted
         at = np.concatenate(held)
         part = (X[at], y[at], None if weight is None else weight[at])
         assert model.digest() == LSSVC(Linear(), **parameters).fit(*part).digest()
