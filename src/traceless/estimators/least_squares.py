@@ -182,12 +182,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             unchanged.
         """
         with changing(self) as draft:
-            theirs = Provenance()
+            theirs, state = Provenance(), draft._current()
             other = snapshot(other) if isinstance(other, LeastSquares) else other
             if draft.guard:
-                held_now = draft._current()
-                n = 0 if held_now is None else held_now.n_samples
-                draft._guard = Guard.of(draft, n).joined(other)
+                draft._guard = Guard.of(draft, 0 if state is None else state.n_samples).joined(
+                    other
+                )
             if isinstance(other, LeastSquares):
                 other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
@@ -197,7 +197,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                     f"merge takes a fitted {type(self).__name__} or a Knowledge, got "
                     f"{type(other).__name__}."
                 )
-            state = draft._current()
             if state is None:
                 draft.n_features_in_ = int(other.specification["n_features"])
             draft._check_ours(other.specification, other.task)
@@ -238,6 +237,27 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def n_samples_(self) -> int:
         """Number of rows the model holds now."""
         return self._held().n_samples
+
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients of the columns; AttributeError if the features are not the columns."""
+        if not self._map().features_are_columns:  # RFE would choose columns at random
+            raise AttributeError(
+                "coef_ has one coefficient for each column, as with Linear(); the features of "
+                f"{type(self._map()).__name__} are not the columns. feature_coef_ has their "
+                "coefficients, in the order of feature_map.transform(X)."
+            )
+        return self.feature_coef_
+
+    @property
+    def feature_coef_(self) -> Floats:
+        """Coefficients of the features that the map makes, without the constant one."""
+        return self._coefficients()[0]
+
+    @property
+    def intercept_(self) -> Any:
+        """Coefficients of the constant feature; 0 if the feature map has none."""
+        return self._coefficients()[1]
 
     @property
     def merged_(self) -> dict[str, int]:

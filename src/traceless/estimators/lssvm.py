@@ -172,22 +172,6 @@ class LSSVC(ClassifierMixin, ExportedState):
         """The labels of the rows held now, in order."""
         return label_array(self._held().responses)
 
-    @property
-    def coef_(self) -> Floats:
-        """Coefficients of the columns; AttributeError if the features are not the columns."""
-        _check_columns(self._map())
-        return self.feature_coef_
-
-    @property
-    def feature_coef_(self) -> Floats:
-        """Coefficients of the features that the map makes, without the constant one."""
-        return self._coefficients()[0]
-
-    @property
-    def intercept_(self) -> Floats:
-        """Coefficients of the constant feature; 0 if the feature map has none."""
-        return self._coefficients()[1]
-
     def decision_function(self, X: Any) -> Floats:
         """Signed scores: positive for the second of two classes, or one column per class.
 
@@ -324,12 +308,6 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
         return self.update(add=(X, y, sample_weight))
 
     @property
-    def coef_(self) -> Floats:
-        """Coefficients of the columns; AttributeError if the features are not the columns."""
-        _check_columns(self._map())
-        return self.feature_coef_
-
-    @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
         coef = self._coefficients()[0] * self.target_resolution + 0.0
@@ -368,16 +346,3 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
 
     def _code(self, V: Any) -> Any:
         return V
-
-
-def _check_columns(feature_map: FeatureMap) -> None:
-    """Raise AttributeError if the coefficients are not those of columns, as `SVC` does.
-
-    Whatever chooses columns by their coefficients, such as `RFE`, would else choose at random.
-    """
-    if not feature_map.features_are_columns:
-        raise AttributeError(
-            "coef_ has one coefficient for each column, as with Linear(); the features of "
-            f"{type(feature_map).__name__} are not the columns. feature_coef_ has their "
-            "coefficients, in the order of feature_map.transform(X)."
-        )

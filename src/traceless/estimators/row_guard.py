@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import MismatchError, NotLearnedError
-from traceless.features.grid import dense_rows
 from traceless.files import facts
 from traceless.knowledge.fingerprint import encoded_rows
 from traceless.knowledge.responses import responses_of
@@ -174,6 +173,6 @@ def _encoded(
     responses = responses_of(y, weights, recipe.task, recipe.target_resolution)
     for start in range(0, X.shape[0], _ROWS):
         rows = slice(start, min(start + _ROWS, X.shape[0]))
-        codes = recipe.phi.codes(dense_rows(X, rows))
+        codes = recipe.phi.codes(X, rows)
         some = None if weights is None else weights[rows]
         yield from encoded_rows(responses.as_bytes(rows), some, codes)

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.features.feature_map import BoundMap
-from traceless.features.grid import refuse
+from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
@@ -98,8 +97,7 @@ class Gathering:
         self, total: integers.GramSum, rows: Any, unit: int, responses: Responses | None
     ) -> None:
         """Code some rows, write their responses beside them, and add their products."""
-        values = self.X[rows].toarray() if issparse(self.X) else self.X[rows]
-        values = np.ascontiguousarray(values, dtype=np.float64)
+        values = dense_rows(self.X, rows)
         weights = None if self.weights is None else self.weights[rows]
         J = len(self.phi.steps)
         block = total.block(len(values))

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
-from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
@@ -97,7 +96,7 @@ class Dataset:
 
     def codes(self, index: Indices) -> Floats:
         """The integer features of some rows."""
-        return self.probe._bind().codes(dense_rows(self.X[as_slice(index)], slice(None)))
+        return self.probe._bind().codes(self.X, as_slice(index))
 
     def targets(self, index: Indices, total: Knowledge) -> Floats:
         """The right-hand sides of some rows: ±1 for classes (of `total`), else targets in steps."""

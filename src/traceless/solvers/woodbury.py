@@ -340,10 +340,11 @@ class Woodbury(Cholesky):
         if base is None or base[0] is not known:
             steps = self.recipe.phi.steps
             unit = 2.0**-known.weight_bits
-            S = known.feature_gram.astype(np.float64, order="F")
+            gram, sums = known.normal_equations()
+            S = gram.astype(np.float64, order="F")
             S *= steps[:, None] * unit
             S *= steps
-            V = known.response_sums.astype(np.float64) * (steps[:, None] * unit)
+            V = sums.astype(np.float64) * (steps[:, None] * unit)
             base = self._base = known, S, V, _norm(S)
         return base[1:]
 
