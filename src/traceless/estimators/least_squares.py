@@ -22,7 +22,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
-from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
@@ -46,8 +45,10 @@ from traceless.parameters import (
     instance,
     positive,
 )
-from traceless.solvers.cholesky import Cholesky
-from traceless.solvers.class_weights import SCOPES, class_weights
+from traceless.solvers.cholesky import Cholesky, Solution
+from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.solvers.moments import Moments
+from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
 from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.sources.source import Source
@@ -65,6 +66,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
         "rho": POSITIVE,
+        "free_intercept": FLAG,
+        "standardize": FLAG,
         "solver": choice(*_SOLVERS),
         "guard": FLAG,
         "fingerprint": FLAG,
@@ -73,6 +76,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     }
     feature_map: FeatureMap | None
     rho: float
+    free_intercept: bool = False  # of models that were pickled before there was any
+    standardize: bool = False
     solver: str
     n_jobs: int | None
     verbose: bool
@@ -432,8 +437,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
 
-    def _weights(self) -> tuple[Coefficients, BoundMap]:
-        """The solution in steps of the grids, so that predictions are codes(x) @ weights."""
+    def _weights(self) -> tuple[Solution, BoundMap]:
+        """The solution, in steps of the grids, and the feature map."""
+        state, phi, penalty, weights = self._problem()
+        return state.coefficients(penalty, phi, self._code, weights), phi
+
+    def _problem(self) -> tuple[Cholesky, BoundMap, Penalty, Weights | None]:
+        """What is to be solved: the state, the feature map, the penalty and the class weights."""
         state = self._held()
         if not any(state.counts):
             raise NotFittedError(
@@ -449,23 +459,34 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         rho = self.rho
         if type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
-        return state.coefficients(rho, phi, self._code, weights), phi
+        return state, phi, Penalty(rho, bool(self.free_intercept), bool(self.standardize)), weights
+
+    def _moments(self) -> Moments:
+        """Means and covariances of the rows, in float64, with weights that all problems share."""
+        state, phi, penalty, weights = self._problem()
+        if weights is not None and len(weights) > 1:
+            raise ValueError(
+                "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
+                "covariance of the rows. Use weighting='shared'."
+            )
+        return state.moments(penalty, phi, None if weights is None else weights[0])
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
-        weights, phi = self._weights()
-        w = (weights.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
-        if phi.has_bias:
-            return np.ascontiguousarray(w[:, :-1]), w[:, -1].copy()
-        return np.ascontiguousarray(w), np.zeros(len(w))
+        solution, phi = self._weights()
+        w = (solution.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
+        if not phi.has_bias:
+            return np.ascontiguousarray(w), np.zeros(len(w))
+        intercept = w[:, -1] if solution.intercept is None else solution.intercept
+        return np.ascontiguousarray(w[:, :-1]), intercept.copy()
 
     def _decision(self, X: Any) -> Floats:
-        weights, phi = self._weights()
+        solution, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        out = np.empty((X.shape[0], weights.Z.shape[1]))
+        out = np.empty((X.shape[0], solution.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = weights.times(phi.codes(X, rows))
+            out[rows] = solution.scores(phi.codes(X, rows))
         return out
 
     def __copy__(self) -> Self:

@@ -40,8 +40,17 @@ class LSSVC(ClassifierMixin, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float, default=1.0
-        Strength ρ > 0 of the regularisation, 1/C. It may be changed after training with
+        Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed after training with
         ``set_params`` and takes effect at once, without the data.
+    free_intercept : bool, default=True
+        Leave the intercept out of the penalty, so that targets and columns far from zero cost
+        nothing. It is the constant feature's coefficient; with False it is penalised as the
+        others are, as in the papers. Without a constant feature (``bias=False``) there is none.
+    standardize : bool, default=True
+        Penalise each coefficient in units of its feature's standard deviation, taken from the
+        sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
+        in the units of the columns, and without a scaler that remembers rows. Without a constant
+        feature the unit is the root mean square. It may be changed after training, like rho.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -118,6 +127,8 @@ class LSSVC(ClassifierMixin, ExportedState):
         self,
         feature_map: FeatureMap | None = None,
         rho: float = 1.0,
+        free_intercept: bool = True,
+        standardize: bool = True,
         solver: str = "cholesky",
         class_weight: Any = None,
         weighting: str = "shared",
@@ -129,6 +140,8 @@ class LSSVC(ClassifierMixin, ExportedState):
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
+        self.free_intercept = free_intercept
+        self.standardize = standardize
         self.solver = solver
         self.class_weight = class_weight
         self.weighting = weighting
@@ -220,10 +233,19 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float, default=1.0
-        Strength ρ > 0 of the regularisation. It may be changed after training with
+        Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after training with
         ``set_params`` and takes effect at once, without the data.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
+    free_intercept : bool, default=True
+        Leave the intercept out of the penalty, so that targets and columns far from zero cost
+        nothing. It is the constant feature's coefficient; with False it is penalised as the
+        others are, as in the papers. Without a constant feature (``bias=False``) there is none.
+    standardize : bool, default=True
+        Penalise each coefficient in units of its feature's standard deviation, taken from the
+        sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
+        in the units of the columns, and without a scaler that remembers rows. Without a constant
+        feature the unit is the root mean square. It may be changed after training, like rho.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -276,6 +298,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
         self,
         feature_map: FeatureMap | None = None,
         rho: float = 1.0,
+        free_intercept: bool = True,
+        standardize: bool = True,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
         guard: bool = False,
@@ -285,6 +309,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
+        self.free_intercept = free_intercept
+        self.standardize = standardize
         self.solver = solver
         self.target_resolution = target_resolution
         self.guard = guard
