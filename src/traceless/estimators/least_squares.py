@@ -459,7 +459,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         rho = self.rho
         if type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
-        return state, phi, Penalty(rho, bool(self.free_intercept), bool(self.standardize)), weights
+        free = bool(self.free_intercept) and phi.has_bias
+        return state, phi, Penalty(rho, free, bool(self.standardize)), weights
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""

@@ -40,8 +40,8 @@ class LSSVC(ClassifierMixin, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float, default=1.0
-        Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed after training with
-        ``set_params`` and takes effect at once, without the data.
+        Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed
+        after training with ``set_params`` and takes effect at once, without the data.
     free_intercept : bool, default=True
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
@@ -233,8 +233,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float, default=1.0
-        Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after training with
-        ``set_params`` and takes effect at once, without the data.
+        Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after
+        training with ``set_params`` and takes effect at once, without the data.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
     free_intercept : bool, default=True

@@ -27,7 +27,7 @@ _WORD = 2**64 - 1
 
 def whole_means(S: Integers) -> Integers:
     """Whole numbers near the means of the features, from Σφφᵀ whose last feature is 1."""
-    m = np.rint(S[:, -1].astype(np.float64) / float(S[-1, -1]))
+    m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
     m[-1] = 0.0
     return m.astype(np.int64)
@@ -51,7 +51,7 @@ def shifted(S: Integers, m: Integers) -> Integers:
 
 def shifted_right_side(Q: Integers, m: Integers) -> Integers:
     """Σφ'y of the features φ' = φ - m, from Σφy."""
-    return Q - m.astype(Q.dtype)[:, None] * Q[-1]
+    return np.asarray(Q - m.astype(Q.dtype)[:, None] * Q[-1])
 
 
 def _low_word(a: Integers) -> Integers:

@@ -132,6 +132,14 @@ class Solution:
     shift: Floats | None = None
     intercept: Floats | None = None
 
+    @classmethod
+    def of(cls, Z: Floats, shift: Integers | None) -> Solution:
+        """From what `correctly_rounded_solve` returns."""
+        Z.setflags(write=False)
+        if shift is None:
+            return cls(Coefficients(Z))
+        return cls(Coefficients(Z[:-1]), shift.astype(np.float64), Z[-1])
+
     @property
     def Z(self) -> Floats:  # noqa: N802
         """The coefficients of shifted codes."""
@@ -159,10 +167,7 @@ def solve(
     else:
         S, V = known.normal_equations()
         Z = _solve(S, code(V.astype(object)), ridge, shift)
-    Z.setflags(write=False)
-    if shift is None:
-        return Solution(Coefficients(Z))
-    return Solution(Coefficients(Z[:-1]), shift.astype(np.float64), Z[-1])
+    return Solution.of(Z, shift)
 
 
 def _solve(S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None) -> Floats:
@@ -179,7 +184,7 @@ def _solve(S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | N
 def _solve_weighted(
     known: Knowledge, weights: Weights, ridge: Ridge, code: Coding, shift: Integers | None
 ) -> Floats:
-    """Coefficients of class-wise knowledge, for weights that problems share or have of their own."""
+    """Coefficients of class-wise knowledge; problems share weights, or have some of their own."""
     if not known.classwise:
         raise MismatchError(
             "Class weights need what is known of each class apart, and the knowledge of this "

@@ -34,7 +34,10 @@ _SPARE = 90  # bits of a fraction below the smallest ridge that can still decide
 
 
 class Penalty(NamedTuple):
-    """How coefficients are penalised: ρ, whether the intercept is, and in which units."""
+    """How coefficients are penalised: ρ, whether the intercept is, and in which units.
+
+    An intercept is free only where the feature map has a constant feature.
+    """
 
     rho: float
     free_intercept: bool = False
@@ -44,15 +47,16 @@ class Penalty(NamedTuple):
         """The diagonal for some knowledge, the intercept's entry last."""
         plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
         if not self.standardize:
-            if self.free_intercept and phi.has_bias:
+            if self.free_intercept:
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
         S = known.feature_gram
         if not phi.has_bias:
-            numerators, denominator = wide(S.diagonal()) * rho.numerator, known.n_samples
+            numerators = wide(S.diagonal()) * rho.numerator
+            denominator = max(known.n_samples, 1)  # of no rows all sums are 0
             return Ridge.of_fractions(numerators, denominator * rho.denominator)
-        n, s = int(S[-1, -1]), wide(S[:, -1])
+        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])
         variances = (n * wide(S.diagonal()) - s * s) << known.weight_bits  # times n²
         numerators = variances * rho.numerator
         numerators[-1] = 0 if self.free_intercept else rho.numerator * n * n << known.weight_bits

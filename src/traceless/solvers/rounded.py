@@ -18,10 +18,10 @@ and of the residual are kept in planes of a fixed number of bits, with carries.
     |v_j| ≤ r_j^(-1/2) (Σ_i (R - A c)_i² / r_i)^(1/2)
 
 (and with `traceless.solvers.refinement`'s bound where the last coefficient is an intercept that is
-not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and |L_ij| ≤ 2^(h-1) for its
-rounding errors. Fractions r without an end are cut, and what that leaves out of R is part of the
-bound. X + c is added in double-double arithmetic. Where both ends of the interval
-around it round to the same float64, so does the exact coefficient: rounding is monotone.
+not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and
+|L_ij| ≤ 2^(h-1) for its rounding errors. Fractions r without an end are cut, and what that leaves
+out of R is part of the bound. X + c is added in double-double arithmetic. Where both ends of the
+interval around it round to the same float64, so does the exact coefficient: rounding is monotone.
 
 Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
 coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
@@ -173,7 +173,7 @@ class _System:
                 down = np.ldexp(1.0, -E)
                 error = self._error(residual.near, c, terms, E)
                 Z, decided = _rounded([*terms, c * down], error * down)
-                decided = decided.all(axis=0)
+                decided = np.asarray(decided.all(axis=0))
                 if self.shift is not None:
                     own, certain = self.shift.intercepts(moved, E, c, error)
                     Z, decided = np.vstack([Z, own]), decided & certain
