@@ -257,12 +257,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
-        return self._coefficients()[0]
+        return self._coefficients()
 
     @property
     def intercept_(self) -> Any:
         """Coefficients of the constant feature; 0 if the feature map has none."""
-        return self._coefficients()[1]
+        return self._intercepts()
 
     @property
     def merged_(self) -> dict[str, int]:
@@ -472,14 +472,21 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             )
         return state.moments(penalty, phi, None if weights is None else weights[0])
 
-    def _coefficients(self) -> tuple[Floats, Floats]:
-        """Weights of the features' values, one row per class or target, and intercepts."""
+    def _coefficients(self) -> Floats:
+        """Weights of the features' values without the constant one, a row per class or target."""
         solution, phi = self._weights()
         w = (solution.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
+        return np.ascontiguousarray(w[:, :-1] if phi.has_bias else w)
+
+    def _intercepts(self) -> Floats:
+        """Weights of the constant feature, one per class or target; 0 where there is none."""
+        solution, phi = self._weights()
         if not phi.has_bias:
-            return np.ascontiguousarray(w), np.zeros(len(w))
-        intercept = w[:, -1] if solution.intercept is None else solution.intercept
-        return np.ascontiguousarray(w[:, :-1]), intercept.copy()
+            return np.zeros(solution.Z.shape[1])
+        if solution.shift is None:
+            return np.asarray(solution.Z[-1] + 0.0)
+        state, phi, penalty, weights = self._problem()
+        return state.intercepts(penalty, phi, self._code, weights) + 0.0
 
     def _decision(self, X: Any) -> Floats:
         solution, phi = self._weights()

@@ -336,13 +336,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
-        coef = self._coefficients()[0] * self.target_resolution + 0.0
+        coef = self._coefficients() * self.target_resolution + 0.0
         return coef[0] if len(coef) == 1 else coef
 
     @property
     def intercept_(self) -> Any:
         """Coefficient of the constant feature; 0 if the feature map has none."""
-        intercept = self._coefficients()[1] * self.target_resolution + 0.0
+        intercept = self._intercepts() * self.target_resolution + 0.0
         return intercept[0] if len(intercept) == 1 else intercept
 
     def predict(self, X: Any) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
@@ -31,7 +32,7 @@ class System(NamedTuple):
     S: Integers
     Q: Integers
     ridge: Ridge
-    shift: Integers | None
+    shift: Floats | None
 
     def used(self) -> NDArray[np.intp]:
         """The features that have a coefficient."""
@@ -41,8 +42,8 @@ class System(NamedTuple):
 
     def solution(self) -> Solution:
         """Correctly rounded."""
-        Z = correctly_rounded_solve(self.S, self.ridge, self.Q, self.shift)
-        return Solution.of(Z, self.shift)
+        Z = correctly_rounded_solve(self.S, self.ridge, self.Q)
+        return Solution(Coefficients(Z), self.shift)
 
     def moved(self, codes: Floats) -> Floats:
         """Codes less the shift; `codes` is given away for that."""
@@ -168,7 +169,8 @@ class Dataset:
         if not ridge.is_free:
             return System(S, Q, ridge, None)
         shift = whole_means(S)
-        return System(shifted(S, shift), shifted_right_side(Q, shift), ridge, shift)
+        moved = shifted(S, shift), shifted_right_side(Q, shift)
+        return System(*moved, ridge, shift.astype(np.float64))
 
     def in_units(self, scores: Floats, total: Knowledge) -> Floats:
         """Scores of the integer model as an estimator returns them."""

@@ -86,7 +86,7 @@ class Woodbury(Cholesky):
             self.responses, self.counts = knowledge.responses, knowledge.counts
             self._exact = knowledge, ()
         self._base: _Base | None = None
-        self._solved = self._moments = None
+        self._solved = self._intercepts = self._moments = None
         self._sealed = False
         self.other = None
 
@@ -159,7 +159,7 @@ class Woodbury(Cholesky):
         """Another that shares everything with this one, to be made the next."""
         other = object.__new__(Woodbury)
         other.__dict__.update(self.__dict__)
-        other.other = other._solved = other._moments = None
+        other.other = other._solved = other._intercepts = other._moments = None
         return other
 
     def __copy__(self) -> Woodbury:
@@ -174,14 +174,18 @@ class Woodbury(Cholesky):
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
-        the knowledge is solved.
+        the knowledge is solved. So it is where each target has a ρ of its own.
         """
-        if class_weights is not None or self._sealed:
+        if self._exactly(penalty, class_weights):
             return super().coefficients(penalty, phi, code, class_weights)
         question, solved = (penalty, class_weights), self._solved
         if solved is None or solved[0] != question:
             solved = self._solved = question, self._solution(penalty, phi, code)
         return solved[1]
+
+    def _exactly(self, penalty: Penalty, class_weights: Weights | None) -> bool:
+        """Whether P cannot answer, and the knowledge is solved."""
+        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple)
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Solution:
         inverse = self.inverse(penalty)
@@ -195,8 +199,18 @@ class Woodbury(Cholesky):
         Z = code(U) * phi.steps[:, None] + 0.0
         if frame is None or not penalty.free_intercept:
             return Solution(Coefficients(Z))
-        intercept = Z[-1] - (frame.offset[:, None] * code(U)).sum(axis=0)
-        return Solution(Coefficients(Z), np.rint(frame.offset / phi.steps), intercept)
+        return Solution(Coefficients(Z), np.rint(frame.offset / phi.steps))
+
+    def intercepts(
+        self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
+        """Intercepts of codes that are not shifted, β' - Σ_j m_j w_j; exact ones if sealed."""
+        if self._exactly(penalty, class_weights):
+            return super().intercepts(penalty, phi, code, class_weights)
+        solution = self.coefficients(penalty, phi, code, class_weights)
+        if solution.shift is None:
+            return np.asarray(solution.Z[-1])
+        return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
     def _ridge_now(self, frame: Frame, has_bias: bool) -> Floats:
         """D of the rows held now; P has that of the rows it was built for."""
