@@ -214,8 +214,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the knowledge.
 
-        Equal digests mean equal sums and feature map, whatever the history; with equal ``rho``,
-        class weights and solver, equal coefficients and predictions. Only with
+        Equal digests mean equal sums and feature map, whatever the history; with an equal penalty
+        (``rho``, ``free_intercept``, ``standardize``), class weights and solver, equal coefficients
+        and predictions. Only with
         ``fingerprint=True`` do they mean equal rows.
         """
         return self.knowledge_.digest()
