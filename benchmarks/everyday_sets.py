@@ -7,6 +7,7 @@ are dropped. Packages that are not installed are left out, and named by `missing
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -102,7 +103,7 @@ class Table:
             return None
         path = Path(folders[0]) / self.path
         if path.suffix == ".json":
-            frame = pd.read_json(path, convert_dates=False)
+            frame = pd.DataFrame(json.loads(path.read_text(encoding="utf-8")))
         else:
             frame = pd.read_csv(path, sep=self.separator, quotechar=_quote(path))
         for column in self.dates:
@@ -142,7 +143,7 @@ def _any(column: str) -> Callable[[Frame], Frame]:
 def _hours(frame: Frame) -> Frame:
     """A time of the year as month, day and hour."""
     when = pd.to_datetime(frame["date"])
-    parts = {"month": when.dt.month, "day": when.dt.dayofyear, "hour": when.dt.hour}
+    parts = {"month": when.dt.month, "day": when.dt.day_of_year, "hour": when.dt.hour}
     return frame.drop(columns="date").assign(**parts)
 
 
@@ -181,7 +182,14 @@ TABLES = [
         "Seattle: temperature", VEGA, "_data/seattle-temps.csv", "temp", REGRESSION, prepare=_hours
     ),
     Table("stocks: price", VEGA, "_data/stocks.csv", "price", REGRESSION, dates=["date"]),
-    Table("wheat: wages", VEGA, "_data/wheat.json", "wages", REGRESSION),
+    Table(
+        "wheat: wages",
+        VEGA,
+        "_data/wheat.json",
+        "wages",
+        REGRESSION,
+        prepare=lambda frame: frame.astype(float),  # its years are strings
+    ),
     Table(
         "Iowa: electricity",
         VEGA,
