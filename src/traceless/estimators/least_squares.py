@@ -67,7 +67,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
         "rho": POSITIVE,
         "free_intercept": FLAG,
-        "standardize": FLAG,
+        "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
         "guard": FLAG,
         "fingerprint": FLAG,
@@ -77,7 +77,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     feature_map: FeatureMap | None
     rho: float
     free_intercept: bool = False  # of models that were pickled before there was any
-    standardize: bool = False
+    standardize: bool | None = False
     solver: str
     n_jobs: int | None
     verbose: bool
@@ -460,8 +460,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         rho = self.rho
         if type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
+        return state, phi, self._penalty(rho, phi), weights
+
+    def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
         free = bool(self.free_intercept) and phi.has_bias
-        return state, phi, Penalty(rho, free, bool(self.standardize)), weights
+        return Penalty(rho, free, self._standardizes())
+
+    def _standardizes(self) -> bool:
+        return self._map().has_units if self.standardize is None else bool(self.standardize)
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""

@@ -147,6 +147,7 @@ class FeatureMap(BaseEstimator):
     constraints: ClassVar[Mapping[str, Constraint]] = {}  # what parameters may be
     version = 1  # to be raised whenever the same parameters come to give other codes
     features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
+    has_units = True  # False: features are bounded numbers, which need not be standardised
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse a subclass whose `values` nobody would call."""
