@@ -42,8 +42,8 @@ class Savable:
         str
             The SHA-256 of the file.
         """
-        said, tensors = self._pieces()
-        return container.write(path, _kind(self), said, tensors)
+        kind, (said, tensors) = _kind(self), self._pieces()
+        return container.write(path, kind, said, tensors)
 
     def _pieces(self) -> Pieces:
         raise NotImplementedError

@@ -116,8 +116,7 @@ class Ledger:
         """Write an entry, the counts that it changes, and the requests that it answers."""
         self.sql.execute(f"PRAGMA user_version = {VERSION}")  # older versions can no longer read it
         self.sql.execute(
-            "INSERT INTO entries VALUES (?, ?, ?)",
-            (entry.sequence, canonical_json(entry.facts()), entry.hash),
+            "INSERT INTO entries VALUES (?, ?, ?)", (entry.sequence, entry.body, entry.hash)
         )
         self.sql.executemany(
             "INSERT INTO classes VALUES (?, ?) "

@@ -390,7 +390,7 @@ class Store:
             writer = Writer(folder, ledger, key, cached)
             self._about = writer.origin["about"]
             yield writer
-            self._cache = writer.cache()
+            self._cache = writer.cached
 
     def _look(self) -> None:
         """Read what the store is about, and remove the files that a killed process left."""
