@@ -98,6 +98,7 @@ class Table:
         self.part: float | None = 0.0
         self._format = format_
         self._inputs = _inputs_of(paths)
+        self._batch_rows = default_batch_rows(schema.width)
         self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
@@ -133,9 +134,8 @@ class Table:
         where, first = _shown(source), 0
         with _opened(source, self._format) as table:
             _check_columns(table.names, wanted, where)
-            rows = default_batch_rows(self.schema.width)
             with _readable(where):
-                for batch, part in table.batches(wanted, rows):
+                for batch, part in table.batches(wanted, self._batch_rows):
                     cells = {
                         name: Cells(column, name, where, first, table.typed)
                         for name, column in zip(wanted, batch.columns, strict=True)

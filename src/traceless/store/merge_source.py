@@ -43,15 +43,6 @@ class MergeSource:
             yield digest, n
 
 
-def is_merge_source(other: Any) -> bool:
-    """Whether this is a model, knowledge or a path, not rows."""
-    return (
-        isinstance(other, str | os.PathLike | Knowledge)
-        or hasattr(other, "partial_fit")
-        or hasattr(other, "_folder")
-    )
-
-
 @contextmanager
 def open_merge_source(other: Any, hasher: RowHasher, own: Folder) -> Iterator[MergeSource]:
     """Open a file, a store, an estimator or knowledge, to be merged into the store in `own`.

@@ -15,7 +15,6 @@ from traceless.store.entries import Entry
 from traceless.store.folder import Folder
 from traceless.store.ledger import open_ledger
 from traceless.store.lock import write_lock
-from traceless.store.merge_source import is_merge_source
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import row_batches
@@ -177,9 +176,7 @@ class Store:
             If the models before and after would reveal the rows.
         """
         with self._writing(key) as writer:
-            if is_merge_source(X):
-                return cast(Receipt, writer.take_out(X, name))
-            return cast(Receipt | Queued, writer.forget(row_batches(X, y, sample_weight), batch))
+            return cast(Receipt | Queued, writer.forget((X, y, sample_weight), batch, name))
 
     def relabel(
         self, X: Any, old: Any, new: Any, sample_weight: Any = None, *, key: str | None = None

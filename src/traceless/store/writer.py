@@ -6,6 +6,7 @@ the model in memory is thrown away, and a model file that was written is removed
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import SAFE_ROWS, Queued, are_enough, plain_arrays
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text
+from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
@@ -144,8 +145,16 @@ class Writer:
             )
         return self._commit("learn", request)
 
-    def forget(self, batches: Iterable[RowBatch], batch: bool) -> Any:
-        """Forget rows; with `batch`, once there are enough of them in the queue."""
+    def forget(self, rows: RowBatch, batch: bool, name: str | None) -> Any:
+        """Forget rows, or a slice; with `batch`, once there are enough rows in the queue."""
+        X = rows[0]
+        if (
+            isinstance(X, str | os.PathLike | Knowledge)
+            or hasattr(X, "partial_fit")
+            or hasattr(X, "_folder")
+        ):
+            return self.take_out(X, name)
+        batches = row_batches(*rows)
         if self._known:
             return self._rows_again("forget", removed=batches)
         if batch:
@@ -195,10 +204,10 @@ class Writer:
             if lost:
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
-            self._removed.add(rows)
-            start += rows.length
             if rows.digests and not missing:
                 yield batch
+            self._removed.add(rows)
+            start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))
 
@@ -348,13 +357,13 @@ class Writer:
     ) -> Receipt:
         """Write the new model and the entry, commit both, and remove the model before."""
         before, removed, added = self._before, self._removed, self._added
+        counts = Counter(added.classes)
+        counts.subtract(removed.classes)
+        classes = {label: n for label, n in sorted(counts.items()) if n}
         alive = checksum_text(int(before.alive or "0", 16) + added.checksum - removed.checksum)
         revealing = removed.rows > 0 and not are_enough(removed.rows, removed.classes)
         if revealing:
             warnings.warn(_REVEALING, RevealingWarning, stacklevel=4)
-        counts = Counter(added.classes)
-        counts.subtract(removed.classes)
-        classes = {label: n for label, n in sorted(counts.items()) if n}
         model = None if before.generation is None else self.model
         state, name, sha256 = ModelState.of(model), None, None
         if model is not None:
