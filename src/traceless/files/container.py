@@ -135,11 +135,8 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
 
 def _in_order(tensors: Tensors) -> dict[str, NDArray[Any]]:
     """The tensors by name, bytes last, so that all numbers are aligned."""
-    numbers: dict[str, NDArray[Any]] = {}
-    raw: dict[str, NDArray[Any]] = {}
-    for name in sorted(tensors):
-        (raw if tensors[name].dtype.itemsize == 1 else numbers)[name] = tensors[name]
-    return numbers | raw
+    names = sorted(sorted(tensors), key=lambda name: tensors[name].dtype.itemsize == 1)
+    return {name: tensors[name] for name in names}
 
 
 def _header(sha256: str, kind: str, facts: str, tensors: Tensors, version: int = VERSION) -> bytes:

@@ -28,7 +28,7 @@ _SPECIFICATION = {"features", "n_features"}
 
 
 def read(said: Any, tensors: Tensors) -> Knowledge:
-    """What was written; no rows may add up to it, which `check_possible` sees."""
+    """Knowledge from a file; `check_possible` then says whether any rows add up to it."""
     specification, task, bits = said["specification"], said["task"], said["weight_bits"]
     features, columns = specification["features"], specification["n_features"]
     targets = {"target_resolution"} if task == "regression" else set()
