@@ -52,7 +52,7 @@ _DAMAGED = "Take a copy from elsewhere, or save the model again."
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ def read(path: Any) -> Contents:
 
 
 def _contents(data: bytes, stop: int, header: Any, version: int, sha256: str) -> Contents:
-    """What a header says of the data behind it, in which tensors are read-only views."""
+    """The contents that a header describes; tensors are read-only views of the data."""
     metadata = header.pop("__metadata__")
     tensors, begin, view = {}, stop, memoryview(data)
     for name, spec in header.items():

@@ -187,7 +187,7 @@ def _inputs_of(paths: Sequence[str]) -> list[str]:
     files = [path for path in paths if path != STDIN]
     if len(paths) - len(files) > 1:
         raise TableError("Standard input (-) can be read only once; name it once.")
-    found = [str(file) for file in listed(files)] if files else []
+    found = list(map(str, listed(files))) if files else []
     return [STDIN, *found] if len(files) < len(paths) else found
 
 

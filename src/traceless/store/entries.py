@@ -43,7 +43,7 @@ def now() -> str:
 
 
 class ModelState(NamedTuple):
-    """What an entry says about a model.
+    """The part of an entry that describes a model.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class Entry:
         return canonical_json(self.facts())
 
     def is_intact(self) -> bool:
-        """Whether the hash is that of the fields."""
+        """Whether the hash fits the fields."""
         return self.hash == hash_of(self.facts())
 
     def as_dict(self) -> dict[str, Any]:
@@ -226,5 +226,5 @@ def _from_version_1(*, fingerprint: Any, **facts: Any) -> dict[str, Any]:
 
 
 def _to_version_1(*, version: Any, alive: Any, request: Any, **facts: Any) -> dict[str, Any]:  # noqa: ARG001
-    """What `_from_version_1` was given."""
+    """The inverse of `_from_version_1`."""
     return dict(**facts, fingerprint=request)

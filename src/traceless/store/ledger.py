@@ -198,7 +198,7 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
 
 @contextmanager
 def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
-    """Turn SQLite's errors into those of the store and of the system."""
+    """Turn SQLite's errors into `StoreError`, `StoreBusyError` and `OSError`."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""What a store can merge, or take out again as a whole: files, stores, estimators, knowledge."""
+"""The source of a merge, or of taking a slice out again: a file, a store, a model, knowledge."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _NOTE = "So few rows were forgotten that the models before and after, together, 
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt(Entry):
-    """The proof of one change, for whoever asked for it.
+    """The proof of one change, for the person who asked for it.
 
     Its fields are those of the `Entry`: counts, the digests of the model before and after, and
     hashes. None of them names a row.
@@ -93,7 +93,7 @@ class Receipt(Entry):
         return honest and self.is_intact() and self.origin == hash_of(self.store)
 
     def to_json(self) -> str:
-        """The receipt as JSON, to keep or to send to whoever asked."""
+        """The receipt as JSON, to be kept or sent."""
         said = {
             "format": f"{_FORMAT}{self.version}",
             "entry": self.facts(),

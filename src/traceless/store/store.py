@@ -232,7 +232,7 @@ class Store:
             return cast(Receipt, writer.merge(other, name, again))
 
     def seal(self, *, key: str | None = None) -> Receipt:
-        """Make the coefficients of the model those of a fit from scratch, to the last bit.
+        """Compute the coefficients exactly: to the last bit as in a fit from scratch.
 
         Parameters
         ----------
