@@ -114,7 +114,7 @@ def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) 
         path, *files = arguments
         store = Store(path)
         table = inputs.open_table(store.about, files, format_) if files else None
-        found = store.verify(None if table is None else inputs.watched(table, "verifying"))
+        found = store.verify(None if table is None else inputs.rows_of(table, "verifying"))
     checks = [asdict(check) for check in found.checks]
     grid = Grid([list(check.values()) for check in checks], ["check", "result", "said"])
     said = "All is as it should be." if found.ok else "A check failed."
@@ -132,4 +132,4 @@ def _verify_receipt(path: str, files: Sequence[str], format_: str | None) -> Ver
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     table = inputs.open_table(receipt.store.get("about"), files, format_)
-    return verify_receipt(receipt, inputs.watched(table, "verifying"))
+    return verify_receipt(receipt, inputs.rows_of(table, "verifying"))

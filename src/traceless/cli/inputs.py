@@ -26,6 +26,9 @@ format_option = click.option(
     type=click.Choice(FORMATS),
     help="What the files are, if their names do not say; standard input (-) is csv by default.",
 )
+key_option = click.option(
+    "--key", help="Name of this request: the same one again is recognised, and changes nothing."
+)
 wait_option = click.option(
     "--wait",
     type=click.FloatRange(min=0),
@@ -38,8 +41,7 @@ out_option = click.option("--out", type=click.Path(), metavar="FILE", help="Writ
 
 def change_options(function: Function) -> Function:
     """Add --key and --wait, which every change has."""
-    said = "Name of this request: the same one again is recognised, and changes nothing."
-    return click.option("--key", help=said)(wait_option(function))
+    return key_option(wait_option(function))
 
 
 def store_argument(function: Function) -> Function:
@@ -93,15 +95,20 @@ def split_names(text: str | None) -> list[str]:
     return next(csv.reader([text]), []) if text else []
 
 
+def rows_of(table: Table, label: str) -> Iterator[Any]:
+    """The rows of a table in batches, with a progress line in a terminal."""
+    return with_progress(table, table.rows(), label)
+
+
 def rows_for(store: Store, files: Sequence[str], format_: str | None, label: str) -> Iterator[Any]:
     """The rows of files; the change reads them, after it has read what the store is about."""
-    yield from watched(open_table(store.about, files, format_), label)
+    yield from rows_of(open_table(store.about, files, format_), label)
 
 
-def watched(table: Table, label: str, batches: Iterator[Any] | None = None) -> Iterator[Any]:
-    """The rows of a table, or other batches (X, ...) of it, with a progress line in a terminal."""
+def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:
+    """Batches (X, ...) of a table, with a progress line in a terminal."""
     return progress(
-        table.rows() if batches is None else batches,
+        batches,
         label,
         can_draw(sys.stderr),
         fraction=lambda: table.part,

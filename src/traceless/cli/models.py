@@ -68,7 +68,7 @@ def score(store: Store, table: Table) -> Result:
 
     model = store.model()
     answered = (
-        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.watched(table, "scoring")
+        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification
@@ -155,7 +155,7 @@ def _predictions(model: Any, table: Table, kept: list[str], scores: bool) -> Ite
     import numpy as np
 
     batches = ((batch.X, batch) for batch in table.batches([*table.schema.features, *kept]))
-    for X, batch in inputs.watched(table, "predicting", batches):
+    for X, batch in inputs.with_progress(table, batches, "predicting"):
         columns = [batch.cells[name].array.to_pylist() for name in kept]
         for answers in (model.predict(X), *([model.decision_function(X)] if scores else [])):
             columns += np.atleast_2d(answers.T).tolist()
