@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -297,17 +296,17 @@ class Schema:
         if any(type(label) is not wanted for label in self.classes):
             raise ValueError(f"Classes {list(self.classes)} do not suit labels={self.labels!r}.")
 
-    @cached_property
+    @property
     def width(self) -> int:
         """Number of features."""
         return sum([column.width for column in self.columns])
 
-    @cached_property
+    @property
     def features(self) -> list[str]:
         """Names of the columns that are features."""
         return [column.name for column in self.columns]
 
-    @cached_property
+    @property
     def names(self) -> list[str]:
         """Names of all columns: features, target, weight."""
         return [*self.features, *self.target, *([] if self.weight is None else [self.weight])]

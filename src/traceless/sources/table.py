@@ -98,7 +98,7 @@ class Table:
         self.part: float | None = 0.0
         self._format = format_
         self._inputs = _inputs_of(paths)
-        self._batch_rows = default_batch_rows(schema.width)
+        self._names, self._batch_rows = schema.names, default_batch_rows(schema.width)
         self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
@@ -109,7 +109,7 @@ class Table:
         names : sequence of str, optional
             The columns to read; by default features, target and weight.
         """
-        wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        wanted = list(dict.fromkeys(self._names if names is None else names))
         empty = True
         for place, source in enumerate(self._inputs):
             for batch, part in self._read(source, wanted):
