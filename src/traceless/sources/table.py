@@ -98,6 +98,7 @@ class Table:
         self.part: float | None = 0.0
         self._format = format_
         self._inputs = _inputs_of(paths)
+        self._names, self._batch_rows = schema.names, default_batch_rows(schema.width)
         self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
@@ -108,7 +109,7 @@ class Table:
         names : sequence of str, optional
             The columns to read; by default features, target and weight.
         """
-        wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        wanted = list(dict.fromkeys(self._names if names is None else names))
         empty = True
         for place, source in enumerate(self._inputs):
             for batch, part in self._read(source, wanted):
@@ -133,9 +134,8 @@ class Table:
         where, first = _shown(source), 0
         with _opened(source, self._format) as table:
             _check_columns(table.names, wanted, where)
-            rows = default_batch_rows(self.schema.width)
             with _readable(where):
-                for batch, part in table.batches(wanted, rows):
+                for batch, part in table.batches(wanted, self._batch_rows):
                     cells = {
                         name: Cells(column, name, where, first, table.typed)
                         for name, column in zip(wanted, batch.columns, strict=True)
@@ -187,7 +187,7 @@ def _inputs_of(paths: Sequence[str]) -> list[str]:
     files = [path for path in paths if path != STDIN]
     if len(paths) - len(files) > 1:
         raise TableError("Standard input (-) can be read only once; name it once.")
-    found = [str(file) for file in listed(files)] if files else []
+    found = list(map(str, listed(files))) if files else []
     return [STDIN, *found] if len(files) < len(paths) else found
 
 
