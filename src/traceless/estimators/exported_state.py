@@ -107,7 +107,7 @@ class ExportedState(LeastSquares):
         return state
 
     def _check_penalty(self, what: str) -> None:
-        if self.free_intercept or self._standardizes():
+        if self.free_intercept or self.standardize is not False:
             raise ValueError(
                 f"{what} belongs to the papers' penalty ρ‖w‖², of all coefficients alike. Set "
                 "free_intercept=False and standardize=False."

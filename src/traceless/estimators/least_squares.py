@@ -22,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
@@ -45,7 +46,7 @@ from traceless.parameters import (
     instance,
     positive,
 )
-from traceless.solvers.cholesky import Cholesky, Solution
+from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, Weights, class_weights
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
@@ -438,7 +439,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
 
-    def _weights(self) -> tuple[Solution, BoundMap]:
+    def _weights(self) -> tuple[Coefficients, BoundMap]:
         """The solution, in steps of the grids, and the feature map."""
         state, phi, penalty, weights = self._problem()
         return state.coefficients(penalty, phi, self._code, weights), phi
@@ -463,11 +464,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return state, phi, self._penalty(rho, phi), weights
 
     def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
-        free = bool(self.free_intercept) and phi.has_bias
-        return Penalty(rho, free, self._standardizes())
-
-    def _standardizes(self) -> bool:
-        return self._map().has_units if self.standardize is None else bool(self.standardize)
+        scaled = phi.has_units if self.standardize is None else bool(self.standardize)
+        return Penalty(rho, bool(self.free_intercept) and phi.has_bias, scaled)
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""
@@ -501,7 +499,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         out = np.empty((X.shape[0], solution.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = solution.scores(phi.codes(X, rows))
+            out[rows] = solution.times(phi.codes(X, rows))
         return out
 
     def __copy__(self) -> Self:

@@ -50,6 +50,8 @@ class BoundMap:
         starts from the bound map of another class must set it to its own.
     made_of : dict or None
         The parameters of a map of this package, to see quickly that they are still the same.
+    has_units : bool
+        Whether features have the units of columns, so that they are standardised by default.
     """
 
     specification: Mapping[str, Any]
@@ -59,6 +61,7 @@ class BoundMap:
     encode: Encoder
     kind: type[FeatureMap] | None = None
     made_of: Mapping[str, Any] | None = field(default=None, compare=False)
+    has_units: bool = True
 
     def describe(self) -> dict[str, Any]:
         """The specification together with the number of columns.
@@ -241,6 +244,7 @@ class FeatureMap(BaseEstimator):
             encode,
             type(self),
             dict(vars(self)) if _is_ours(type(self)) else None,
+            bool(self.has_units),
         )
 
 
