@@ -17,7 +17,6 @@ from traceless.arithmetic.integers import Integers
 from traceless.estimators.inputs import check_classes, n_rows
 from traceless.estimators.window_rows import (
     Rows,
-    checked_weight,
     given,
     joined,
     part,
@@ -27,7 +26,7 @@ from traceless.estimators.window_rows import (
 )
 from traceless.exceptions import NotLearnedError
 from traceless.files import saving
-from traceless.hinge.rows import plain_labels
+from traceless.hinge.rows import checked_weight, plain_labels, three
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
@@ -346,15 +345,12 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _checked(self, rows: Any, reset: bool) -> tuple[Rows, Integers]:
         """Rows of positive weight as arrays of our own, and their numbers among all rows."""
-        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-            raise ValueError(
-                "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
-                f"{type(rows).__name__}."
-            )
+        X, y, weight = three(rows)
         tags = get_tags(self.estimator)
         X, y = validate_data(
             self,
-            *rows[:2],
+            X,
+            y,
             reset=reset,
             dtype=np.float64,
             accept_sparse="csr" if tags.input_tags.sparse else False,
@@ -365,7 +361,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             y = plain_labels(y)
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
-        weight = checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
+        weight = checked_weight(weight, X.shape[0])
         kept = np.flatnonzero(weight)  # the estimator refuses negative weights
         return (plain_values(X[kept]), y[kept], weight[kept]), kept
 

@@ -112,8 +112,10 @@ class Table:
         empty = True
         for place, source in enumerate(self._inputs):
             for batch, part in self._read(source, wanted):
-                empty = False
-                self.part = self._part(place, part)
+                empty, self.part = False, None
+                if part is not None and STDIN not in self._inputs:
+                    done = sum(self._sizes[:place]) + part * self._sizes[place]
+                    self.part = done / max(sum(self._sizes), 1)
                 yield batch
         if empty:
             raise TableError(f"There are no rows in {', '.join(map(_shown, self._inputs[:3]))}.")
@@ -143,11 +145,6 @@ class Table:
                     first += batch.num_rows
                     if batch.num_rows:
                         yield Batch(self.schema, cells, batch.num_rows), part
-
-    def _part(self, place: int, part: float | None) -> float | None:
-        if part is None or STDIN in self._inputs:
-            return None
-        return (sum(self._sizes[:place]) + part * self._sizes[place]) / max(sum(self._sizes), 1)
 
 
 def column_names(path: str, format_: str | None = None) -> list[str]:
