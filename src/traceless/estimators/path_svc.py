@@ -408,7 +408,8 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
     @property
     def kkt_residual_(self) -> float:
         """The largest violation of a KKT condition by what is published, measured now."""
-        return self._current().residual()
+        problems = self._current().problems.values()
+        return max((problem.kkt_residual() for problem in problems), default=0.0)
 
     @property
     def n_breakpoints_(self) -> int:

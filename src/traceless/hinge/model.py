@@ -227,9 +227,6 @@ class HingeModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(HingeModel.restored(**state).__dict__)
 
-    def __copy__(self) -> HingeModel:
-        return self
-
     def __deepcopy__(self, memo: Any) -> HingeModel:
         """What never changes is shared; kernel matrices are copied when the copy changes."""
         settings, problems = copy.deepcopy((self.settings, self.problems), memo)
@@ -322,10 +319,6 @@ class HingeModel:
             for values in (solution.bounds, solution.shares + 0.0, solution.intercept + 0.0):
                 h.update(np.asarray(values).tobytes())
         return h.hexdigest()
-
-    def residual(self) -> float:
-        """The largest violation of a KKT condition by what is published, measured now."""
-        return max((problem.kkt_residual() for problem in self.problems.values()), default=0.0)
 
     def excess(self, tol: float, asked: bool) -> float:
         """The largest KKT residual that is to be reported, or 0; each is reported once.

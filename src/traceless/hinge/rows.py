@@ -169,8 +169,8 @@ def byte_order(content: Floats) -> NDArray[np.intp]:
     return np.argsort(content.view(row).ravel(), kind="stable")
 
 
-def three(rows: Any) -> tuple[Any, Any, Any]:
-    """X, y and sample_weight, or None, of rows as the user gave them."""
+def as_triple(rows: Any) -> tuple[Any, Any, Any]:
+    """Rows as the user gave them, with None for the weights that are missing."""
     if not isinstance(rows, tuple) or len(rows) not in (2, 3):
         raise ValueError(
             f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
@@ -191,7 +191,7 @@ def checked_weight(weight: Any, n: int) -> Floats:
 
 def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Check rows, labels and weights of the user; returns arrays of our own."""
-    X, y, weight = three(rows)
+    X, y, weight = as_triple(rows)
     options = {"dtype": np.float64, "order": "C"}
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
