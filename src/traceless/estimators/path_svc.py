@@ -423,7 +423,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         return not all(problem.canonical().certain for problem in problems)
 
     def decisive_ids(self) -> Integers:
-        """Ids of the rows without any one of which the model would be another."""
+        """Ids of the rows whose removal, each by itself, would change the model."""
         return self._current().decisive_ids()
 
     # --- answers ---------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def canonical(cache: KernelCache, slots: Slots, path: PathEnd) -> Canonical:
     )
     held = np.minimum(held, U)
     groups = Groups(cache, slots[first], U, held, path.intercept, path.slopes[first])
-    with np.errstate(all="ignore"):  # what is not finite is found in the end
+    with np.errstate(all="ignore"):  # a residual that is not finite is refused by `_best`
         best = _best(groups)
     used = np.flatnonzero(best.c)
     return Canonical(

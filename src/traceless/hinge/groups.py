@@ -87,7 +87,7 @@ class Groups:
     def slopes(self, s: Solution) -> Floats:
         """The g of a solution: from scratch, unless kernel values had to be computed for that.
 
-        Then it is the path's, which knows its own, and what has changed since.
+        In that case it is the g at the end of the path, plus the effect of what has changed since.
         """
         if self.X is None and s.f is None and not self.cache.whole:
             change = s.c - self.y * self.held
@@ -123,7 +123,7 @@ class Groups:
     def solved(self, E: Places, O: Places) -> Solution | None:  # noqa: E741
         """The solution with these groups on the margin and those at their bounds, if there is one.
 
-        Its α is the path's, and for somebody else to decide about.
+        Its α is that of the path; `traceless.hinge.canonical` decides whether c replaces it.
         """
         c, y, f = np.zeros(len(self.U)), self.y, None
         c[O] = y[O] * self.U[O]

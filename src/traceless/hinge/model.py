@@ -167,7 +167,7 @@ class HingeModel:
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is needed to make this model again for its settings: facts, and arrays.
 
-        There is no kernel matrix in it but one that was given. The numbers of each problem are in
+        Of kernel matrices it has only one that the user gave. The numbers of each problem are in
         the order of the ids of its rows.
         """
         if self.only_to_read:
@@ -220,7 +220,7 @@ class HingeModel:
         return cls(rows, settings, kernel, problems, facts["n_breakpoints"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """The content, as in a file; no kernel matrix but a given one."""
+        """The content, as in a file."""
         facts, arrays = self.content()
         return {"settings": self.settings, "facts": facts, "arrays": arrays}
 
@@ -246,7 +246,7 @@ class HingeModel:
     def values(self, X: Floats) -> Floats:
         """One column for each problem; as in LIBSVM, positive for the first of two in a pair.
 
-        Of two classes only, and of a class and the rest, it is positive for the second.
+        With two classes, or one class against the rest, it is positive for the second.
         """
         if not self.problems:  # one class only
             return np.ones((len(X), 1))
@@ -280,7 +280,7 @@ class HingeModel:
         return places[np.argsort(rows.y[places], kind="stable")], found
 
     def decisive_ids(self) -> Integers:
-        """Ids of the rows without any one of which the solution would be another."""
+        """Ids of the rows whose removal, each by itself, would change the solution."""
         rows, moves = self.rows, self.settings.class_weight is not None  # with the counts
         if moves or not all(problem.spares() for problem in self.problems.values()):
             return rows.ids

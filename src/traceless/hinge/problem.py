@@ -337,7 +337,7 @@ class HingeProblem:
             slots = np.concatenate([np.delete(old, gone), new])
             margin = int((self.sides == MARGIN).sum())
             solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
-            with np.errstate(all="ignore"):  # what is not finite is found in the end
+            with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
                 if self._better_refitted(labels, len(new) + len(gone), margin):
                     solver.fit(slots, np.concatenate([final, u]))
                 else:

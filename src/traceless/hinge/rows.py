@@ -65,7 +65,7 @@ class TrainingRows:
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """The labels there are, in order."""
+        """The labels of the rows, sorted, each once."""
         return np.unique(self.y)
 
     def find(self, rows: Batch) -> Integers:

@@ -86,7 +86,7 @@ class Settings:
         return self.name not in _WITH_GAMMA or self.gamma_of(X, weight) == gamma
 
     def moves_gamma(self, X: Floats, weight: Floats) -> NDArray[np.bool_]:
-        """Rows without which, each by itself, gamma might be another."""
+        """Rows whose removal, each by itself, might change gamma."""
         by_rows = isinstance(self.gamma, str) and self.gamma != "auto"
         moves = by_rows and self.name in _WITH_GAMMA
         if not (moves and self.gamma == "steady"):
@@ -125,7 +125,7 @@ def _variance(X: Floats, weight: Floats) -> float:
 
 
 def centre_of(X: Floats) -> Floats | None:
-    """Where a linear kernel is to be centred; None at 0, where there is nothing to gain."""
+    """The centre of a linear kernel; None where it would be 0."""
     if not len(X):
         return None
     low, high = X.min(axis=0), X.max(axis=0)
