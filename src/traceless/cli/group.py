@@ -55,7 +55,7 @@ def completion(shell: str) -> Result:
 
 for _command in (
     *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
-    *(changes.seal, changes.destroy, models.predict, models.score, models.cv),
+    *(changes.seal, changes.destroy, models.predict, models.score, models.cv, models.show),
     *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
     *(demo, doctor, completion),
 ):
