@@ -47,6 +47,7 @@ from traceless.parameters import (
 )
 from traceless.solvers.cholesky import Cholesky, Solution
 from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
@@ -65,7 +66,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
-        "rho": POSITIVE,
+        "rho": POSITIVE | choice("evidence"),
         "free_intercept": FLAG,
         "standardize": FLAG,
         "solver": choice(*_SOLVERS),
@@ -75,7 +76,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         "verbose": FLAG,
     }
     feature_map: FeatureMap | None
-    rho: float
+    rho: float | str
     free_intercept: bool = False  # of models that were pickled before there was any
     standardize: bool = False
     solver: str
@@ -244,14 +245,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return self._held().n_samples
 
     @property
+    def rho_(self) -> float:
+        """The ρ that is used: the parameter's, or what the evidence of the rows held now chose."""
+        return self._problem()[2].rho
+
+    @property
     def coef_(self) -> Floats:
         """Coefficients of the columns; AttributeError if the features are not the columns."""
-        if not self._map().features_are_columns:  # RFE would choose columns at random
-            raise AttributeError(
-                "coef_ has one coefficient for each column, as with Linear(); the features of "
-                f"{type(self._map()).__name__} are not the columns. feature_coef_ has their "
-                "coefficients, in the order of feature_map.transform(X)."
-            )
+        self._check_columns("coef_", "coefficient")
         return self.feature_coef_
 
     @property
@@ -263,6 +264,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def intercept_(self) -> Any:
         """Coefficients of the constant feature; 0 if the feature map has none."""
         return self._coefficients()[1]
+
+    def _check_columns(self, name: str, what: str) -> None:
+        """Raise if the features are not the columns: RFE would choose columns at random."""
+        if not self._map().features_are_columns:
+            raise AttributeError(
+                f"{name} has one {what} for each column, as with Linear(); the features of "
+                f"{type(self._map()).__name__} are not the columns. feature_{name} has their "
+                f"{what}s, in the order of feature_map.transform(X)."
+            )
 
     @property
     def merged_(self) -> dict[str, int]:
@@ -456,20 +466,30 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 self.class_weight, self.weighting, known.responses, known.class_totals
             )
         phi = self._phi(state)
+        penalty = Penalty(1.0, bool(self.free_intercept), bool(self.standardize))
         rho = self.rho
-        if type(rho) is not float or not 0.0 < rho < np.inf:
+        if isinstance(rho, str) and rho == "evidence":
+            rho = self._evidence(state, phi, penalty, weights)
+        elif type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
-        return state, phi, Penalty(rho, bool(self.free_intercept), bool(self.standardize)), weights
+        return state, phi, penalty._replace(rho=rho), weights
+
+    def _evidence(
+        self, state: Cholesky, phi: BoundMap, penalty: Penalty, weights: Weights | None
+    ) -> float:
+        """The ρ that the sums choose, once for each state."""
+        shared = _shared(weights)
+        found: float = state.answer(
+            "evidence",
+            (penalty, shared),
+            lambda known: evidence_rho(known, penalty, phi, self._code, shared),
+        )
+        return found
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""
         state, phi, penalty, weights = self._problem()
-        if weights is not None and len(weights) > 1:
-            raise ValueError(
-                "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
-                "covariance of the rows. Use weighting='shared'."
-            )
-        return state.moments(penalty, phi, None if weights is None else weights[0])
+        return state.moments(penalty, phi, _shared(weights))
 
     def _coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features' values, one row per class or target, and intercepts."""
@@ -504,3 +524,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _shared(weights: Weights | None) -> tuple[float, ...] | None:
+    """Class weights that all problems share; raises if each has its own."""
+    if weights is not None and len(weights) > 1:
+        raise ValueError(
+            "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
+            "covariance of the rows. Use weighting='shared'."
+        )
+    return None if weights is None else weights[0]

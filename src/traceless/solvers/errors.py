@@ -1,0 +1,191 @@
+"""Errors of predictions and coefficients of a regression, from the sums alone.
+
+The model is y = β + φ·w + ε with ε of variance σ²/ω in a row of weight ω, and the penalty D read as
+the prior w ~ N(0, σ²D⁻¹). Given the rows, w has the covariance σ²P, P = (C + D)⁻¹
+(`traceless.solvers.moments`), and what a new row of weight 1 will show has the variance
+
+    s²(φ) = σ² (1 + 1/Σω + (φ - φ̄)ᵀ P (φ - φ̄))      with a free intercept
+    s²(φ) = σ² (1 + φᵀ P φ)                           else, the constant feature one of φ
+
+of which 1 is the noise of the row itself. As ρ → 0 these are the errors of least squares. The noise
+is estimated by
+
+    σ̂² = RSS / (n - d),     RSS = Σω(y - ŷ)²,     d = J - Σ_j D_j P_jj (+ 1 for a free intercept)
+
+n the number of rows, d the degrees of freedom of the fit: its trace. n counts rows, not weights, so
+a weight says how precise a row is (as in R's ``lm`` and statsmodels' ``WLS``), and all weights and
+ρ times one number give the same errors. σ̂ is itself an estimate, so intervals are those of
+Student's t with n - d degrees of freedom; for ρ → 0 that is exact if the noise is normal.
+
+*RSS is exact.* Coefficients are float64 numbers, D 2^-E for integers D, and the sums are integers:
+
+    2^2E RSS = 2^2E Σyy - 2^(E+1) Dᵀq + Dᵀ S D
+
+has no rounding, so nothing cancels, and no bit depends on BLAS. P is float64 and its last bits do.
+
+*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖Fᵀ(φ - φ̄)‖², where
+each entry of the vector is correctly rounded (`traceless.arithmetic.products`), and its squares
+are added in an order that the number of rows does not change.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import stdtrit
+
+from traceless.arithmetic.integers import Floats, Integers, matrix_times, wide
+from traceless.arithmetic.products import Coefficients
+from traceless.features.feature_map import BoundMap
+from traceless.solvers.cholesky import Solution
+from traceless.solvers.moments import Moments
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge
+
+_PIECE = 20  # bits of a coefficient that are multiplied at a time
+_LEAST = 1e-6  # share of the rows that must be left over to estimate the noise
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """The errors of a regression with T targets, in the units of features and targets.
+
+    Attributes
+    ----------
+    moments : Moments
+    phi : BoundMap
+    shift : ndarray, or None
+        Whole numbers that are subtracted from codes, with a free intercept.
+    residual_squares, total_squares : ndarray of shape (T,)
+        Σω(y - ŷ)², and Σω(y - ȳ)²; Σωy² if there is no constant feature.
+    """
+
+    moments: Moments
+    phi: BoundMap
+    shift: Floats | None
+    residual_squares: Floats
+    total_squares: Floats
+
+    @property
+    def degrees_left(self) -> float:
+        """n - d."""
+        return self.moments.n_rows - self.moments.degrees_of_freedom
+
+    @cached_property
+    def noise(self) -> Floats:
+        """σ̂ of each target; NaN, with a warning, if the rows leave nothing to estimate it from."""
+        left = self.degrees_left
+        if left > _LEAST * self.moments.n_rows:
+            return np.sqrt(self.residual_squares / left)
+        warnings.warn(
+            f"The noise cannot be estimated: {self.moments.n_rows} rows are fitted with "
+            f"{self.moments.degrees_of_freedom:.6g} degrees of freedom, which leaves none. Errors "
+            "are NaN. Learn more rows, or increase rho.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return np.full(len(self.residual_squares), np.nan)
+
+    @property
+    def determination(self) -> Floats:
+        """R² of each target: 1 - RSS / Σω(y - ȳ)²; NaN for a target that never varies."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where(
+                self.total_squares > 0, self.residual_squares / self.total_squares, np.nan
+            )
+        return 1.0 - share
+
+    def of_coefficients(self) -> tuple[Floats, Floats]:
+        """Errors of the coefficients, T × J, and of the intercepts, T."""
+        m = self.moments
+        own = np.sqrt(m.P.diagonal())
+        if m.is_centred:
+            far = m.root.T @ m.center
+            return np.outer(self.noise, own), self.noise * np.sqrt(1.0 / m.weight + far @ far)
+        each = np.outer(self.noise, own)
+        if self.phi.has_bias:
+            return each[:, :-1], each[:, -1]
+        return each, np.zeros(len(each))
+
+    def of_codes(self, codes: Floats) -> Floats:
+        """Errors s of what rows will show, n × T; `codes` is given away for that."""
+        v = self._root.scores(codes)
+        squares = (v * v).sum(axis=1) + 1.0
+        if self.moments.is_centred:
+            squares += 1.0 / self.moments.weight
+        return np.sqrt(squares)[:, None] * self.noise
+
+    def quantile(self, level: float) -> float:
+        """How many errors to each side hold a share `level` of what will be seen."""
+        return float(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
+
+    @cached_property
+    def _root(self) -> Solution:
+        """Fᵀ(φ - φ̄) as scores of codes."""
+        m = self.moments
+        F, steps = m.root, self.phi.steps
+        if self.shift is None:
+            return Solution(Coefficients(F * steps[:, None]))
+        steps, shift = steps[:-1], self.shift[:-1]
+        rest = (m.center - shift * steps) @ F  # means that are no whole numbers of steps
+        return Solution(Coefficients(np.vstack([F * steps[:, None], -rest])), self.shift)
+
+
+def errors(known: Knowledge, moments: Moments, phi: BoundMap, solution: Solution) -> Errors:
+    """The errors of a regression whose coefficients were found for these moments."""
+    step = float(known.specification["target_resolution"])
+    unit = Fraction(step) ** 2 / (1 << known.weight_bits)
+    J = known.n_outputs
+    total = wide(known.gram.diagonal()[J:])
+    divisor = 1
+    if phi.has_bias:
+        n, t = int(known.gram[J - 1, J - 1]), wide(known.gram[J - 1, J:])
+        total, divisor = n * total - t * t, n
+    return Errors(
+        moments,
+        phi,
+        solution.shift,
+        _floats(residual_squares(known, solution), unit),
+        _floats([Fraction(int(v), divisor) for v in total], unit),
+    )
+
+
+def residual_squares(known: Knowledge, solution: Solution) -> list[Fraction]:
+    """Σω(y - ŷ)² of each target, exactly, in the units of the knowledge."""
+    S, Q = known.normal_equations()
+    yy = wide(known.gram.diagonal()[len(S) :])
+    D, E = _whole(solution.Z)
+    if solution.shift is not None:  # the same function of codes that are not shifted
+        D[-1] -= (wide(solution.shift.astype(np.int64))[:, None] * D).sum(axis=0)
+    fitted = (D * _times(S, D)).sum(axis=0) - (((D * wide(Q)).sum(axis=0)) << (E + 1))
+    return [Fraction(int(v), 1 << 2 * E) for v in (yy << 2 * E) + fitted]
+
+
+def _whole(Z: Floats) -> tuple[Integers, int]:
+    """Python integers D and E ≥ 0 with Z = D 2^-E."""
+    mantissas, exponents = np.frexp(Z)
+    places = np.where(Z != 0, exponents - 53, 0)
+    finest = min(int(places.min(initial=0)), 0)
+    return wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest), -finest
+
+
+def _times(S: Integers, D: Integers) -> Integers:
+    """``S D`` for Python integers D of any length, by BLAS on pieces of them."""
+    out, shift = np.zeros(D.shape, dtype=object), 0
+    while True:
+        last = max(abs(D.max()), abs(D.min())) <= 1 << _PIECE
+        piece = D if last else D & ((1 << _PIECE) - 1)
+        out += matrix_times(S, piece.astype(np.float64), _PIECE) << shift
+        if last:
+            return out
+        D, shift = D >> _PIECE, shift + _PIECE
+
+
+def _floats(fractions: list[Fraction], unit: Fraction) -> Floats:
+    return np.array([float(v * unit) for v in fractions])
