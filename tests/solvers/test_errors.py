@@ -32,9 +32,7 @@ FINE = {"resolution": 2**-30}
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-@pytest.mark.parametrize(
-    ("bias", "free_intercept"), [(True, True), (True, False), (False, True)]
-)
+@pytest.mark.parametrize(("bias", "free_intercept"), [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_vanishing_rho_gives_the_errors_of_least_squares(
     rows, standardize, bias, free_intercept, weighted
@@ -85,9 +83,7 @@ def test_any_rho_gives_the_errors_of_the_rows_with_a_prior(rows, penalty):
     np.testing.assert_allclose(model.coef_std_, noise * np.sqrt(P.diagonal()[:6]), rtol=1e-7)
     np.testing.assert_allclose(model.intercept_std_, noise * np.sqrt(P[6, 6]), rtol=1e-7)
     std = model.predict(X, return_std=True)[1]
-    np.testing.assert_allclose(
-        std, noise * np.sqrt(1 + (phi @ P * phi).sum(axis=1)), rtol=1e-7
-    )
+    np.testing.assert_allclose(std, noise * np.sqrt(1 + (phi @ P * phi).sum(axis=1)), rtol=1e-7)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e5])

@@ -212,9 +212,10 @@ def test_columns_that_never_vary_say_nothing(rng):
     wider = np.column_stack([X, np.full(30, 7.0)])
     for scaled in (True, False):
         model = LSSVR(rho="evidence", standardize=scaled)
-        assert model.fit(wider, X[:, 0]).rho_ == LSSVR(
-            rho="evidence", standardize=scaled
-        ).fit(X, X[:, 0]).rho_
+        assert (
+            model.fit(wider, X[:, 0]).rho_
+            == LSSVR(rho="evidence", standardize=scaled).fit(X, X[:, 0]).rho_
+        )
     assert LSSVR(rho="evidence").fit(wider[:, 3:], X[:, 0]).rho_ == 16 * 2.0**10
 
 

@@ -102,8 +102,22 @@ class PredictionErrors(Explained):
         >>> from sklearn.datasets import load_diabetes
         >>> from traceless import LSSVR
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-        >>> LSSVR(rho="evidence").fit(X[["age", "bmi", "bp"]], y).summary()
-        LSSVR of disease
+        >>> print(LSSVR(rho="evidence").fit(X[["age", "bmi", "bp"]], y).summary())
+        LSSVR of 4 coefficients
+        rows                442
+        rho                 8, chosen by the evidence; penalises coefficients in standard deviations
+        degrees of freedom  3.93617, 438.064 left
+        noise               60.1095
+        R²                  0.396114
+        ────────────────────────────────────────────────────
+         name       coefficient    error  95 % from  95 % to
+        ────────────────────────────────────────────────────
+         intercept      152.133  2.85912    146.514  157.752
+         age            28.8737  63.2167    -95.372  153.119
+         bmi            775.252  64.7708    647.951  902.552
+         bp             391.411  67.4579     258.83  523.993
+        ────────────────────────────────────────────────────
+        Errors are those of the noise. None covers the bias of a rho that is too large; a coefficient chosen because it is large looks surer than it is.
         """
         _check_level(level)
         now = snapshot(self)
@@ -172,4 +186,6 @@ def _listed(values: Floats) -> str:
 
 def _check_level(level: float) -> None:
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be a probability between 0 and 1, such as 0.95, got {level!r}.")
+        raise ValueError(
+            f"level must be a probability between 0 and 1, such as 0.95, got {level!r}."
+        )

@@ -55,7 +55,9 @@ class Explained(LeastSquares):
         blocks = [np.array(features, dtype=np.intp) for features in of_column]
         rises = drop_costs(now._moments().P, np.atleast_2d(now.feature_coef_), blocks)
         worst = now._worst_losses()[:, None]
-        return np.asarray(np.divide(rises, worst, out=np.zeros_like(rises), where=worst > 0).mean(0))
+        return np.asarray(
+            np.divide(rises, worst, out=np.zeros_like(rises), where=worst > 0).mean(0)
+        )
 
     def summary(self) -> Summary:
         """The coefficients by name, as a table.

@@ -72,8 +72,10 @@ class Polynomial(FeatureMap):
         return [columns for columns, _ in self.monomials(n_features)]
 
     def feature_names(self, columns: Sequence[str]) -> list[str]:  # noqa: D102
-        return [_name(scale, [columns[c] for c in which]) for which, scale in
-                self.monomials(len(columns))]
+        return [
+            _name(scale, [columns[c] for c in which])
+            for which, scale in self.monomials(len(columns))
+        ]
 
     def monomials(self, n_features: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The columns that are multiplied, and by what, in the order of the features."""

@@ -80,13 +80,15 @@ class Errors:
     @cached_property
     def noise(self) -> Floats:
         """σ̂ of each target; NaN, with a warning, if the rows leave nothing to estimate it from."""
-        left = self.degrees_left
-        if left > _LEAST * self.moments.n_rows:
+        left, m = self.degrees_left, self.moments
+        inflation = (m.P.diagonal() * (m.C.diagonal() + m.ridge)).max(initial=0.0)
+        rounding = 4.0 * len(m.P) * 2.0**-53 * inflation  # what d may be off by
+        if left > max(_LEAST * m.n_rows, rounding):
             return np.sqrt(self.residual_squares / left)
         warnings.warn(
-            f"The noise cannot be estimated: {self.moments.n_rows} rows are fitted with "
-            f"{self.moments.degrees_of_freedom:.6g} degrees of freedom, which leaves none. Errors "
-            "are NaN. Learn more rows, or increase rho.",
+            f"The noise cannot be estimated: {m.n_rows} rows are fitted with "
+            f"{m.degrees_of_freedom:.4g} degrees of freedom, which leaves none. Errors are NaN. "
+            "Learn more rows, or increase rho.",
             RuntimeWarning,
             stacklevel=4,
         )
