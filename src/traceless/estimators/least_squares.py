@@ -258,12 +258,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
-        return self._coefficients()[0]
+        return self._coefficients()
 
     @property
     def intercept_(self) -> Any:
         """Coefficients of the constant feature; 0 if the feature map has none."""
-        return self._coefficients()[1]
+        return self._intercepts()
 
     def _check_columns(self, name: str, what: str) -> None:
         """Raise if the features are not the columns: RFE would choose columns at random."""
@@ -466,7 +466,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 self.class_weight, self.weighting, known.responses, known.class_totals
             )
         phi = self._phi(state)
-        penalty = Penalty(1.0, bool(self.free_intercept), bool(self.standardize))
+        free = bool(self.free_intercept) and phi.has_bias
+        penalty = Penalty(1.0, free, bool(self.standardize))
         rho = self.rho
         if isinstance(rho, str) and rho == "evidence":
             rho = self._evidence(state, phi, penalty, weights)
@@ -491,14 +492,21 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         state, phi, penalty, weights = self._problem()
         return state.moments(penalty, phi, _shared(weights))
 
-    def _coefficients(self) -> tuple[Floats, Floats]:
-        """Weights of the features' values, one row per class or target, and intercepts."""
+    def _coefficients(self) -> Floats:
+        """Weights of the features' values without the constant one, a row per class or target."""
         solution, phi = self._weights()
         w = (solution.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
+        return np.ascontiguousarray(w[:, :-1] if phi.has_bias else w)
+
+    def _intercepts(self) -> Floats:
+        """Weights of the constant feature, one per class or target; 0 where there is none."""
+        solution, phi = self._weights()
         if not phi.has_bias:
-            return np.ascontiguousarray(w), np.zeros(len(w))
-        intercept = w[:, -1] if solution.intercept is None else solution.intercept
-        return np.ascontiguousarray(w[:, :-1]), intercept.copy()
+            return np.zeros(solution.Z.shape[1])
+        if solution.shift is None:
+            return np.asarray(solution.Z[-1] + 0.0)
+        state, phi, penalty, weights = self._problem()
+        return state.intercepts(penalty, phi, self._code, weights) + 0.0
 
     def _decision(self, X: Any) -> Floats:
         solution, phi = self._weights()

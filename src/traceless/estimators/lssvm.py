@@ -47,9 +47,9 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float or "evidence", default=1.0
-        Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed after training with
-        ``set_params`` and takes effect at once, without the data. "evidence" chooses it from the
-        sums at each solve (`traceless.solvers.evidence`); ``rho_`` says which it is.
+        Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed
+        after training with ``set_params`` and takes effect at once, without the data. "evidence"
+        chooses it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
     free_intercept : bool, default=True
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
@@ -272,9 +272,9 @@ class LSSVR(MultiOutputMixin, RegressorMixin, PredictionErrors, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float or "evidence", default=1.0
-        Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after training with
-        ``set_params`` and takes effect at once, without the data. "evidence" chooses it from the
-        sums at each solve (`traceless.solvers.evidence`); ``rho_`` says which it is.
+        Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after
+        training with ``set_params`` and takes effect at once, without the data. "evidence" chooses
+        it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
     free_intercept : bool, default=True
@@ -382,13 +382,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, PredictionErrors, ExportedState):
     @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
-        coef = self._coefficients()[0] * self.target_resolution + 0.0
+        coef = self._coefficients() * self.target_resolution + 0.0
         return coef[0] if len(coef) == 1 else coef
 
     @property
     def intercept_(self) -> Any:
         """Coefficient of the constant feature; 0 if the feature map has none."""
-        intercept = self._coefficients()[1] * self.target_resolution + 0.0
+        intercept = self._intercepts() * self.target_resolution + 0.0
         return intercept[0] if len(intercept) == 1 else intercept
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -34,7 +34,7 @@ from traceless.exceptions import FileError
 
 Tensors = Mapping[str, NDArray[Any]]
 
-FORMAT, VERSION = "traceless", 2
+FORMAT, VERSION = "traceless", 3
 SUFFIX = ".part"  # of what is being written: a file of such a name was never finished
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),

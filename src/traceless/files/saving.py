@@ -21,7 +21,13 @@ from traceless.parameters import check_parameters
 
 _LARGEST = 10**300  # whole number of a parameter: a seed may be that large
 _PLAIN = (bool, int, str)  # types that facts have too
-LATER = {"guard", "fingerprint"}  # parameters that descriptions of version 1 do not have
+# parameters that older descriptions do not have, and what models were before there were any
+LATER = {
+    "guard": False,
+    "fingerprint": False,
+    "free_intercept": False,
+    "standardize": False,
+}
 Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 

@@ -27,7 +27,7 @@ _WORD = 2**64 - 1
 
 def whole_means(S: Integers) -> Integers:
     """Whole numbers near the means of the features, from Σφφᵀ whose last feature is 1."""
-    m = np.rint(S[:, -1].astype(np.float64) / float(S[-1, -1]))
+    m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
     m[-1] = 0.0
     return m.astype(np.int64)
@@ -35,23 +35,31 @@ def whole_means(S: Integers) -> Integers:
 
 def shifted(S: Integers, m: Integers) -> Integers:
     """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1."""
-    s, n, wide_m = wide(S[:, -1]), int(S[-1, -1]), wide(m)
-    s_new = s - n * wide_m
-    s_new[-1] = n
-    diagonal = wide(S.diagonal()) - wide_m * (s + s_new)
-    diagonal[-1] = n
-    if diagonal.max() < _FITS:
-        out = S.copy() if S.dtype == np.int64 else _low_word(S)
-        out -= m[:, None] * _low_word(s_new)
-        out -= _low_word(s)[:, None] * m
+    s, n = S[:, -1], int(S[-1, -1])
+    if S.dtype == np.int64 and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
+        out: Integers = S - m[:, None] * (s - n * m) - s[:, None] * m  # all products fit
         return out
-    wide_S = wide(S)
-    return narrow(wide_S - wide_m[:, None] * s_new - s[:, None] * wide_m)
+    wide_s, wide_m = wide(s), wide(m)
+    new = wide_s - n * wide_m
+    new[-1] = n
+    diagonal = wide(S.diagonal()) - wide_m * (wide_s + new)
+    if diagonal[:-1].max(initial=n) < _FITS:
+        out = S.copy() if S.dtype == np.int64 else _low_word(S)
+        out -= m[:, None] * _low_word(new)
+        out -= _low_word(wide_s)[:, None] * m
+        return out
+    return narrow(wide(S) - wide_m[:, None] * new - wide_s[:, None] * wide_m)
 
 
 def shifted_right_side(Q: Integers, m: Integers) -> Integers:
     """Σφ'y of the features φ' = φ - m, from Σφy."""
-    return Q - m.astype(Q.dtype)[:, None] * Q[-1]
+    if Q.dtype == np.int64 and _size(Q) * (_size(m) + 1) < _FITS:
+        return np.asarray(Q - m[:, None] * Q[-1])
+    return np.asarray(wide(Q) - wide(m)[:, None] * wide(Q[-1]))
+
+
+def _size(a: Integers) -> int:
+    return max(int(a.max(initial=0)), -int(a.min(initial=0)))
 
 
 def _low_word(a: Integers) -> Integers:

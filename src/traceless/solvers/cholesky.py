@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
@@ -54,6 +55,7 @@ class Cholesky:
         self.counts: tuple[int, ...] = knowledge.counts
         self.other: Cholesky | None = None
         self._solved: tuple[tuple[Penalty, Weights | None], Solution] | None = None
+        self._intercepts: tuple[tuple[Penalty, Weights | None], Floats] | None = None
         self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
 
     _answers: Mapping[str, tuple[Knowledge, Any, Any]] = MappingProxyType({})
@@ -100,11 +102,25 @@ class Cholesky:
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Solution:
         """Correctly rounded coefficients, in steps of the grids."""
-        question, solved = (penalty, class_weights), self._solved
-        if solved is None or solved[0] != question:
-            solution = solve(self.knowledge(), penalty, phi, code, class_weights)
-            solved = self._solved = question, solution
-        return solved[1]
+        question, found = (penalty, class_weights), self._solved
+        if found is None or found[0] != question:
+            known = self.knowledge()
+            Z = solved(known, penalty, phi, code, class_weights)
+            Z.setflags(write=False)
+            free = penalty.free_intercept
+            shift = whole_means(known.feature_gram).astype(np.float64) if free else None
+            found = self._solved = question, Solution(Coefficients(Z), shift)
+        return found[1]
+
+    def intercepts(
+        self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
+        """Correctly rounded intercepts of codes that are not shifted: a solve of its own."""
+        question, found = (penalty, class_weights), self._intercepts
+        if found is None or found[0] != question:
+            made = solved(self.knowledge(), penalty, phi, code, class_weights, intercept=True)[-1]
+            found = self._intercepts = question, made
+        return found[1]
 
     def moments(
         self, penalty: Penalty, phi: BoundMap, class_weights: tuple[float, ...] | None
@@ -135,13 +151,10 @@ class Solution:
         Z, one column for each class or target; the last row is that of the constant feature.
     shift : float64 array of shape (J,), or None
         Whole numbers near the means of the codes, from which a free intercept counts.
-    intercept : float64 array of shape (K,), or None
-        The intercept of codes that are not shifted, where there is a shift.
     """
 
     coefficients: Coefficients
     shift: Floats | None = None
-    intercept: Floats | None = None
 
     @property
     def Z(self) -> Floats:  # noqa: N802
@@ -155,28 +168,47 @@ class Solution:
         return self.coefficients.times(codes)
 
 
-def solve(
+def solved(
     known: Knowledge,
     penalty: Penalty,
     phi: BoundMap,
     code: Coding,
     class_weights: Weights | None = None,
-) -> Solution:
-    """Correctly rounded coefficients of some knowledge, in steps of the grids."""
+    intercept: bool = False,
+) -> Floats:
+    """Correctly rounded coefficients of some knowledge, of features less `whole_means` if free.
+
+    If asked for, the last row is the intercept of the features as they are.
+    """
+    if isinstance(penalty.rho, tuple):
+        return _solved_by_target(known, penalty, phi, code, intercept)
     ridge = penalty.ridge(known, phi)
     shift = whole_means(known.feature_gram) if ridge.is_free else None
     if class_weights is not None:
-        Z = _solve_weighted(known, class_weights, ridge, code, shift)
-    else:
-        S, V = known.normal_equations()
-        Z = _solve(S, code(V.astype(object)), ridge, shift)
-    Z.setflags(write=False)
-    if shift is None:
-        return Solution(Coefficients(Z))
-    return Solution(Coefficients(Z[:-1]), shift.astype(np.float64), Z[-1])
+        return _solve_weighted(known, class_weights, ridge, code, shift, intercept)
+    S, V = known.normal_equations()
+    fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**62 // (4 * V.shape[1])
+    return _solve(S, code(V if fits else wide(V)), ridge, shift, intercept)
 
 
-def _solve(S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None) -> Floats:
+def _solved_by_target(
+    known: Knowledge, penalty: Penalty, phi: BoundMap, code: Coding, intercept: bool
+) -> Floats:
+    """The same with a ρ for each target: one factorisation for each that is different."""
+    Z = np.empty((known.n_outputs + intercept, len(penalty.rho)))
+    for rho in dict.fromkeys(penalty.rho):
+        own = np.flatnonzero(np.array(penalty.rho) == rho)
+
+        def some(V: Integers, own: NDArray[np.intp] = own) -> Any:
+            return code(V)[:, own]
+
+        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)
+    return Z
+
+
+def _solve(
+    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
     if shift is None:
         return correctly_rounded_solve(S, ridge, Q)
@@ -184,13 +216,19 @@ def _solve(S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | N
         moved: Any = replace(S, parts=[shifted(part, shift) for part in S.parts])
     else:
         moved = shifted(S, shift)
-    return correctly_rounded_solve(moved, ridge, shifted_right_side(Q, shift), shift)
+    Q = shifted_right_side(Q, shift)
+    return correctly_rounded_solve(moved, ridge, Q, shift if intercept else None)
 
 
 def _solve_weighted(
-    known: Knowledge, weights: Weights, ridge: Ridge, code: Coding, shift: Integers | None
+    known: Knowledge,
+    weights: Weights,
+    ridge: Ridge,
+    code: Coding,
+    shift: Integers | None,
+    intercept: bool,
 ) -> Floats:
-    """Coefficients of class-wise knowledge, for weights that problems share or have of their own."""
+    """Coefficients of class-wise knowledge; problems share weights, or have some of their own."""
     if not known.classwise:
         raise MismatchError(
             "Class weights need what is known of each class apart, and the knowledge of this "
@@ -200,7 +238,7 @@ def _solve_weighted(
     J = known.n_outputs
     M, V = known.sums[:, :J, :J], known.response_sums
     if len(weights) == 1:
-        return _solve_mixture(list(M), V, weights[0], ridge, code, shift)
+        return _solve_mixture(list(M), V, weights[0], ridge, code, shift, intercept)
     everything, v = known.feature_gram, wide(V).sum(axis=1)
     columns = [
         _solve_mixture(
@@ -210,6 +248,7 @@ def _solve_weighted(
             ridge,
             code,
             shift,
+            intercept,
         )
         for k, pair in enumerate(weights)
     ]
@@ -223,12 +262,13 @@ def _solve_mixture(
     ridge: Ridge,
     code: Coding,
     shift: Integers | None,
+    intercept: bool,
 ) -> Floats:
     """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
     S = Mixture.of(M, weights)
     Q = code(wide(V) * np.array(S.weights, dtype=object))
     kept = [c for c, weight in enumerate(weights) if weight]
     if not kept:
-        return np.zeros((len(Q) + (shift is not None), Q.shape[1]))
+        return np.zeros((len(Q) + intercept, Q.shape[1]))
     S = Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit)
-    return _solve(S, Q, ridge, shift)
+    return _solve(S, Q, ridge, shift, intercept)

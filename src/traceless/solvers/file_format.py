@@ -13,7 +13,8 @@ from traceless.files import facts, saving
 from traceless.knowledge.file_format import responses, width_of
 from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.solvers.cholesky import Cholesky
-from traceless.solvers.inverse import Inverse
+from traceless.solvers.inverse import Frame, Inverse
+from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import STRAIN, Woodbury
 
 Tensors = Mapping[str, NDArray[Any]]
@@ -33,12 +34,17 @@ def written(state: Cholesky) -> saving.Pieces:
     out |= {"sealed": state.is_sealed, "inverse": None}
     if inverse is not None and P is not None:
         tensors |= {"P": integers.packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
+        rho, free_intercept, standardize = inverse.penalty
         out["inverse"] = {
-            "rho": inverse.rho,
+            "rho": rho,
+            "free_intercept": free_intercept,
+            "standardize": standardize,
             "strain": inverse.strain,
             "floor": list(inverse.floor),
             "patience": min(inverse.patience, STRAIN),
         }
+        if inverse.frame is not None:
+            tensors["frame"] = np.array(inverse.frame[1:]) + 0.0
     return out, tensors
 
 
@@ -75,9 +81,16 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     """The inverse, with how far it is trusted."""
     found = (said["rho"], said["strain"], said["patience"], *said["floor"])
     rho, strain, patience, low, high = (facts.number(value, 0.0) for value in found)
-    if not rho:
-        raise ValueError("the inverse has no rho.")
+    flags = said["free_intercept"], said["standardize"]
+    if not rho or {*map(type, flags)} != {bool}:
+        raise ValueError("the inverse has no rho, or no penalty.")
     triangle = facts.tensor(tensors, "P", "f", (shape[0] * (shape[0] + 1) // 2,))
     U = facts.tensor(tensors, "U", "f", shape)
     P = integers.unpacked(triangle, shape[0])
-    return Inverse(P, U.copy(), rho, strain, (low, high), patience)
+    frame = None
+    if any(flags):
+        vectors = facts.tensor(tensors, "frame", "f", (4, shape[0]))
+        if not (vectors[[0, 3]] >= 0.0).all():
+            raise ValueError("a penalty or a sum of squares below zero.")
+        frame = Frame(Penalty(rho, *flags), *vectors.copy())
+    return Inverse(P, U.copy(), rho, strain, (low, high), patience, frame)

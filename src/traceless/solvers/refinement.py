@@ -17,7 +17,8 @@ and a coefficient is finished when both ends of its interval round to the same f
 The last may be an intercept b that is not penalised, r_b = 0. With n = S_bb and s = S_·b the
 others then solve a system whose matrix less diag(r) is semidefinite too (the Schur complement),
 
-    |v_j| ≤ r_j^(-1/2) · (Σ_i (|R_i| + |s_i R_b| / n)² / r_i)^(1/2),    |v_b| ≤ (|R_b| + Σ|s_j v_j|) / n
+    |v_j| ≤ r_j^(-1/2) · (Σ_i (|R_i| + |s_i R_b| / n)² / r_i)^(1/2)
+    |v_b| ≤ (|R_b| + Σ_j |s_j v_j|) / n
 
 and the intercept of features that are not shifted, x_b - Σ m_j x_j, is decided beside it
 (`traceless.solvers.centring`). Ridges are fractions; their common denominator multiplies all.

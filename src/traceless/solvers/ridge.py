@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,32 +30,36 @@ if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
 
 _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
-_SPARE = 90  # bits of a fraction below the smallest ridge that can still decide a rounding
 
 
 class Penalty(NamedTuple):
-    """How coefficients are penalised: ρ, whether the intercept is, and in which units."""
+    """How coefficients are penalised: ρ, whether the intercept is, and in which units.
 
-    rho: float
+    An intercept is free only where the feature map has a constant feature. There may be a ρ for
+    each target.
+    """
+
+    rho: Any
     free_intercept: bool = False
     standardize: bool = False
 
     def ridge(self, known: Knowledge, phi: BoundMap) -> Ridge:
         """The diagonal for some knowledge, the intercept's entry last."""
-        plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
         if not self.standardize:
-            if self.free_intercept and phi.has_bias:
+            plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
+            if self.free_intercept:
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
         S = known.feature_gram
         if not phi.has_bias:
-            numerators, denominator = wide(S.diagonal()) * rho.numerator, known.n_samples
+            numerators = wide(S.diagonal()) * rho.numerator
+            denominator = max(known.n_samples, 1)  # of no rows all sums are 0
             return Ridge.of_fractions(numerators, denominator * rho.denominator)
-        n, s = int(S[-1, -1]), wide(S[:, -1])
-        variances = (n * wide(S.diagonal()) - s * s) << known.weight_bits  # times n²
-        numerators = variances * rho.numerator
-        numerators[-1] = 0 if self.free_intercept else rho.numerator * n * n << known.weight_bits
+        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])
+        unit = rho.numerator << known.weight_bits
+        numerators = (n * wide(S.diagonal()) - s * s) * unit  # the variance, times n²
+        numerators[-1] = 0 if self.free_intercept else n * n * unit
         return Ridge.of_fractions(numerators, n * n * rho.denominator)
 
 
@@ -123,26 +127,24 @@ class Ridge:
         numerators = wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest)
         return numerators, 1 << -finest
 
-    def planes(self, bits: int, most: int) -> tuple[list[Integers], float]:
-        """Fractional parts as Σ_k plane_k 2^(-bits (k+1)), and a bound of what they lack.
+    def planes(self, bits: int, most: int) -> tuple[list[Integers], Floats]:
+        """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
 
-        Fractions without an end are cut where no rounding can depend on the rest any more.
+        The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
+        of other fractions have no end: two planes and a rest of 53 bits are enough.
         """
         planes: list[Integers] = []
         if self._numerators is None:
-            fraction = np.modf(self.near)[0]
-            while fraction.any() and len(planes) < most:
-                fraction, plane = np.modf(np.ldexp(fraction, bits))
+            rest = np.modf(self.near)[0]
+            while rest.any() and len(planes) < most:
+                rest, plane = np.modf(np.ldexp(rest, bits))
                 planes.append(plane.astype(np.int64)[:, None])
-            return planes, 2.0 ** (-bits * most) if fraction.any() else 0.0
-        rest = self._numerators % self._denominator
-        least = self.near[self.near > 0].min(initial=_HUGE)
-        enough = max(_SPARE - int(np.frexp(least)[1]), 1)
-        while rest.any() and len(planes) < min(most, -(-enough // bits)):
-            rest = rest << bits
-            planes.append((rest // self._denominator).astype(np.int64)[:, None])
-            rest = rest % self._denominator
-        return planes, 2.0 ** (-bits * len(planes)) if rest.any() else 0.0
+            return planes, np.ldexp(rest, -bits * len(planes))[:, None]
+        fraction = (self._numerators % self._denominator) << 2 * bits
+        both = fraction // self._denominator
+        cut = [part.astype(np.int64)[:, None] for part in (both >> bits, both & (1 << bits) - 1)]
+        rest = nearest(fraction % self._denominator, np.array(self._denominator, dtype=object))
+        return cut, np.ldexp(rest, -2 * bits)[:, None]
 
     def whole(self) -> Integers:
         """The numbers, rounded down, as int64: for numbers below 2^62."""

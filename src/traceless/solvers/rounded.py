@@ -18,10 +18,11 @@ and of the residual are kept in planes of a fixed number of bits, with carries.
     |v_j| ≤ r_j^(-1/2) (Σ_i (R - A c)_i² / r_i)^(1/2)
 
 (and with `traceless.solvers.refinement`'s bound where the last coefficient is an intercept that is
-not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and |L_ij| ≤ 2^(h-1) for its
-rounding errors. Fractions r without an end are cut, and what that leaves out of R is part of the
-bound. X + c is added in double-double arithmetic. Where both ends of the interval
-around it round to the same float64, so does the exact coefficient: rounding is monotone.
+not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and
+|L_ij| ≤ 2^(h-1) for its rounding errors. Fractions r without an end are cut after two planes; what
+that leaves out of R, below 2^-40 times X, is added in float64. X + c is added in double-double
+arithmetic. Where both ends of the interval around it round to the same float64, so does the exact
+coefficient: rounding is monotone.
 
 Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
 coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
@@ -134,10 +135,9 @@ class _System:
         np.fill_diagonal(self.high, high)
         np.fill_diagonal(self.low, whole - (high << h))
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
-        self.planes, self.cut = ridge.planes(self.plane_bits, _PLANES)
-        self.fraction = sum(
-            (plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(self.planes)),
-            start=np.zeros((J, 1)),
+        self.planes, self.rest = ridge.planes(self.plane_bits, _PLANES)
+        self.fraction = self.rest + sum(
+            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(self.planes)
         )
         diagonal = whole + self.fraction[:, 0]
         np.fill_diagonal(A, diagonal)
@@ -159,8 +159,10 @@ class _System:
         E = np.zeros(Q.shape[1], dtype=np.int64)
         terms: list[Floats] = []
         moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
+        cut = np.zeros((1, 1))  # what the planes leave out of R
         for step in range(_STEPS):
-            c = dpotrs(self.factor, residual.near, lower=True)[0]
+            near = residual.near - cut
+            c = dpotrs(self.factor, near, lower=True)[0]
             size = np.abs(c).max(axis=0)
             if not (size.min() > 0 and size.max() < np.inf):
                 raise _HardError
@@ -171,9 +173,9 @@ class _System:
                 raise _HardError  # a step must gain four bits
             if step >= 2:
                 down = np.ldexp(1.0, -E)
-                error = self._error(residual.near, c, terms, E)
+                error = self._error(near, c, np.abs(residual.near) + 4 * np.abs(cut))
                 Z, decided = _rounded([*terms, c * down], error * down)
-                decided = decided.all(axis=0)
+                decided = np.asarray(decided.all(axis=0))
                 if self.shift is not None:
                     own, certain = self.shift.intercepts(moved, E, c, error)
                     Z, decided = np.vstack([Z, own]), decided & certain
@@ -189,6 +191,8 @@ class _System:
             if E.max() > 800:
                 raise _HardError  # so that 2^-E and the bounds stay normal numbers
             terms.append(digits * np.ldexp(1.0, -E))
+            if self.rest.any():
+                cut = self.rest * (sum(terms) * np.ldexp(1.0, E))
         return Z, decided
 
     def _after(
@@ -217,17 +221,15 @@ class _System:
             raise _HardError  # R may have wrapped
         return after
 
-    def _error(self, near: Floats, c: Floats, terms: list[Floats], E: NDArray[np.int64]) -> Floats:
-        """A bound of |A⁻¹R - c|; `near` is R, rounded."""
+    def _error(self, near: Floats, c: Floats, parts: Floats) -> Floats:
+        """A bound of |A⁻¹R - c|; `near` is R, rounded, from parts of this size."""
         size, rounding = np.abs(c), (2 * len(c) + 16) * _U
         product = dgemm(1.0, self.high, c) * 2.0**self.h + dgemm(1.0, self.low, c)
         rest = np.abs(near - (product + self.fraction * c))
-        rest += (4 * _U) * np.abs(near) + (2.0**-self.plane_bits if self.planes else 0.0)
+        rest += (4 * _U) * (np.abs(near) + parts)
+        rest += 2.0**-self.plane_bits if self.planes else 0.0
         rest += rounding * self.root * (self.root * size).sum(axis=0)
         rest += 2.0 ** (self.h - 1) * rounding * size.sum(axis=0)  # of L, which is not definite
-        if self.cut:
-            rest += self.cut * (1 + 1e-6) * sum(map(np.abs, terms)) * np.ldexp(1.0, E)
-            rest += self.cut * size
         if self.mean is None:
             return self._spread(rest)
         own = rest[-1] / self.weight_of_rows
