@@ -138,7 +138,7 @@ def test_a_summary_says_what_the_fit_is(model):
         f"noise               {model.noise_std_:.6g}",
         f"R²                  {model.score(X, y):.6g}"[:24],
         "bmi",
-        "None covers the bias of a rho that is too large",
+        "No standard error covers the bias of a rho that is too large",
     ):
         assert words in shown
     assert "p-value" not in shown

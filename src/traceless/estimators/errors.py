@@ -14,10 +14,7 @@ from traceless.estimators.summary import Summary
 from traceless.solvers.errors import Errors, errors
 from traceless.transaction import snapshot
 
-_BIAS = (
-    "Errors are those of the noise. None covers the bias of a rho that is too large; a coefficient "
-    "chosen because it is large looks surer than it is."
-)
+_BIAS = "No standard error covers the bias of a rho that is too large."
 
 
 class PredictionErrors(Explained):
@@ -75,7 +72,7 @@ class PredictionErrors(Explained):
         >>> model = LSSVR(rho=2**-10).fit(x, 10000 + 5 * x[:, 0] + noise)
         >>> low, high = model.predict_interval([[0.5]], level=0.9)
         >>> low.round(1), high.round(1)
-        (array([10001.]), array([10004.2]))
+        (array([10001.2]), array([10004.1]))
         """
         _check_level(level)
         now = snapshot(self)
@@ -117,7 +114,7 @@ class PredictionErrors(Explained):
          bmi            775.252  64.7708    647.951  902.552
          bp             391.411  67.4579     258.83  523.993
         ────────────────────────────────────────────────────
-        Errors are those of the noise. None covers the bias of a rho that is too large; a coefficient chosen because it is large looks surer than it is.
+        No standard error covers the bias of a rho that is too large.
         """
         _check_level(level)
         now = snapshot(self)

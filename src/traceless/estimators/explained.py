@@ -38,7 +38,7 @@ class Explained(LeastSquares):
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
         >>> costs = LSSVR().fit(X, y).drop_costs()
         >>> [X.columns[j] for j in costs.argsort()[::-1][:3]]
-        ['bmi', 's5', 'bp']
+        ['bmi', 'bp', 's5']
         """
         now = snapshot(self)
         columns = now._map().columns_of(now.n_features_in_)

@@ -46,7 +46,7 @@ from traceless.parameters import (
     positive,
 )
 from traceless.solvers.cholesky import Cholesky, Solution
-from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.solvers.class_weights import SCOPES, Weights, class_weights, shared_weights
 from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
@@ -245,7 +245,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return self._held().n_samples
 
     @property
-    def rho_(self) -> float:
+    def rho_(self) -> Any:
         """The ρ that is used: the parameter's, or what the evidence of the rows held now chose."""
         return self._problem()[2].rho
 
@@ -479,7 +479,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         self, state: Cholesky, phi: BoundMap, penalty: Penalty, weights: Weights | None
     ) -> float:
         """The ρ that the sums choose, once for each state."""
-        shared = _shared(weights)
+        shared = shared_weights(weights)
         found: float = state.answer(
             "evidence",
             (penalty, shared),
@@ -490,7 +490,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""
         state, phi, penalty, weights = self._problem()
-        return state.moments(penalty, phi, _shared(weights))
+        return state.moments(penalty, phi, shared_weights(weights))
 
     def _coefficients(self) -> Floats:
         """Weights of the features' values without the constant one, a row per class or target."""
@@ -532,13 +532,3 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _shared(weights: Weights | None) -> tuple[float, ...] | None:
-    """Class weights that all problems share; raises if each has its own."""
-    if weights is not None and len(weights) > 1:
-        raise ValueError(
-            "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
-            "covariance of the rows. Use weighting='shared'."
-        )
-    return None if weights is None else weights[0]

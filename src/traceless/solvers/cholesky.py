@@ -133,7 +133,7 @@ class Cholesky:
         return found[1]
 
     def answer(self, name: str, question: Any, make: Callable[[Knowledge], Any]) -> Any:
-        """What `make` finds out about the rows for a question; asking the last one again is free."""
+        """What `make` finds out about the rows; asking the same question again is free."""
         known, found = self.knowledge(), self._answers.get(name)
         if found is None or found[0] is not known or found[1] != question:
             found = known, question, make(known)

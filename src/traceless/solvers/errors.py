@@ -23,9 +23,9 @@ Student's t with n - d degrees of freedom; for ρ → 0 that is exact if the noi
 
 has no rounding, so nothing cancels, and no bit depends on BLAS. P is float64 and its last bits do.
 
-*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖Fᵀ(φ - φ̄)‖², where
-each entry of the vector is correctly rounded (`traceless.arithmetic.products`), and its squares
-are added in an order that the number of rows does not change.
+*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖Fᵀ(φ - φ̄)‖². Each
+entry of that vector is correctly rounded (`traceless.arithmetic.products`), and its squares are
+added in an order that the number of rows does not change.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Errors:
 
     @property
     def degrees_left(self) -> float:
-        """n - d."""
+        """The degrees of freedom n - d that are left to estimate the noise from."""
         return self.moments.n_rows - self.moments.degrees_of_freedom
 
     @cached_property
@@ -121,7 +121,7 @@ class Errors:
         squares = (v * v).sum(axis=1) + 1.0
         if self.moments.is_centred:
             squares += 1.0 / self.moments.weight
-        return np.sqrt(squares)[:, None] * self.noise
+        return np.asarray(np.sqrt(squares)[:, None] * self.noise)
 
     def quantile(self, level: float) -> float:
         """How many errors to each side hold a share `level` of what will be seen."""

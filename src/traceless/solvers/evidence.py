@@ -15,21 +15,22 @@ MacKay (1992) has the same for G = I and one response.
 
     r_k = v_k - Σ_i z_ik² / (λ_i + ρ),     log|I + C/(ρG)| = Σ_i log(1 + λ_i / ρ)
 
-*The same choice on every machine.* ρ is a power of two between 2^-20 and 2^10 times the weight of all
-rows, and the largest with E ≤ min E + 0.05. Floats are off by a bounded amount: LAPACK's eigenvalues
-are those of a matrix that is η = 4 J u λ_max away (u the unit roundoff), so
+*The same choice on every machine.* ρ is a power of two between 2^-20 and 2^10 times the weight of
+all rows, and the largest with E ≤ min E + 0.05. Floats are off by a bounded amount: LAPACK's
+eigenvalues are those of a matrix that is at most η = 4 J u λ_max away (u the unit roundoff), so
 
-    |Δ log|·|| ≤ η Σ_i 1/(λ_i + ρ),     |Δr_k| ≤ η ‖w_k‖² + 2 η' ‖w_k‖ + 4 J u (v_k + Σ_i z_ik²/(λ_i + ρ))
+    |Δ log|·|| ≤ η Σ_i 1/(λ_i + ρ)
+    |Δr_k| ≤ η ‖w_k‖² + 8 J u ‖w_k‖ (λ_max v_k)^½ + 4 J u (v_k + Σ_i z_ik²/(λ_i + ρ))
 
-with w = (Λ + ρ)⁻¹ z and η' = 4u (J λ_max v_k)^½ for the rounding of c. Where that could change the
-choice, E is computed from the integers in twofold precision by A = L D Lᵀ, whose operations have the
-same bits everywhere, and with a logarithm and a sum that do.
+with w = (Λ + ρ)⁻¹ z; the second term is for the rounding of c. Where that could change the choice,
+E is computed from the integers in twofold precision by A = L D Lᵀ, whose operations have the same
+bits everywhere, and with a logarithm and a sum that do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -71,14 +72,34 @@ def evidence_rho(
     phi: BoundMap,
     code: Coding,
     class_weights: tuple[float, ...] | None = None,
+    rhos: Sequence[float] | None = None,
 ) -> float:
-    """The ρ that the evidence chooses; that of `penalty` plays no part."""
+    """The ρ that the evidence chooses, from these; that of `penalty` plays no part."""
     sums = _Sums(known, penalty._replace(rho=1.0), phi, code, class_weights)
-    rhos = sums.grid()
-    if not sums.varying.any() or not sums.used.any():
-        return rhos[0]  # nothing speaks against the largest
-    E, bound = sums.floats().evidence(np.array(rhos))
-    return rhos[_first(E - bound, E + bound, lambda i: sums.exactly(rhos[i]))]
+    choices = sorted(sums.grid() if rhos is None else rhos, reverse=True)
+    if not sums.says_something:
+        return choices[0]  # nothing speaks against the largest
+    E, bound = sums.floats().evidence(np.array(choices))
+    return choices[_first(E - bound, E + bound, lambda i: sums.exactly(choices[i]))]
+
+
+def log_evidence(
+    known: Knowledge,
+    penalty: Penalty,
+    phi: BoundMap,
+    code: Coding,
+    class_weights: tuple[float, ...] | None = None,
+    rhos: Sequence[float] | None = None,
+) -> tuple[Floats, Floats]:
+    """Values of ρ, and -E/2 of each: how probable the rows are, up to a constant."""
+    sums = _Sums(known, penalty._replace(rho=1.0), phi, code, class_weights)
+    choices = np.array(sorted(sums.grid()) if rhos is None else rhos)
+    if not sums.says_something:
+        return choices, np.zeros(len(choices))
+    E, bound = sums.floats().evidence(choices)
+    for i in np.flatnonzero(~np.isfinite(bound)):
+        E[i] = sums.exactly(choices[i])
+    return choices, -0.5 * E
 
 
 def _first(low: Floats, high: Floats, exactly: Callable[[int], float]) -> int:
@@ -191,6 +212,11 @@ class _Sums:
         t = self.right_sides[-1]
         return np.asarray(self.total * yy - t * t)
 
+    @property
+    def says_something(self) -> bool:
+        """Whether a response and a feature vary."""
+        return bool(self.varying.any() and self.used.any())
+
     @cached_property
     def varying(self) -> Floats:
         """Which responses vary."""
@@ -237,7 +263,7 @@ class _Sums:
     def exactly(self, rho: float) -> float:
         """E in twofold precision: the same bits on every machine."""
         C, c, v, G = self._wide
-        D = Twofold(G.high * rho, G.low * rho)  # ρ is a power of two
+        D = multiply(G, Twofold(np.array([rho]), np.zeros(1)))
         A = Twofold(C.high.copy(), C.low.copy())
         diagonal = np.diag_indices(len(A.high))
         A.put(diagonal, add(A[diagonal], D))

@@ -132,7 +132,7 @@ def test_before_it_is_fitted():
 def test_levels_are_probabilities(rows, level):
     model = LSSVR().fit(*rows)
     for ask in (lambda: model.predict_interval(rows[0], level=level), lambda: model.summary(level)):
-        with pytest.raises(ValueError, match="between 0 and 1, such as 0.95, got"):
+        with pytest.raises(ValueError, match="a probability between 0 and 1"):
             ask()
 
 
