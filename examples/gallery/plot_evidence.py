@@ -27,8 +27,8 @@ RhoDisplay.from_selection(by_folds, score_name="R²", ax=axes[1])
 plt.show()
 
 # %%
-# Five folds of twenty rows say little: the band is one standard deviation. How
-# good are both choices for the rows that were not used, over many draws?
+# Five folds of twenty rows say little: the band is one standard deviation.
+# How good are both choices for rows that were not used, over many draws?
 
 rng = np.random.default_rng(0)
 excess = []

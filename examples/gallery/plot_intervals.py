@@ -9,6 +9,7 @@ and ``summary()`` need no rows, and are forgotten with them.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_diabetes
 
 from traceless import LSSVR
 from traceless.displays import CoefficientDisplay, IntervalDisplay
@@ -22,13 +23,12 @@ X = x[:, None]
 
 phi = RandomFourier(60, gamma=0.5, random_state=0)
 model = LSSVR(phi, rho="evidence", standardize=False).fit(X, y)
-display = IntervalDisplay.from_estimator(model, X, y, column=0)
-display.ax_.set_xlabel("x")
+IntervalDisplay.from_estimator(model, X, y, column=0)
 plt.show()
 
 # %%
-# The band is wide where nothing was seen. 95 % were promised; of rows that the
-# model has never seen, so many are inside:
+# The band is wide where nothing was seen. 95 % were promised; of rows that
+# the model has never seen, so many are inside:
 
 new = rng.uniform(0, 4, 5000)
 truth = 500 + 20 * np.sin(new) + rng.normal(scale=4, size=len(new))
@@ -37,7 +37,8 @@ print(f"{np.mean((low <= truth) & (truth <= high)):.1%} inside")
 print(f"noise {model.noise_std_:.2f}, and it was 4")
 
 # %%
-# Forget half of the rows, and the band is that of a model that never had them.
+# Forget half of the rows, and the band is that of a model that never had
+# them.
 
 half = slice(0, None, 2)
 model.forget(X[half], y[half])
@@ -49,14 +50,11 @@ same = (
 print("the same errors:", same.all())
 
 # %%
-# With columns as features, coefficients have errors too. No error covers the
-# bias of a ρ that is too large.
+# With columns as features, coefficients have errors too. No error covers
+# the bias of a ρ that is too large.
 
-names = ["dose", "age", "nothing"]
-columns = rng.normal(size=(80, 3)) * [1.0, 12.0, 1.0]
-response = 3 * columns[:, 0] - 0.1 * columns[:, 1] + rng.normal(size=80)
-linear = LSSVR(rho="evidence").fit(columns, response)
-linear.feature_names_in_ = np.array(names, dtype=object)
+table, disease = load_diabetes(return_X_y=True, as_frame=True)
+linear = LSSVR(rho="evidence").fit(table, disease)
 print(linear.summary())
 CoefficientDisplay.from_estimator(linear)
 plt.show()

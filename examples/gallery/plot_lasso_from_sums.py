@@ -3,8 +3,8 @@ A lasso path from sums
 ======================
 
 Other models of second moments can be solved from the same knowledge. Here
-scikit-learn's ``lars_path_gram`` takes what an ``LSSVR`` holds after rows were
-forgotten, and finds the path of a lasso that never saw them.
+scikit-learn's ``lars_path_gram`` takes what an ``LSSVR`` holds after rows
+were forgotten, and finds the path of a lasso that never saw them.
 """
 
 import matplotlib.pyplot as plt
@@ -51,7 +51,8 @@ plt.legend(
 plt.show()
 
 # %%
-# The same path from the rows themselves, on the grid that they were learned on:
+# The same path from the rows themselves, on the grid that they were learned
+# on:
 
 rows = np.rint(X[42:].to_numpy() * 2**14) / 2**14
 rows = rows - rows.mean(axis=0)
