@@ -17,7 +17,7 @@ from traceless.features import RandomFourier
 
 rng = np.random.default_rng(0)
 x = np.sort(rng.uniform(0, 10, 400))
-x = x[(x < 4) | (x > 6)]  # nothing was seen in the middle
+x = x[(x < 3) | (x > 7)]  # nothing was seen in the middle
 y = 500 + 20 * np.sin(x) + rng.normal(scale=4, size=len(x))
 X = x[:, None]
 
@@ -30,7 +30,7 @@ plt.show()
 # The band is wide where nothing was seen. 95 % were promised; of rows that
 # the model has never seen, so many are inside:
 
-new = rng.uniform(0, 4, 5000)
+new = rng.uniform(0, 3, 5000)
 truth = 500 + 20 * np.sin(new) + rng.normal(scale=4, size=len(new))
 low, high = model.predict_interval(new[:, None])
 print(f"{np.mean((low <= truth) & (truth <= high)):.1%} inside")

@@ -208,7 +208,7 @@ class CoefficientDisplay:
                 f"{type(estimator).__name__} with coefficients of shape {coef.shape}."
             )
         half = estimator.feature_coef_std_ * estimator._errors().quantile(level)
-        moments = estimator._moments()
+        moments = estimator._moments_by_rho()[0][0]
         spread = np.sqrt(moments.C.diagonal()[: len(coef)] / moments.weight)
         scale = spread if scaled else np.ones(len(coef))
         first = np.argsort(-np.abs(coef * scale), kind="stable")[:n_largest]

@@ -103,7 +103,7 @@ class PredictionErrors(Explained):
         LSSVR of 4 coefficients
         rows                442
         rho                 8, chosen by the evidence; penalises coefficients in standard deviations
-        degrees of freedom  3.93617, 438.064 left
+        degrees of freedom  3.93617
         noise               60.1095
         R²                  0.396114
         ────────────────────────────────────────────────────
@@ -118,14 +118,14 @@ class PredictionErrors(Explained):
         """
         _check_level(level)
         now = snapshot(self)
-        found, t = now._errors(), now._errors().quantile(level)
+        found = now._errors()
         coef, intercept = np.atleast_2d(now.feature_coef_), np.atleast_1d(now.intercept_)
         each, own = found.of_coefficients()
         names = now._column_names()
         if now._bind().has_bias:
             names = ["intercept", *names]
             coef, each = np.column_stack([intercept, coef]), np.column_stack([own, each])
-        n_targets = len(coef)
+        n_targets, half = len(coef), found.quantile(level)[:, None] * each
         table: dict[str, Any] = {}
         if n_targets > 1:
             table["target"] = np.repeat(np.arange(n_targets), len(names)).tolist()
@@ -134,13 +134,12 @@ class PredictionErrors(Explained):
         for name, values in {
             "coefficient": coef,
             "error": each,
-            f"{percent} from": coef - t * each,
-            f"{percent} to": coef + t * each,
+            f"{percent} from": coef - half,
+            f"{percent} to": coef + half,
         }.items():
             table[name] = values.ravel().tolist()
-        left = found.degrees_left
         facts = now._facts() | {
-            "degrees of freedom": f"{found.moments.degrees_of_freedom:.6g}, {left:.6g} left",
+            "degrees of freedom": _listed(found.degrees_of_freedom),
             "noise": _listed(found.noise),
             "R²": _listed(found.determination),
         }
@@ -152,7 +151,7 @@ class PredictionErrors(Explained):
         found: Errors = state.answer(
             "errors",
             penalty,
-            lambda known: errors(known, self._moments(), phi, self._weights()[0]),
+            lambda known: errors(known, self._moments_by_rho(), phi, self._weights()[0]),
         )
         return found
 
@@ -178,7 +177,8 @@ def _one(values: Floats) -> Any:
 
 
 def _listed(values: Floats) -> str:
-    return ", ".join(f"{value:.6g}" for value in values)
+    """One number for each target, or one where all are the same."""
+    return ", ".join(dict.fromkeys(f"{value:.6g}" for value in values))
 
 
 def _check_level(level: float) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.summary import Summary
+from traceless.solvers.class_weights import shared_weights
 from traceless.solvers.drop_costs import drop_costs
+from traceless.solvers.moments import Moments
 from traceless.transaction import snapshot
 
 
@@ -53,8 +56,10 @@ class Explained(LeastSquares):
             for j in set(several):
                 of_column[j].append(feature)
         blocks = [np.array(features, dtype=np.intp) for features in of_column]
-        rises = drop_costs(now._moments().P, np.atleast_2d(now.feature_coef_), blocks)
-        worst = now._worst_losses()[:, None]
+        W, worst = np.atleast_2d(now.feature_coef_), now._worst_losses()[:, None]
+        rises = np.empty((len(W), len(blocks)))
+        for moments, own in now._moments_by_rho():
+            rises[own] = drop_costs(moments.P, W[own], blocks)
         return np.asarray(
             np.divide(rises, worst, out=np.zeros_like(rises), where=worst > 0).mean(0)
         )
@@ -73,6 +78,19 @@ class Explained(LeastSquares):
         """Σω(y - ȳ)² of each problem; Σωy² for a map without a constant feature."""
         raise NotImplementedError
 
+    def _moments_by_rho(self) -> list[tuple[Moments, NDArray[np.intp]]]:
+        """Moments with each ρ, and the targets or classes that have it."""
+        state, phi, penalty, weights = self._problem()
+        n = self._weights()[0].Z.shape[1]
+        each = np.array(penalty.rho if isinstance(penalty.rho, tuple) else [penalty.rho] * n)
+        return [
+            (
+                state.moments(penalty._replace(rho=rho), phi, shared_weights(weights)),
+                np.flatnonzero(each == rho),
+            )
+            for rho in dict.fromkeys(each.tolist())
+        ]
+
     def _column_names(self) -> list[str]:
         """Names of the features: those of the columns where they have any."""
         names = getattr(self, "feature_names_in_", None)
@@ -81,10 +99,11 @@ class Explained(LeastSquares):
 
     def _facts(self) -> dict[str, Any]:
         """What a summary says of every model."""
-        chosen = ", chosen by the evidence" if self.rho == "evidence" else ""
+        chosen = ", chosen by the evidence" if isinstance(self.rho, str) else ""
         penalty = "coefficients in standard deviations" if self.standardize else "coefficients"
         whole = "" if self.free_intercept else " and intercept"
+        rhos = ", ".join(f"{rho:.6g}" for rho in np.ravel(self.rho_))
         return {
             "rows": self.n_samples_,
-            "rho": f"{self.rho_:.6g}{chosen}; penalises {penalty}{whole}",
+            "rho": f"{rhos}{chosen}; penalises {penalty}{whole}",
         }

@@ -25,7 +25,7 @@ from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
-from traceless.solvers.class_weights import SCOPES
+from traceless.solvers.class_weights import SCOPES, shared_weights
 from traceless.sources.source import as_source
 from traceless.transaction import changing, snapshot
 
@@ -249,9 +249,9 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         return Summary(title, facts, {"name": names, **table}, _NO_ERRORS)
 
     def _worst_losses(self) -> Floats:
-        _, _, _, weights = self._problem()
+        weights = shared_weights(self._problem()[3])
         totals = np.array([float(n) for n in self.knowledge_.class_totals])
-        totals *= 1.0 if weights is None else np.array(weights[0])
+        totals *= 1.0 if weights is None else np.array(weights)
         n, t = totals.sum(), self._code(totals[None])[0]
         if not self._bind().has_bias:
             return np.full(len(t), n)

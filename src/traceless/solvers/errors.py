@@ -31,12 +31,14 @@ added in an order that the number of rows does not change.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, wide
@@ -48,6 +50,8 @@ from traceless.solvers.moments import Moments
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
 
+Groups = Sequence[tuple[Moments, NDArray[np.intp]]]
+
 _PIECE = 20  # bits of a coefficient that are multiplied at a time
 _LEAST = 1e-6  # share of the rows that must be left over to estimate the noise
 
@@ -58,7 +62,8 @@ class Errors:
 
     Attributes
     ----------
-    moments : Moments
+    groups : sequence of (Moments, indices)
+        Targets with the same ρ, and the moments with that.
     phi : BoundMap
     shift : ndarray, or None
         Whole numbers that are subtracted from codes, with a free intercept.
@@ -66,33 +71,47 @@ class Errors:
         Σω(y - ŷ)², and Σω(y - ȳ)²; Σωy² if there is no constant feature.
     """
 
-    moments: Moments
+    groups: Groups
     phi: BoundMap
     shift: Floats | None
     residual_squares: Floats
     total_squares: Floats
 
+    @cached_property
+    def degrees_of_freedom(self) -> Floats:
+        """The degrees of freedom d of the fit to each target."""
+        return self._by_target(lambda m: m.degrees_of_freedom)
+
     @property
-    def degrees_left(self) -> float:
+    def degrees_left(self) -> Floats:
         """The degrees of freedom n - d that are left to estimate the noise from."""
-        return self.moments.n_rows - self.moments.degrees_of_freedom
+        return self._n_rows - self.degrees_of_freedom
+
+    @property
+    def _n_rows(self) -> int:
+        return self.groups[0][0].n_rows
 
     @cached_property
     def noise(self) -> Floats:
         """σ̂ of each target; NaN, with a warning, if the rows leave nothing to estimate it from."""
-        left, m = self.degrees_left, self.moments
-        inflation = (m.P.diagonal() * (m.C.diagonal() + m.ridge)).max(initial=0.0)
-        rounding = 4.0 * len(m.P) * 2.0**-53 * inflation  # what d may be off by
-        if left > max(_LEAST * m.n_rows, rounding):
+        left = self.degrees_left
+        enough = left > np.maximum(_LEAST * self._n_rows, self._by_target(_rounding))
+        if enough.all():
             return np.sqrt(self.residual_squares / left)
         warnings.warn(
-            f"The noise cannot be estimated: {m.n_rows} rows are fitted with "
-            f"{m.degrees_of_freedom:.4g} degrees of freedom, which leaves none. Errors are NaN. "
-            "Learn more rows, or increase rho.",
+            f"The noise cannot be estimated: {self._n_rows} rows are fitted with "
+            f"{self.degrees_of_freedom.max():.4g} degrees of freedom, which leaves none. Errors "
+            "are NaN. Learn more rows, or increase rho.",
             RuntimeWarning,
             stacklevel=4,
         )
-        return np.full(len(self.residual_squares), np.nan)
+        return np.sqrt(np.where(enough, self.residual_squares, np.nan) / np.where(enough, left, 1))
+
+    def _by_target(self, of: Callable[[Moments], float]) -> Floats:
+        out = np.empty(len(self.residual_squares))
+        for moments, own in self.groups:
+            out[own] = of(moments)
+        return out
 
     @property
     def determination(self) -> Floats:
@@ -105,41 +124,54 @@ class Errors:
 
     def of_coefficients(self) -> tuple[Floats, Floats]:
         """Errors of the coefficients, T × J, and of the intercepts, T."""
-        m = self.moments
-        own = np.sqrt(m.P.diagonal())
-        if m.is_centred:
-            far = m.root.T @ m.center
-            return np.outer(self.noise, own), self.noise * np.sqrt(1.0 / m.weight + far @ far)
-        each = np.outer(self.noise, own)
-        if self.phi.has_bias:
-            return each[:, :-1], each[:, -1]
-        return each, np.zeros(len(each))
+        T, J = len(self.noise), len(self.phi.steps) - self.phi.has_bias
+        coef, intercept = np.empty((T, J)), np.zeros(T)
+        for m, own in self.groups:
+            spread = np.sqrt(m.P.diagonal())
+            coef[own] = np.outer(self.noise[own], spread[:J])
+            if m.is_centred:
+                far = m.root.T @ m.center
+                intercept[own] = self.noise[own] * np.sqrt(1.0 / m.weight + far @ far)
+            elif self.phi.has_bias:
+                intercept[own] = self.noise[own] * spread[-1]
+        return coef, intercept
 
     def of_codes(self, codes: Floats) -> Floats:
         """Errors s of what rows will show, n × T; `codes` is given away for that."""
-        v = self._root.scores(codes)
-        squares = (v * v).sum(axis=1) + 1.0
-        if self.moments.is_centred:
-            squares += 1.0 / self.moments.weight
-        return np.asarray(np.sqrt(squares)[:, None] * self.noise)
+        if self.shift is not None:
+            codes -= self.shift
+        out = np.empty((len(codes), len(self.noise)))
+        for (m, own), root in zip(self.groups, self._roots, strict=True):
+            v = root.times(codes)
+            squares = (v * v).sum(axis=1) + (1.0 + 1.0 / m.weight if m.is_centred else 1.0)
+            out[:, own] = np.sqrt(squares)[:, None] * self.noise[own]
+        return out
 
-    def quantile(self, level: float) -> float:
-        """How many errors to each side hold a share `level` of what will be seen."""
-        return float(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
+    def quantile(self, level: float) -> Floats:
+        """How many errors to each side hold a share `level` of what each target will show."""
+        return np.asarray(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
 
     @cached_property
-    def _root(self) -> Solution:
-        """Fᵀ(φ - φ̄) as scores of codes."""
-        m = self.moments
+    def _roots(self) -> list[Coefficients]:
+        """Fᵀ(φ - φ̄), as products of codes less the shift."""
+        return [Coefficients(self._root(m)) for m, _ in self.groups]
+
+    def _root(self, m: Moments) -> Floats:
         F, steps = m.root, self.phi.steps
         if self.shift is None:
-            return Solution(Coefficients(F * steps[:, None]))
+            return F * steps[:, None]
         steps, shift = steps[:-1], self.shift[:-1]
         rest = (m.center - shift * steps) @ F  # means that are no whole numbers of steps
-        return Solution(Coefficients(np.vstack([F * steps[:, None], -rest])), self.shift)
+        return np.vstack([F * steps[:, None], -rest])
 
 
-def errors(known: Knowledge, moments: Moments, phi: BoundMap, solution: Solution) -> Errors:
+def _rounding(m: Moments) -> float:
+    """What the degrees of freedom may be off by."""
+    inflation = (m.P.diagonal() * (m.C.diagonal() + m.ridge)).max(initial=0.0)
+    return float(4.0 * len(m.P) * 2.0**-53 * inflation)
+
+
+def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Solution) -> Errors:
     """The errors of a regression whose coefficients were found for these moments."""
     step = float(known.specification["target_resolution"])
     unit = Fraction(step) ** 2 / (1 << known.weight_bits)
@@ -150,7 +182,7 @@ def errors(known: Knowledge, moments: Moments, phi: BoundMap, solution: Solution
         n, t = int(known.gram[J - 1, J - 1]), wide(known.gram[J - 1, J:])
         total, divisor = n * total - t * t, n
     return Errors(
-        moments,
+        groups,
         phi,
         solution.shift,
         _floats(residual_squares(known, solution), unit),
