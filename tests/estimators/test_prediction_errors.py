@@ -99,6 +99,30 @@ def test_files_and_copies(rows, rho, tmp_path):
         assert (other.rho, other.rho_) == (rho, model.rho_)
 
 
+def test_the_other_solver(rows):
+    X, y = rows
+    model = LSSVR(rho="evidence", solver="woodbury").fit(X[:100], y[:100])
+    for start in range(100, 200, 10):
+        model.partial_fit(X[start : start + 10], y[start : start + 10])
+        model.forget(X[start - 100 : start - 90], y[start - 100 : start - 90])
+        model.predict(X[:1], return_std=True)
+    exact = LSSVR(rho="evidence").fit(X[100:200], y[100:200])
+    assert model.rho_ == exact.rho_
+    for ours, wanted in zip(
+        model.predict(X, return_std=True), exact.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-9)
+    same(model.seal(), exact, X)
+
+
+def test_pickles_stay_as_small_as_the_knowledge(rows):
+    X, y = rows
+    model = LSSVR(RandomFourier(100)).fit(X, y)
+    size = len(pickle.dumps(model))
+    model.predict(X, return_std=True)
+    assert len(pickle.dumps(model)) < 1.1 * size
+
+
 def test_rho_and_intercept_may_change_after_training(rows):
     X, y = rows
     model = LSSVR().fit(X, y)

@@ -113,10 +113,24 @@ def test_a_root_of_the_covariance(rows):
 def test_errors_do_not_depend_on_the_batch(rng, feature_map):
     X = 100.0 * rng.normal(size=(300, 7)) + 1e4
     model = LSSVR(feature_map).fit(X, rng.normal(size=(300, 2)))
+    X[1:9:3] *= [[30.0], [1e4], [1e7]]  # beyond the short slices
     mean, std = model.predict(X, return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X))
     for rows in (slice(0, 1), slice(1, 3), slice(7, 20), slice(299, 300), slice(None, None, -1)):
         np.testing.assert_array_equal(model.predict(X[rows], return_std=True)[1], std[rows])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_rows_near_and_far_are_equally_right(rng, scale):
+    X = scale * rng.normal(size=(50, 4)) * [1.0, 10.0, 0.1, 100.0]
+    model = LSSVR(rho=3.0).fit(X, rng.normal(size=50))
+    new = X * np.repeat([1.0, 100.0, 1e3, 1.0, 1e4], 10)[:, None]
+    phi = Linear().transform(X)[:, :4]
+    centred = phi - phi.mean(axis=0)
+    P = np.linalg.inv(centred.T @ centred + np.diag(3.0 * centred.var(axis=0)))
+    far = Linear().transform(new)[:, :4] - phi.mean(axis=0)
+    wanted = model.noise_std_ * np.sqrt(1 + 1 / 50 + (far @ P * far).sum(axis=1))
+    np.testing.assert_allclose(model.predict(new, return_std=True)[1], wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_rows", [1, 5])

@@ -60,6 +60,12 @@ class Cholesky:
 
     _answers: Mapping[str, tuple[Knowledge, Any, Any]] = MappingProxyType({})
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: what can be made again, and is larger than the knowledge, stays here."""
+        state = self.__dict__ | {"_moments": None}
+        state.pop("_answers", None)
+        return state
+
     @property
     def n_samples(self) -> int:
         """Number of rows."""

@@ -23,9 +23,12 @@ Student's t with n - d degrees of freedom; for ρ → 0 that is exact if the noi
 
 has no rounding, so nothing cancels, and no bit depends on BLAS. P is float64 and its last bits do.
 
-*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖Fᵀ(φ - φ̄)‖². Each
-entry of that vector is correctly rounded (`traceless.arithmetic.products`), and its squares are
-added in an order that the number of rows does not change.
+*A row's error does not depend on its batch.* With P = F Fᵀ the quadratic form is ‖v‖² for
+v = Fᵀ(φ - φ̄). F is triangular, and cut into slices so short that products with codes are exact,
+whatever the order in which BLAS adds; there are as many slices as it takes for v to be right to
+2^-40 (v² is compared with 1). Rows with codes beyond a limit, 16 standard deviations or more, go
+another way, each by itself (`traceless.arithmetic.products`). Squares are added in an order that
+the number of rows does not change.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dtrmm
 from scipy.special import stdtrit
 
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, wide
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
 Groups = Sequence[tuple[Moments, NDArray[np.intp]]]
 
 _PIECE = 20  # bits of a coefficient that are multiplied at a time
+_SHORTEST = 8  # bits of a slice that are worth a product
+_ACCURACY = 2.0**-40  # of an entry of v
 _LEAST = 1e-6  # share of the rows that must be left over to estimate the noise
 
 
@@ -142,8 +148,8 @@ class Errors:
             codes -= self.shift
         out = np.empty((len(codes), len(self.noise)))
         for (m, own), root in zip(self.groups, self._roots, strict=True):
-            v = root.times(codes)
-            squares = (v * v).sum(axis=1) + (1.0 + 1.0 / m.weight if m.is_centred else 1.0)
+            own_noise = 1.0 + 1.0 / m.weight if m.is_centred else 1.0
+            squares = root.squares(codes) + own_noise
             out[:, own] = np.sqrt(squares)[:, None] * self.noise[own]
         return out
 
@@ -152,17 +158,55 @@ class Errors:
         return np.asarray(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
 
     @cached_property
-    def _roots(self) -> list[Coefficients]:
-        """Fᵀ(φ - φ̄), as products of codes less the shift."""
-        return [Coefficients(self._root(m)) for m, _ in self.groups]
+    def _roots(self) -> list[_Root]:
+        return [_Root(m, self.phi.steps, self.shift) for m, _ in self.groups]
 
-    def _root(self, m: Moments) -> Floats:
-        F, steps = m.root, self.phi.steps
-        if self.shift is None:
-            return F * steps[:, None]
-        steps, shift = steps[:-1], self.shift[:-1]
-        rest = (m.center - shift * steps) @ F  # means that are no whole numbers of steps
-        return np.vstack([F * steps[:, None], -rest])
+
+class _Root:
+    """‖Fᵀ(φ - φ̄)‖² of codes less a shift."""
+
+    def __init__(self, m: Moments, steps: Floats, shift: Floats | None) -> None:
+        J = len(m.C)
+        self.F = np.asfortranarray(m.root * steps[:J, None])
+        self.offset = np.zeros(J)
+        spread = np.sqrt(m.C.diagonal() / m.weight) / steps[:J]
+        if shift is not None:  # means are no whole numbers of steps
+            self.offset = (m.center - shift[:J] * steps[:J]) @ m.root
+        self.limit = 2.0 ** max(np.frexp(16.0 * spread.max(initial=1.0))[1], 17)
+        bits = 54 - int(self.limit * J).bit_length()
+        self.slices = self._cut(bits) if bits >= _SHORTEST else []
+
+    def _cut(self, bits: int) -> list[Floats]:
+        """Slices of F: integers of so many bits times a power of two, the smallest slice first."""
+        rest, slices = self.F, []
+        enough = _ACCURACY / (self.limit * len(rest))
+        while (largest := np.abs(rest).max(initial=0.0)) > enough:
+            unit = 2.0 ** (int(np.frexp(largest)[1]) - bits + 1)
+            slices.append(np.rint(rest / unit) * unit)
+            rest = rest - slices[-1]
+        return slices[::-1]
+
+    def squares(self, codes: Floats) -> Floats:
+        """‖v‖² of each row."""
+        out = np.empty(len(codes))
+        codes = codes[:, : len(self.F)]
+        near = np.abs(codes).max(axis=1, initial=0.0) <= self.limit if self.slices else out < 0
+        for rows, times in ((near, self._short), (~near, self._wide.times)):
+            if rows.any():
+                v = times(codes[rows]) - self.offset
+                out[rows] = (v * v).sum(axis=1)
+        return out
+
+    def _short(self, codes: Floats) -> Floats:
+        columns = np.asfortranarray(codes.T)
+        v = dtrmm(1.0, self.slices[0], columns, trans_a=True)
+        for piece in self.slices[1:]:
+            v += dtrmm(1.0, piece, columns, trans_a=True)
+        return np.asarray(v.T)  # rows in a piece, so that each is added up by itself
+
+    @cached_property
+    def _wide(self) -> Coefficients:
+        return Coefficients(self.F)
 
 
 def _rounding(m: Moments) -> float:
