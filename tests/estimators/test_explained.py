@@ -24,7 +24,9 @@ def loss(model, X, y, weight):
     phi = phi[:, : len(W)]
     centre = np.average(phi, axis=0, weights=weight) if has_bias else 0.0
     G = np.ones(len(W))
-    if model.standardize:  # without a constant feature the weight of all rows is not known
+    if model._problem()[
+        2
+    ].standardize:  # without a constant feature the weight of all rows is not known
         G = weight @ (phi - centre) ** 2 / (weight.sum() if has_bias else len(y))
     penalty = model.rho_ * (G @ W**2)
     if has_bias and not model.free_intercept:

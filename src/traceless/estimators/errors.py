@@ -163,7 +163,7 @@ class PredictionErrors(Explained):
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
             codes = phi.codes(X, rows)
-            mean[rows] = solution.scores(codes.copy())
+            mean[rows] = solution.times(codes.copy())
             std[rows] = found.of_codes(codes)
         mean *= self._target_resolution()
         return (mean[:, 0], std[:, 0]) if mean.shape[1] == 1 else (mean, std)

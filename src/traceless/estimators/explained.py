@@ -100,8 +100,9 @@ class Explained(LeastSquares):
     def _facts(self) -> dict[str, Any]:
         """What a summary says of every model."""
         chosen = ", chosen by the evidence" if isinstance(self.rho, str) else ""
-        penalty = "coefficients in standard deviations" if self.standardize else "coefficients"
-        whole = "" if self.free_intercept else " and intercept"
+        _, free_intercept, standardize = self._problem()[2]
+        penalty = "coefficients in standard deviations" if standardize else "coefficients"
+        whole = "" if free_intercept else " and intercept"
         rhos = ", ".join(f"{rho:.6g}" for rho in np.ravel(self.rho_))
         return {
             "rows": self.n_samples_,

@@ -108,7 +108,7 @@ class ExportedState(LeastSquares):
         return state
 
     def _check_penalty(self, what: str) -> None:
-        if self.free_intercept or self.standardize:
+        if self.free_intercept or self.standardize is not False:
             raise ValueError(
                 f"{what} belongs to the papers' penalty ρ‖w‖², of all coefficients alike. Set "
                 "free_intercept=False and standardize=False."

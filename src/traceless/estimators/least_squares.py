@@ -22,6 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked, sides, take_names
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
@@ -45,7 +46,7 @@ from traceless.parameters import (
     instance,
     positive,
 )
-from traceless.solvers.cholesky import Cholesky, Solution
+from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, Weights, class_weights, shared_weights
 from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
@@ -68,7 +69,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
         "rho": POSITIVE | choice("evidence"),
         "free_intercept": FLAG,
-        "standardize": FLAG,
+        "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
         "guard": FLAG,
         "fingerprint": FLAG,
@@ -78,7 +79,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     feature_map: FeatureMap | None
     rho: float | str
     free_intercept: bool = False  # of models that were pickled before there was any
-    standardize: bool = False
+    standardize: bool | None = False
     solver: str
     n_jobs: int | None
     verbose: bool
@@ -215,8 +216,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the knowledge.
 
-        Equal digests mean equal sums and feature map, whatever the history; with equal ``rho``,
-        class weights and solver, equal coefficients and predictions. Only with
+        Equal digests mean equal sums and feature map, whatever the history; with an equal penalty
+        (``rho``, ``free_intercept``, ``standardize``), class weights and solver, equal coefficients
+        and predictions. Only with
         ``fingerprint=True`` do they mean equal rows.
         """
         return self.knowledge_.digest()
@@ -447,7 +449,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
 
-    def _weights(self) -> tuple[Solution, BoundMap]:
+    def _weights(self) -> tuple[Coefficients, BoundMap]:
         """The solution, in steps of the grids, and the feature map."""
         state, phi, penalty, weights = self._problem()
         return state.coefficients(penalty, phi, self._code, weights), phi
@@ -466,20 +468,20 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 self.class_weight, self.weighting, known.responses, known.class_totals
             )
         phi = self._phi(state)
-        free = bool(self.free_intercept) and phi.has_bias
-        penalty = Penalty(1.0, free, bool(self.standardize))
         rho = self.rho
         if isinstance(rho, str) and rho == "evidence":
-            rho = self._evidence(state, phi, penalty, weights)
+            rho = self._evidence(state, phi, weights)
         elif type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
-        return state, phi, penalty._replace(rho=rho), weights
+        return state, phi, self._penalty(rho, phi), weights
 
-    def _evidence(
-        self, state: Cholesky, phi: BoundMap, penalty: Penalty, weights: Weights | None
-    ) -> float:
+    def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
+        scaled = phi.has_units if self.standardize is None else bool(self.standardize)
+        return Penalty(rho, bool(self.free_intercept) and phi.has_bias, scaled)
+
+    def _evidence(self, state: Cholesky, phi: BoundMap, weights: Weights | None) -> float:
         """The ρ that the sums choose, once for each state."""
-        shared = shared_weights(weights)
+        penalty, shared = self._penalty(1.0, phi), shared_weights(weights)
         found: float = state.answer(
             "evidence",
             (penalty, shared),
@@ -514,7 +516,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         out = np.empty((X.shape[0], solution.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = solution.scores(phi.codes(X, rows))
+            out[rows] = solution.times(phi.codes(X, rows))
         return out
 
     def __copy__(self) -> Self:

@@ -54,11 +54,13 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
         others are, as in the papers. Without a constant feature (``bias=False``) there is none.
-    standardize : bool, default=True
+    standardize : bool, optional
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
         in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. It may be changed after training, like rho.
+        feature the unit is the root mean square. By default this is done where features have the
+        units of columns (`Linear`, `Polynomial`, maps of your own), and not where they are bounded
+        numbers (`RandomFourier`, `RandomLayer`, `Landmarks`). It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -138,7 +140,7 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         feature_map: FeatureMap | None = None,
         rho: float | str = 1.0,
         free_intercept: bool = True,
-        standardize: bool = True,
+        standardize: bool | None = None,
         solver: str = "cholesky",
         class_weight: Any = None,
         weighting: str = "shared",
@@ -281,11 +283,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, PredictionErrors, ExportedState):
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
         others are, as in the papers. Without a constant feature (``bias=False``) there is none.
-    standardize : bool, default=True
+    standardize : bool, optional
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
         in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. It may be changed after training, like rho.
+        feature the unit is the root mean square. By default this is done where features have the
+        units of columns (`Linear`, `Polynomial`, maps of your own), and not where they are bounded
+        numbers (`RandomFourier`, `RandomLayer`, `Landmarks`). It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -345,7 +349,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, PredictionErrors, ExportedState):
         feature_map: FeatureMap | None = None,
         rho: float | str = 1.0,
         free_intercept: bool = True,
-        standardize: bool = True,
+        standardize: bool | None = None,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
         guard: bool = False,

@@ -46,7 +46,7 @@ class Summary:
             If pandas is not installed.
         """
         try:
-            import pandas as pd  # type: ignore[import-untyped]
+            import pandas as pd
         except ImportError as error:
             raise ImportError(
                 f"to_frame makes a pandas DataFrame: pip install pandas ({error}). The numbers are "

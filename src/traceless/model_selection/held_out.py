@@ -178,15 +178,16 @@ class FullModel:
     def _moved_solve(self, codes: Floats, Delta: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """(A + Δ)⁻¹c of each row c, with Δ of its own or one for all, and which were found."""
         first = Z = self._factor.solve(codes.T).T
-        before = np.full(len(codes), np.inf)
+        size = before = np.abs(Z * codes).sum(axis=1)
         for _ in range(_STEPS):
             after = first - self._factor.solve((Delta * Z).T).T
             error = np.abs((after - Z) * codes).sum(axis=1)
-            Z, found = after, error <= 2.0**-50 * np.abs(Z * codes).sum(axis=1)
+            # each step has the last one's gain, so what is left now is error²/before
+            Z, found = after, error * error <= 2.0**-50 * size * before
             if (found | ~(error < before / 2)).all():
                 break
             before = error
-        return Z, found
+        return Z, found & (error <= before / 2)
 
     def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Codes of some rows, their scores, residuals and weights."""

@@ -177,7 +177,7 @@ def _exact_scores(
     data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
 ) -> Floats:
     """Scores of some rows by the model of `known`, in the classes of `total`."""
-    return data.system(known, total.responses, rho).solution().scores(data.codes(index))
+    return data.system(known, total.responses, rho).solution().times(data.codes(index))
 
 
 def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:

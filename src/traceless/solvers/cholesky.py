@@ -9,7 +9,7 @@ other: it keeps float64 coefficients ready after each change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ class Cholesky:
         self.responses: tuple[Label, ...] = knowledge.responses
         self.counts: tuple[int, ...] = knowledge.counts
         self.other: Cholesky | None = None
-        self._solved: tuple[tuple[Penalty, Weights | None], Solution] | None = None
+        self._solved: tuple[tuple[Penalty, Weights | None], Coefficients] | None = None
         self._intercepts: tuple[tuple[Penalty, Weights | None], Floats] | None = None
         self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
 
@@ -106,16 +106,12 @@ class Cholesky:
 
     def coefficients(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Solution:
+    ) -> Coefficients:
         """Correctly rounded coefficients, in steps of the grids."""
         question, found = (penalty, class_weights), self._solved
         if found is None or found[0] != question:
-            known = self.knowledge()
-            Z = solved(known, penalty, phi, code, class_weights)
-            Z.setflags(write=False)
-            free = penalty.free_intercept
-            shift = whole_means(known.feature_gram).astype(np.float64) if free else None
-            found = self._solved = question, Solution(Coefficients(Z), shift)
+            Z, shift = solved(self.knowledge(), penalty, phi, code, class_weights)
+            found = self._solved = question, Coefficients(Z, shift)
         return found[1]
 
     def intercepts(
@@ -124,8 +120,8 @@ class Cholesky:
         """Correctly rounded intercepts of codes that are not shifted: a solve of its own."""
         question, found = (penalty, class_weights), self._intercepts
         if found is None or found[0] != question:
-            made = solved(self.knowledge(), penalty, phi, code, class_weights, intercept=True)[-1]
-            found = self._intercepts = question, made
+            Z, _ = solved(self.knowledge(), penalty, phi, code, class_weights, intercept=True)
+            found = self._intercepts = question, Z[-1]
         return found[1]
 
     def moments(
@@ -147,33 +143,6 @@ class Cholesky:
         return found[2]
 
 
-@dataclass(frozen=True)
-class Solution:
-    """Coefficients in steps of the grids: (codes(x) - shift) @ Z predicts.
-
-    Attributes
-    ----------
-    coefficients : Coefficients
-        Z, one column for each class or target; the last row is that of the constant feature.
-    shift : float64 array of shape (J,), or None
-        Whole numbers near the means of the codes, from which a free intercept counts.
-    """
-
-    coefficients: Coefficients
-    shift: Floats | None = None
-
-    @property
-    def Z(self) -> Floats:  # noqa: N802
-        """The coefficients of shifted codes."""
-        return self.coefficients.Z
-
-    def scores(self, codes: Floats) -> Floats:
-        """The scores of some rows; `codes` is given away for that."""
-        if self.shift is not None:
-            codes -= self.shift
-        return self.coefficients.times(codes)
-
-
 def solved(
     known: Knowledge,
     penalty: Penalty,
@@ -181,20 +150,25 @@ def solved(
     code: Coding,
     class_weights: Weights | None = None,
     intercept: bool = False,
-) -> Floats:
-    """Correctly rounded coefficients of some knowledge, of features less `whole_means` if free.
+) -> tuple[Floats, Floats | None]:
+    """Correctly rounded coefficients of some knowledge, and the shift of codes that they need.
 
-    If asked for, the last row is the intercept of the features as they are.
+    If asked for, the last row is the intercept of codes that are not shifted.
     """
-    if isinstance(penalty.rho, tuple):
-        return _solved_by_target(known, penalty, phi, code, intercept)
-    ridge = penalty.ridge(known, phi)
-    shift = whole_means(known.feature_gram) if ridge.is_free else None
-    if class_weights is not None:
-        return _solve_weighted(known, class_weights, ridge, code, shift, intercept)
     S, V = known.normal_equations()
-    fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**62 // (4 * V.shape[1])
-    return _solve(S, code(V if fits else wide(V)), ridge, shift, intercept)
+    m = whole_means(S) if penalty.free_intercept else None
+    if isinstance(penalty.rho, tuple):
+        Z = _solved_by_target(known, penalty, phi, code, intercept)
+    else:
+        ridge = penalty.ridge(S, known, phi)
+        if class_weights is not None:
+            Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
+        else:
+            fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
+            Q = code(V if fits else V.astype(object))
+            Z = _solve(S, Q, ridge, m, intercept)
+    Z.setflags(write=False)
+    return Z, None if m is None else m.astype(np.float64)
 
 
 def _solved_by_target(
@@ -208,7 +182,7 @@ def _solved_by_target(
         def some(V: Integers, own: NDArray[np.intp] = own) -> Any:
             return code(V)[:, own]
 
-        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)
+        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)[0]
     return Z
 
 

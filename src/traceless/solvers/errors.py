@@ -48,7 +48,6 @@ from scipy.special import stdtrit
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.features.feature_map import BoundMap
-from traceless.solvers.cholesky import Solution
 from traceless.solvers.moments import Moments
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ def _rounding(m: Moments) -> float:
     return float(4.0 * len(m.P) * 2.0**-53 * inflation)
 
 
-def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Solution) -> Errors:
+def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Coefficients) -> Errors:
     """The errors of a regression whose coefficients were found for these moments."""
     step = float(known.specification["target_resolution"])
     unit = Fraction(step) ** 2 / (1 << known.weight_bits)
@@ -234,7 +233,7 @@ def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Solution) 
     )
 
 
-def residual_squares(known: Knowledge, solution: Solution) -> list[Fraction]:
+def residual_squares(known: Knowledge, solution: Coefficients) -> list[Fraction]:
     """Σω(y - ŷ)² of each target, exactly, in the units of the knowledge."""
     S, Q = known.normal_equations()
     yy = wide(known.gram.diagonal()[len(S) :])

@@ -11,8 +11,8 @@ are the sums themselves, the constant feature one of φ, and N = n. n counts row
 precise they are, as in `traceless.solvers.errors`. Responses that never vary are left out.
 MacKay (1992) has the same for G = I and one response.
 
-*One tridiagonal matrix serves all ρ.* Householder's G^(-½) C G^(-½) = Q T Qᵀ takes as long as four to
-six Cholesky factors, and z = QᵀG^(-½) c. With the eigenvalues λ of T, and w = (T + ρ)⁻¹ z, which
+*One tridiagonal matrix serves all ρ.* Householder's G^(-½) C G^(-½) = Q T Qᵀ takes as long as four
+to six Cholesky factors, and z = QᵀG^(-½) c. With the eigenvalues λ of T, and w = (T + ρ)⁻¹ z, which
 takes next to no time,
 
     r_k = v_k - z_k·w_k,     log|I + C/(ρG)| = Σ_i log(1 + λ_i / ρ)
@@ -183,10 +183,10 @@ class _Sums:
     ) -> None:
         self.known, self.penalty, self.phi, self.code = known, penalty, phi, code
         self.class_weights = class_weights
-        self.ridge = penalty.ridge(known, phi)
+        S = known.feature_gram
+        self.ridge = penalty.ridge(S, known, phi)
         self.is_free = self.ridge.is_free
         self.n = known.n_samples - self.is_free
-        S = known.feature_gram
         J = len(S)
         if class_weights is None:
             self.mixture = Mixture([S])

@@ -164,6 +164,9 @@ class Inverse:
         Where the penalty is not ρI.
     """
 
+    frame: Frame | None = None  # also of those that were pickled before there were any
+    _step: Floats | float = 0.0
+
     def __init__(
         self,
         P: Floats | None,
@@ -175,7 +178,7 @@ class Inverse:
         frame: Frame | None = None,
     ) -> None:
         self.frame = frame
-        self._step: Floats | float = 0.0  # to the U of a D close by, when last asked for
+        self._step = 0.0  # to the U of a D close by, when last asked for
         self._P = [] if P is None else [np.asfortranarray(P)]
         self.U, self.rho = np.asfortranarray(U), rho
         self.strain, self.floor, self.patience = strain, floor, patience

@@ -126,7 +126,8 @@ def moments(
     class_weights: Sequence[float] | None = None,
 ) -> Moments:
     """The moments of the rows that some knowledge has, with weights of the classes if given."""
-    ridge, steps, unit = penalty.ridge(known, phi), phi.steps, 2.0**-known.weight_bits
+    ridge = penalty.ridge(known.feature_gram, known, phi)
+    steps, unit = phi.steps, 2.0**-known.weight_bits
     m = whole_means(known.feature_gram) if ridge.is_free else np.zeros(len(steps), dtype=np.int64)
     S, V = _shifted_sums(known, m if ridge.is_free else None, class_weights)
     S *= unit * steps

@@ -43,22 +43,21 @@ class Penalty(NamedTuple):
     free_intercept: bool = False
     standardize: bool = False
 
-    def ridge(self, known: Knowledge, phi: BoundMap) -> Ridge:
-        """The diagonal for some knowledge, the intercept's entry last."""
+    def ridge(self, S: Integers, known: Knowledge, phi: BoundMap) -> Ridge:
+        """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
         if not self.standardize:
             plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
             if self.free_intercept:
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
-        S = known.feature_gram
         if not phi.has_bias:
-            numerators = wide(S.diagonal()) * rho.numerator
+            numerators = S.diagonal().astype(object) * rho.numerator
             denominator = max(known.n_samples, 1)  # of no rows all sums are 0
             return Ridge.of_fractions(numerators, denominator * rho.denominator)
-        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])
+        n, s = max(int(S[-1, -1]), 1), S[:, -1].astype(object)
         unit = rho.numerator << known.weight_bits
-        numerators = (n * wide(S.diagonal()) - s * s) * unit  # the variance, times n²
+        numerators = (n * S.diagonal().astype(object) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit
         return Ridge.of_fractions(numerators, n * n * rho.denominator)
 

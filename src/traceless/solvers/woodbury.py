@@ -38,7 +38,7 @@ from traceless.knowledge.feasibility import check_counts
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
-from traceless.solvers.cholesky import Cholesky, Solution
+from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.inverse import Frame, Inverse, Plan, expected_error, worth_updating
 from traceless.solvers.queued_rows import QueuedRows, spread
@@ -170,7 +170,7 @@ class Woodbury(Cholesky):
 
     def coefficients(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Solution:
+    ) -> Coefficients:
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
@@ -187,7 +187,7 @@ class Woodbury(Cholesky):
         """Whether P cannot answer, and the knowledge is solved."""
         return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple)
 
-    def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Solution:
+    def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
         inverse = self.inverse(penalty)
         frame, U = inverse.frame, inverse.U
         if frame is not None and penalty.standardize:
@@ -198,8 +198,8 @@ class Woodbury(Cholesky):
             U = U_now
         Z = code(U) * phi.steps[:, None] + 0.0
         if frame is None or not penalty.free_intercept:
-            return Solution(Coefficients(Z))
-        return Solution(Coefficients(Z), np.rint(frame.offset / phi.steps))
+            return Coefficients(Z)
+        return Coefficients(Z, np.rint(frame.offset / phi.steps))
 
     def intercepts(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
@@ -371,8 +371,8 @@ class Woodbury(Cholesky):
             )
         known = self.knowledge()
         offset = np.zeros(len(self.recipe.phi.steps))
-        ridge = penalty.ridge(known, self.recipe.phi)
-        if ridge.is_free:
+        ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
+        if penalty.free_intercept:
             offset = whole_means(known.feature_gram) * self.recipe.phi.steps
         S, V, _ = self._floats(offset)
         frame = None
