@@ -92,8 +92,9 @@ class ExportedState(LeastSquares):
     @property
     def auxiliary_(self) -> Floats:
         """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
-        P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
-        return np.asarray(np.eye(len(P)) - self.rho * P)
+        rho = positive("rho", self.rho)
+        P = self._live("auxiliary_").whole_inverse(rho).full()
+        return np.asarray(np.eye(len(P)) - rho * P)
 
     def _check_unguarded(self, why: str) -> None:
         if self.guard:

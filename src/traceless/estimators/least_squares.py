@@ -47,7 +47,8 @@ from traceless.parameters import (
     positive,
 )
 from traceless.solvers.cholesky import Cholesky
-from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.solvers.class_weights import SCOPES, Weights, class_weights, shared_weights
+from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
@@ -66,7 +67,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
-        "rho": POSITIVE,
+        "rho": POSITIVE | choice("evidence"),
         "free_intercept": FLAG,
         "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
@@ -76,7 +77,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         "verbose": FLAG,
     }
     feature_map: FeatureMap | None
-    rho: float
+    rho: float | str
     free_intercept: bool = False  # of models that were pickled before there was any
     standardize: bool | None = False
     solver: str
@@ -246,14 +247,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return self._held().n_samples
 
     @property
+    def rho_(self) -> Any:
+        """The ρ that is used: the parameter's, or what the evidence of the rows held now chose."""
+        return self._problem()[2].rho
+
+    @property
     def coef_(self) -> Floats:
         """Coefficients of the columns; AttributeError if the features are not the columns."""
-        if not self._map().features_are_columns:  # RFE would choose columns at random
-            raise AttributeError(
-                "coef_ has one coefficient for each column, as with Linear(); the features of "
-                f"{type(self._map()).__name__} are not the columns. feature_coef_ has their "
-                "coefficients, in the order of feature_map.transform(X)."
-            )
+        self._check_columns("coef_", "coefficient")
         return self.feature_coef_
 
     @property
@@ -265,6 +266,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def intercept_(self) -> Any:
         """Coefficients of the constant feature; 0 if the feature map has none."""
         return self._intercepts()
+
+    def _check_columns(self, name: str, what: str) -> None:
+        """Raise if the features are not the columns: RFE would choose columns at random."""
+        if not self._map().features_are_columns:
+            raise AttributeError(
+                f"{name} has one {what} for each column, as with Linear(); the features of "
+                f"{type(self._map()).__name__} are not the columns. feature_{name} has their "
+                f"{what}s, in the order of feature_map.transform(X)."
+            )
 
     @property
     def merged_(self) -> dict[str, int]:
@@ -459,7 +469,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             )
         phi = self._phi(state)
         rho = self.rho
-        if type(rho) is not float or not 0.0 < rho < np.inf:
+        if isinstance(rho, str) and rho == "evidence":
+            rho = self._evidence(state, phi, weights)
+        elif type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
         return state, phi, self._penalty(rho, phi), weights
 
@@ -467,15 +479,20 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         scaled = phi.has_units if self.standardize is None else bool(self.standardize)
         return Penalty(rho, bool(self.free_intercept) and phi.has_bias, scaled)
 
+    def _evidence(self, state: Cholesky, phi: BoundMap, weights: Weights | None) -> float:
+        """The ρ that the sums choose, once for each state."""
+        penalty, shared = self._penalty(1.0, phi), shared_weights(weights)
+        found: float = state.answer(
+            "evidence",
+            (penalty, shared),
+            lambda known: evidence_rho(known, penalty, phi, self._code, shared),
+        )
+        return found
+
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""
         state, phi, penalty, weights = self._problem()
-        if weights is not None and len(weights) > 1:
-            raise ValueError(
-                "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
-                "covariance of the rows. Use weighting='shared'."
-            )
-        return state.moments(penalty, phi, None if weights is None else weights[0])
+        return state.moments(penalty, phi, shared_weights(weights))
 
     def _coefficients(self) -> Floats:
         """Weights of the features' values without the constant one, a row per class or target."""

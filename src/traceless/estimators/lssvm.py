@@ -14,22 +14,29 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
+from traceless.estimators.errors import PredictionErrors
+from traceless.estimators.explained import Explained
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
+from traceless.estimators.summary import Summary
 from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import label_array
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
-from traceless.solvers.class_weights import SCOPES
+from traceless.solvers.class_weights import SCOPES, shared_weights
 from traceless.sources.source import as_source
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]
 
+_NO_ERRORS = (
+    "Scores are those of ±1 against the rest. Labels have no normal noise, so there are no errors."
+)
 
-class LSSVC(ClassifierMixin, ExportedState):
+
+class LSSVC(ClassifierMixin, Explained, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -39,9 +46,10 @@ class LSSVC(ClassifierMixin, ExportedState):
     ----------
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
-    rho : float, default=1.0
+    rho : float or "evidence", default=1.0
         Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed
-        after training with ``set_params`` and takes effect at once, without the data.
+        after training with ``set_params`` and takes effect at once, without the data. "evidence"
+        chooses it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
     free_intercept : bool, default=True
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
@@ -97,6 +105,8 @@ class LSSVC(ClassifierMixin, ExportedState):
     feature_coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
         The same of the features, of any map.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    rho_ : float
+        The ρ that is used.
     n_samples_ : int
         Number of rows held now.
     n_features_in_ : int
@@ -128,7 +138,7 @@ class LSSVC(ClassifierMixin, ExportedState):
     def __init__(
         self,
         feature_map: FeatureMap | None = None,
-        rho: float = 1.0,
+        rho: float | str = 1.0,
         free_intercept: bool = True,
         standardize: bool | None = None,
         solver: str = "cholesky",
@@ -220,6 +230,35 @@ class LSSVC(ClassifierMixin, ExportedState):
         winner = scores[:, 0] > 0 if len(classes) == 2 else scores.argmax(axis=1)
         return np.asarray(classes[winner.astype(np.intp)])
 
+    def summary(self) -> Summary:
+        """The coefficients of each class by name, as a table.
+
+        Scores of classes have no noise that an error could be the error of, so there are none.
+
+        Returns
+        -------
+        Summary
+            It prints well; ``to_frame()`` is a pandas DataFrame.
+        """
+        now = snapshot(self)
+        classes, names = now.classes_.tolist(), now._column_names()
+        rows = np.column_stack([now.intercept_, now.feature_coef_])
+        names = ["intercept", *names]
+        scored = classes if len(rows) > 1 else classes[-1:]
+        table = {str(label): row.tolist() for label, row in zip(scored, rows, strict=True)}
+        facts = now._facts() | {"classes": ", ".join(map(str, classes))}
+        title = f"{type(self).__name__}: coefficients of the score of each class"
+        return Summary(title, facts, {"name": names, **table}, _NO_ERRORS)
+
+    def _worst_losses(self) -> Floats:
+        weights = shared_weights(self._problem()[3])
+        totals = np.array([float(n) for n in self.knowledge_.class_totals])
+        totals *= 1.0 if weights is None else np.array(weights)
+        n, t = totals.sum(), self._code(totals[None])[0]
+        if not self._bind().has_bias:
+            return np.full(len(t), n)
+        return np.asarray((n - t) * (n + t) / n)
+
     def _code(self, V: Any) -> Any:
         """±1 coding: a class against the rest; with two classes the second against the first."""
         if V.shape[1] == 2:
@@ -227,16 +266,17 @@ class LSSVC(ClassifierMixin, ExportedState):
         return 2 * V - V.sum(axis=1, keepdims=True)
 
 
-class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
+class LSSVR(MultiOutputMixin, RegressorMixin, PredictionErrors, ExportedState):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters
     ----------
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
-    rho : float, default=1.0
+    rho : float or "evidence", default=1.0
         Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after
-        training with ``set_params`` and takes effect at once, without the data.
+        training with ``set_params`` and takes effect at once, without the data. "evidence" chooses
+        it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
     free_intercept : bool, default=True
@@ -279,6 +319,12 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     feature_coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
         The same of the features, of any map.
     intercept_ : float or ndarray of shape (n_targets,)
+    coef_std_, feature_coef_std_, intercept_std_ : float or ndarray
+        Standard errors of these, of their shapes.
+    noise_std_ : float or ndarray of shape (n_targets,)
+        The standard deviation of the noise.
+    rho_ : float
+        The ρ that is used.
     n_samples_ : int
         Number of rows held now.
     n_features_in_ : int
@@ -301,7 +347,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     def __init__(
         self,
         feature_map: FeatureMap | None = None,
-        rho: float = 1.0,
+        rho: float | str = 1.0,
         free_intercept: bool = True,
         standardize: bool | None = None,
         target_resolution: float = 2**-14,
@@ -349,19 +395,26 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
         intercept = self._intercepts() * self.target_resolution + 0.0
         return intercept[0] if len(intercept) == 1 else intercept
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predicted target of each row: the float64 nearest to the exact sum.
 
-        It does not depend on the batch the row comes in.
+        It does not depend on the batch the row comes in, and neither does its error.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of what the row will show, noise included
+            (`traceless.solvers.errors`).
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of the same shape
+            Only if asked for.
         """
+        if return_std:
+            return snapshot(self)._with_std(X)
         values = self._decision(X) * self.target_resolution
         return values[:, 0] if values.shape[1] == 1 else values
 

@@ -232,19 +232,37 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         return self
 
     @available_if(_offers("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, **options: Any) -> Any:
         """The predictions of the estimator.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        **options
+            Of the estimator's own, such as ``return_std=True``.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         model, X = self._asked(X)
-        return model.predict(X)
+        return model.predict(X, **options)
+
+    @available_if(_offers("predict_interval"))  # type: ignore[untyped-decorator]
+    def predict_interval(self, X: Any, level: float = 0.95) -> Any:
+        """Where targets will be, with a probability of `level`, as the estimator says.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        level : float, default=0.95
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        model, X = self._asked(X)
+        return model.predict_interval(X, level)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
@@ -196,6 +196,16 @@ class FeatureMap(BaseEstimator):
             return grid_steps(self.input_resolution, n_features, "input_resolution")
         finest = self.resolution if self.features_are_columns else np.min(self.resolution)
         return grid_steps(finest, n_features)
+
+    def columns_of(self, n_features: int) -> list[tuple[int, ...]] | None:
+        """The columns that each feature is made of, without the constant one; None if all are."""
+        return [(j,) for j in range(n_features)] if self.features_are_columns else None
+
+    def feature_names(self, columns: Sequence[str]) -> list[str]:
+        """Names of the features, without the constant one, for columns of these names."""
+        if self.features_are_columns:
+            return list(columns)
+        return [f"feature {j}" for j in range(self.n_outputs(len(columns)) - bool(self.bias))]
 
     def specification(self) -> dict[str, Any]:
         """Everything that fixes the map, in JSON's types: name, version and parameters.

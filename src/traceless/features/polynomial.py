@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import ClassVar
 
@@ -67,6 +68,15 @@ class Polynomial(FeatureMap):
         each = self.monomials(X.shape[1])
         return np.stack([scale * math.prod(X[:, c] for c in columns) for columns, scale in each], 1)
 
+    def columns_of(self, n_features: int) -> list[tuple[int, ...]]:  # noqa: D102
+        return [columns for columns, _ in self.monomials(n_features)]
+
+    def feature_names(self, columns: Sequence[str]) -> list[str]:  # noqa: D102
+        return [
+            _name(scale, [columns[c] for c in which])
+            for which, scale in self.monomials(len(columns))
+        ]
+
     def monomials(self, n_features: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The columns that are multiplied, and by what, in the order of the features."""
         check_parameters(self)
@@ -86,3 +96,9 @@ def _monomial_scale(columns: tuple[int, ...], degree: int, gamma: float, coef0: 
         ways //= math.factorial(columns.count(c))
     power = math.prod([gamma] * k + [coef0] * (degree - k))
     return math.sqrt(ways * power)
+
+
+def _name(scale: float, factors: Sequence[str]) -> str:
+    """A monomial in words, such as "1.414 age × height^2"."""
+    powers = [name + (f"^{n}" if n > 1 else "") for name, n in Counter(factors).items()]
+    return ("" if scale == 1.0 else f"{scale:.4g} ") + " × ".join(powers)

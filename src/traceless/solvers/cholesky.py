@@ -8,8 +8,9 @@ other: it keeps float64 coefficients ready after each change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +57,14 @@ class Cholesky:
         self._solved: tuple[tuple[Penalty, Weights | None], Coefficients] | None = None
         self._intercepts: tuple[tuple[Penalty, Weights | None], Floats] | None = None
         self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
+
+    _answers: Mapping[str, tuple[Knowledge, Any, Any]] = MappingProxyType({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: what can be made again, and is larger than the knowledge, stays here."""
+        state = self.__dict__ | {"_moments": None}
+        state.pop("_answers", None)
+        return state
 
     @property
     def n_samples(self) -> int:
@@ -124,6 +133,14 @@ class Cholesky:
             made = moments(self.knowledge(), penalty, phi, class_weights)
             found = self._moments = question, made
         return found[1]
+
+    def answer(self, name: str, question: Any, make: Callable[[Knowledge], Any]) -> Any:
+        """What `make` finds out about the rows; asking the same question again is free."""
+        known, found = self.knowledge(), self._answers.get(name)
+        if found is None or found[0] is not known or found[1] != question:
+            found = known, question, make(known)
+            self._answers = {**self._answers, name: found}
+        return found[2]
 
 
 def solved(

@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from traceless.arithmetic.double_double import Factor, Twofold, two_sum
+from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
@@ -364,7 +364,7 @@ Apply = Callable[[Integers], Floats]
 def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floats, Apply]:
     """Powers of two d, and a map v ↦ y with A⁻¹ v ≈ d y: it solves d A d, of diagonal near one."""
     if twofold:
-        A = _scaled(_twofold(S.integers()), np.array(1.0 / S.unit))
+        A = _scaled(to_twofold(S.integers()), np.array(1.0 / S.unit))
     else:
         A = Twofold(S.floats(), np.zeros((1, 1)))
     diagonal = two_sum(A.high.diagonal(), ridge)
@@ -373,16 +373,11 @@ def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floa
     if twofold:
         A.low[np.diag_indices_from(A.low)] += diagonal.low
         factor = Factor(_scaled(A, scale * scale.T))
-        return scale, lambda v: factor.solve(_scaled(_twofold(v), scale))
+        return scale, lambda v: factor.solve(_scaled(to_twofold(v), scale))
     A.high[:] *= scale
     A.high[:] *= scale.T
     cholesky = cho_factor(A.high, lower=True, overwrite_a=True, check_finite=False)
     return scale, lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False)
-
-
-def _twofold(a: Integers) -> Twofold:
-    high = a.astype(np.float64)
-    return Twofold(high, (wide(a) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64))
 
 
 def _scaled(a: Twofold, scale: Floats) -> Twofold:
