@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
+from traceless.estimators.columns import ForgettableColumns
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
@@ -29,7 +30,7 @@ from traceless.transaction import changing, snapshot
 __all__ = ["LSSVC", "LSSVR"]
 
 
-class LSSVC(ClassifierMixin, ExportedState):
+class LSSVC(ClassifierMixin, ForgettableColumns, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -212,7 +213,7 @@ class LSSVC(ClassifierMixin, ExportedState):
         return 2 * V - V.sum(axis=1, keepdims=True)
 
 
-class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
+class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, ExportedState):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters

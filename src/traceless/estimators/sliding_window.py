@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +25,11 @@ from traceless.estimators.window_rows import (
     places_of,
     plain_values,
     row_pieces,
+    with_columns,
 )
 from traceless.exceptions import NotLearnedError
+from traceless.features.columns import column_numbers
+from traceless.features.feature_map import FeatureMap
 from traceless.files import saving
 from traceless.hinge.rows import plain_labels
 from traceless.parameters import Constraint, check_parameters, whole
@@ -198,6 +202,29 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
                 raise NotFittedError("This SlidingWindow has not learned anything to forget.")
         return self
 
+    def forget_columns(self, columns: Any) -> Self:
+        """Take columns out of the rows in the window, and fit the estimator to what is left.
+
+        As the window has its rows, this works for every estimator, feature map and kernel. Where
+        the feature map has one resolution for each column, ``estimator`` becomes a clone with
+        those that stay.
+
+        Parameters
+        ----------
+        columns : int, str, sequence of either, or boolean mask of shape (n_features,)
+            Numbers (negative ones count from the last column), or names as in
+            ``feature_names_in_``. At least one column must stay.
+
+        Returns
+        -------
+        self
+            Rows that come later have the remaining columns.
+        """
+        check_is_fitted(self)
+        with changing(self) as draft:
+            draft._forget_columns(columns)
+        return self
+
     # --- what is known ---------------------------------------------------------------------
 
     @property
@@ -330,6 +357,24 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             model = _own(self._model)
             model.update(**changes)
             self._model, self._rows = model, rows
+
+    def _forget_columns(self, columns: Any) -> None:
+        n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        gone = column_numbers(columns, n, names)
+        feature_map = getattr(self.estimator, "feature_map", None)
+        if isinstance(feature_map, FeatureMap):
+            with suppress(TypeError):  # a map that mixes columns is made anew for those that stay
+                left, _ = feature_map.without_columns(gone, n)
+                if left is not feature_map:
+                    self.estimator = clone(self.estimator).set_params(feature_map=left)
+        self._rows = with_columns(self._rows, np.delete(np.arange(n), gone))
+        self.n_features_in_ = n - len(gone)
+        if names is not None:
+            self.feature_names_in_ = np.delete(names, gone)
+        if len(self._rows[2]):
+            self._model = clone(self.estimator).fit(*given(self._rows))
+        else:
+            self._model = _own(self._model).forget_columns(gone)
 
     def _found(self, rows: Any) -> Integers:
         """Positions of rows in the window; raises if one of them is not there."""

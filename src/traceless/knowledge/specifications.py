@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import MismatchError
 from traceless.features.probe import PROBE
-from traceless.knowledge.responses import Label
+
+if TYPE_CHECKING:
+    from traceless.knowledge.responses import Label
 
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:

@@ -38,6 +38,7 @@ from traceless.arithmetic.integers import Integers
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
 from traceless.files import saving
+from traceless.knowledge.columns import without_columns
 from traceless.knowledge.feasibility import check_sums
 from traceless.knowledge.fingerprint import Fingerprint, Lanes
 from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
@@ -339,6 +340,50 @@ class Knowledge(saving.Savable):
     def without_fingerprint(self) -> Knowledge:
         """The same sums without the fingerprint of the rows."""
         return self if self.fingerprint is None else replace(self, fingerprint=None)
+
+    def forget_columns(self, columns: Any, feature_map: FeatureMap | None = None) -> Knowledge:
+        """What the same rows add up to if they never had some columns.
+
+        Equal, to the bit, to the knowledge of the rows without these columns. For maps whose
+        features are made of single columns or of products of columns: `Linear` and `Polynomial`.
+
+        Parameters
+        ----------
+        columns : int, sequence of int, or boolean mask of shape (n_features,)
+            Negative numbers count from the last column. At least one column must stay.
+        feature_map : FeatureMap, optional
+            The map that the rows were learned with. Needed where a parameter of it is an array,
+            such as one resolution for each column, and for a class of your own: the
+            specification has a hash of these only.
+
+        Returns
+        -------
+        Knowledge
+
+        Raises
+        ------
+        TypeError
+            If the features that stay cannot be told from the others.
+        ValueError
+            If there are no such columns, or there is a fingerprint, which is one of whole rows:
+            ``without_fingerprint().forget_columns(...)`` gives it up.
+
+        Examples
+        --------
+        >>> from traceless.features import Linear
+        >>> known = Knowledge.of(Linear(), [[0.5, 3.0], [1.0, 4.0]], ["no", "yes"])
+        >>> known.forget_columns(1) == Knowledge.of(Linear(), [[0.5], [1.0]], ["no", "yes"])
+        True
+        """
+        if self.fingerprint is not None:
+            raise ValueError(
+                "A fingerprint is a sum of hashes of whole rows, of which no column can be taken "
+                "out. Give it up: without_fingerprint().forget_columns(...)."
+            )
+        specification, outputs = without_columns(self.specification, columns, feature_map)
+        kept = np.append(outputs, np.arange(self.n_outputs, self.sums.shape[-1]))
+        sums = integers.narrow(self.sums[..., kept[:, None], kept])
+        return replace(self, specification=specification, sums=_read_only(sums))._canonical()
 
     @property
     def feature_gram(self) -> Integers:
