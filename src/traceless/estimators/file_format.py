@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from traceless.estimators.inputs import LABEL_TYPES
 from traceless.estimators.row_guard import Guard
 from traceless.files import facts, saving
 from traceless.knowledge import file_format as knowledge_format
@@ -29,6 +30,8 @@ def written(estimator: LeastSquares) -> saving.Pieces:
     columns = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
     out: dict[str, Any] = {"parameters": saving.parameters(estimator), "columns": columns}
     out["merged"] = merged.facts()
+    if "_label_type" in estimator.__dict__:
+        out["labels"] = estimator._label_type
     out["state"], tensors = solver_format.written(state)
     if "_guard" in estimator.__dict__:
         out["guard"], digests = estimator._guard.pieces()
@@ -49,6 +52,7 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
         width = solver_format.width_of_inverse(tensors)
     if width != J:  # before tables of J features are made
         raise ValueError(f"sums or an inverse of {width} features, not of {facts.short(J)}.")
+    estimator._begin(state.get("task", "classification") if known is None else known.task)
     recipe = estimator._recipe(known)
     if known is not None:
         if known.specification != recipe.specification or known.task != recipe.task:
@@ -56,6 +60,10 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
         known.check_possible()
     estimator._state = solver_format.read(estimator.solver, recipe, known, state, tensors)
     estimator._merged = Provenance.from_facts(said["merged"])
+    if "labels" in said:
+        if said["labels"] not in LABEL_TYPES:
+            raise ValueError(f"no labels are of type {facts.short(said['labels'])}.")
+        estimator._label_type = said["labels"]
     if guard is not None:
         if len(guard) != estimator.n_samples_:
             raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")

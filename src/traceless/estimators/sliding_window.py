@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, n_rows
+from traceless.estimators.inputs import check_classes, n_rows, task_of
 from traceless.estimators.window_rows import (
     Rows,
     checked_weight,
@@ -27,11 +27,12 @@ from traceless.estimators.window_rows import (
     row_pieces,
     with_columns,
 )
-from traceless.exceptions import NotLearnedError
+from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features.columns import column_numbers
 from traceless.features.feature_map import FeatureMap
 from traceless.files import saving
 from traceless.hinge.rows import plain_labels
+from traceless.knowledge.responses import indicators
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
@@ -397,19 +398,28 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
                 f"{type(rows).__name__}."
             )
         tags = get_tags(self.estimator)
+        several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
+        several = several and task_of(rows) == "multilabel"
         X, y = validate_data(
             self,
             *rows[:2],
             reset=reset,
             dtype=np.float64,
             accept_sparse="csr" if tags.input_tags.sparse else False,
-            multi_output=tags.target_tags.multi_output,
+            multi_output=tags.target_tags.multi_output or several,
             y_numeric=tags.estimator_type == "regressor",
         )
-        if tags.estimator_type == "classifier":
+        if several:
+            y = indicators(y).astype(np.int64)
+        elif tags.estimator_type == "classifier":
             y = plain_labels(y)
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
+        if not reset and y.shape[1:] != self._rows[1].shape[1:]:
+            raise MismatchError(
+                f"y has shape {y.shape}, and that of the rows in the window is "
+                f"{self._rows[1].shape}: give as many labels or targets for each row."
+            )
         weight = checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
         kept = np.flatnonzero(weight)  # the estimator refuses negative weights
         return (plain_values(X[kept]), y[kept], weight[kept]), kept

@@ -6,7 +6,8 @@ For rows with features φ (integers on a grid), responses r and weights ω,
 
 is one symmetric matrix of integers. For classification r is the one-hot code of the
 class, so G holds Σφφᵀ, the sum of φ per class and the weight of each class; for
-regression r are the targets (on a grid of their own), and G holds Σφφᵀ, Σφy and Σyy.
+regression r are the targets (on a grid of their own), and G holds Σφφᵀ, Σφy and Σyy; for
+multi-label classification r has 1 for each label of the row, and a last 1 for every row.
 With the number of rows (per class) that is the whole knowledge. ``+`` learns or merges,
 ``-`` forgets: a commutative group of fixed size, whatever the number of rows.
 
@@ -44,11 +45,13 @@ from traceless.knowledge.fingerprint import Fingerprint, Lanes
 from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import (
+    SAID,
     Classes,
     Label,
     Task,
     framed,
     label_bytes,
+    n_rows,
     responses_of,
     union,
 )
@@ -75,7 +78,7 @@ class Recipe:
     @cached_property
     def specification(self) -> Mapping[str, Any]:
         """The features (and targets) in JSON's types; a shared dict that nobody changes."""
-        if self.task == "classification":
+        if self.task != "regression":
             return self.phi.describe()
         return self.phi.describe() | {"target_resolution": float(self.target_resolution)}
 
@@ -102,7 +105,8 @@ class Recipe:
         elif isinstance(responses, Classes):
             sums, exponent = gathering.by_class(responses)
         else:
-            raise ValueError("A regression has no classes to keep apart: leave classwise out.")
+            said = SAID[self.task].capitalize()
+            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
         return Knowledge(
             dict(self.specification),
             self.task,
@@ -125,11 +129,12 @@ class Knowledge(saving.Savable):
     specification : dict
         The feature map's specification, its number of columns and, for regression, the
         resolution of the targets.
-    task : {"classification", "regression"}
+    task : {"classification", "regression", "multilabel"}
     responses : tuple
-        The class labels in order, or the numbers of the targets.
+        The class labels in order, or the numbers of the targets. Of L labels the numbers 0 to L,
+        where L stands for the constant 1.
     counts : tuple of int
-        Rows per class; one number for regression.
+        Rows per class; one number for regression; rows with each label, and all rows.
     sums : ndarray of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
         Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
     weight_bits : int
@@ -188,12 +193,13 @@ class Knowledge(saving.Savable):
         feature_map : FeatureMap
         X : array of shape (n_samples, n_features), dense or CSR
             Finite numbers of any real type; converted a chunk at a time.
-        y : array of shape (n_samples,) or, for regression, (n_samples, n_targets)
-            Class labels, or targets.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Class labels; for regression targets; for multi-label classification a matrix of 0
+            and 1, dense or sparse, with a column for each label.
         sample_weight : array of shape (n_samples,), optional
             Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
             significant bits, a relative error below 1e-6. A row of weight 0 is no row.
-        task : {"classification", "regression"}
+        task : {"classification", "regression", "multilabel"}
         target_resolution : float
             The grid of the targets, a power of two.
         classwise : bool
@@ -278,8 +284,11 @@ class Knowledge(saving.Savable):
         return said, tensors
 
     def __repr__(self) -> str:
-        what = self.class_counts if self.task == "classification" else len(self.responses)
-        kind = "classes" if self.task == "classification" else "targets"
+        kind, what = {
+            "classification": ("classes", dict(zip(self.responses, self.counts, strict=False))),
+            "regression": ("targets", len(self.responses)),
+            "multilabel": ("labels", len(self.responses) - 1),
+        }[self.task]
         kind = f"class-wise, {kind}" if self.classwise else kind
         return (
             f"<Knowledge of {self.n_samples} rows, {self.n_outputs} features, {kind} {what}, "
@@ -291,7 +300,7 @@ class Knowledge(saving.Savable):
     @cached_property
     def n_samples(self) -> int:
         """Number of rows."""
-        return sum(self.counts)
+        return n_rows(self.task, self.counts)
 
     @cached_property
     def n_outputs(self) -> int:
@@ -307,8 +316,15 @@ class Knowledge(saving.Savable):
     def class_counts(self) -> dict[Label, int]:
         """Rows per class."""
         if self.task != "classification":
-            raise AttributeError("Knowledge of a regression has no classes; see n_samples.")
+            raise AttributeError(f"Knowledge of {SAID[self.task]} has no classes; see n_samples.")
         return dict(zip(self.responses, self.counts, strict=True))
+
+    @property
+    def label_counts(self) -> tuple[int, ...]:
+        """Rows with each label, of a multi-label classification."""
+        if self.task != "multilabel":
+            raise AttributeError(f"Knowledge of {SAID[self.task]} has one label per row, or none.")
+        return self.counts[:-1]
 
     @property
     def class_totals(self) -> tuple[Fraction, ...]:
@@ -487,7 +503,8 @@ class Knowledge(saving.Savable):
     def _check_combinable(self, other: Knowledge) -> None:
         if self.task != other.task:
             raise MismatchError(
-                f"Knowledge of a {self.task} cannot be combined with knowledge of a {other.task}."
+                f"Knowledge of {SAID[self.task]} cannot be combined with knowledge of "
+                f"{SAID[other.task]}."
             )
         check_same_specification(self.specification, other.specification)
         if self.classwise != other.classwise:
@@ -501,8 +518,8 @@ class Knowledge(saving.Savable):
                 "One side has a fingerprint of its rows and the other has none. Gather the other "
                 "again with fingerprint=True, or combine it with without_fingerprint() of the one."
             )
-        if self.task == "regression":
-            check_targets(self.responses, other.responses)
+        if self.task != "classification":
+            check_targets(self.task, self.responses, other.responses)
 
 
 def _read_only(ours: NDArray[Any]) -> NDArray[Any]:

@@ -29,6 +29,7 @@ def written(state: Cholesky) -> saving.Pieces:
         return out, tensors
     if not state.has_knowledge:
         out |= {"responses": saving.labels(state.responses), "counts": list(state.counts)}
+        out |= {"task": "multilabel"} if state.recipe.task == "multilabel" else {}
     inverse, P = state.snapshot()
     out |= {"sealed": state.is_sealed, "inverse": None}
     if inverse is not None and P is not None:
