@@ -103,7 +103,7 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     )
     y = y.toarray() if issparse(y) else y
     if reset and not regression:
-        take_label_type(estimator, y.dtype, task)
+        _take_label_type(estimator, y.dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
@@ -136,9 +136,16 @@ def take_names(estimator: Any, theirs: NDArray[Any] | None) -> None:
         )
 
 
-def take_label_type(estimator: Any, dtype: np.dtype[Any], task: Task) -> None:
-    """Remember the type of the first labels, where it is not the one that labels have anyway."""
+def _take_label_type(estimator: Any, dtype: np.dtype[Any], task: Task, given: Any) -> None:
+    """Remember the type of the first labels, where it is not the one that labels have anyway.
+
+    Like the names of columns it is that of the first rows. It is no part of the knowledge: the
+    labels themselves, and with them all digests, are the same whatever type they came in.
+    """
     vars(estimator).pop("_label_type", None)
+    came = str(getattr(given, "dtypes", getattr(given, "dtype", dtype))).lower()
+    if dtype.kind == "f" and "float" not in came:
+        return  # scikit-learn makes floats of pandas' nullable integers
     if dtype.name in LABEL_TYPES and (dtype.kind != "b" or task == "multilabel"):
         estimator._label_type = dtype.name
 

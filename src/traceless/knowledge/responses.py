@@ -232,9 +232,10 @@ def label_array(labels: tuple[Label, ...], dtype: str | None = None) -> NDArray[
         return np.array(labels, dtype=object)
     if dtype is None or array.dtype.kind not in "iu":
         return array
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         cast = array.astype(dtype)
-    return cast if np.array_equal(cast, array) else array
+        held = np.array_equal(cast.astype(array.dtype), array)  # as integers: floats would round
+    return cast if held else array
 
 
 def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
