@@ -24,6 +24,7 @@ from sklearn.utils.validation import validate_data
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked, sides, take_names, task_of
+from traceless.estimators.rhos import RHOS
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
@@ -39,7 +40,6 @@ from traceless.parameters import (
     FLAG,
     JOBS,
     NOTHING,
-    POSITIVE,
     Constraint,
     check_parameters,
     choice,
@@ -64,7 +64,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
-        "rho": POSITIVE,
+        "rho": RHOS,
         "solver": choice(*_SOLVERS),
         "guard": FLAG,
         "fingerprint": FLAG,
