@@ -266,6 +266,15 @@ def test_windows_lose_the_columns_of_their_rows(model, sparse_rows, tmp_path):
     assert window.n_features_in_ == 2
 
 
+def test_windows_keep_the_parameters_of_their_model():
+    """Those of the estimator that it was made from count from the next fit on."""
+    X, y, _ = data(20)
+    window = SlidingWindow(LSSVC(rho=0.5), size=15).fit(X, y).set_params(estimator__rho=9.0)
+    window.forget_columns(0)
+    assert window.estimator_.rho == 0.5
+    assert window.estimator.rho == 9.0
+
+
 def test_windows_have_names():
     X, y, _ = data(20)
     frame = pd.DataFrame(X, columns=["age", "city", "income", "x"])

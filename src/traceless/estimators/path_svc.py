@@ -304,7 +304,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
             draft._learn(add, forget, reset=not fitted)
         return self
 
-    def forget_columns(self, columns: Any) -> Self:
+    def forget_columns(self, columns: Any) -> Self:  # noqa: ARG002
         """Refused: columns are forgotten by a new fit.
 
         Parameters
@@ -318,9 +318,9 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
             Always. The model is unchanged.
         """
         raise TypeError(
-            f"A PathSVC cannot forget columns ({columns!r}): its kernel mixes all of them, so "
-            "every value that it keeps would change and no path leads to the new ones. Fit a new "
-            "model to rows without these columns. Nothing was changed."
+            "A PathSVC cannot forget columns: its kernel mixes all of them, so every value that it "
+            "keeps would change, and no path leads to the new ones. Fit a new model to rows "
+            "without these columns. Nothing was changed."
         )
 
     def refresh(self) -> Self:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -362,18 +361,13 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
     def _forget_columns(self, columns: Any) -> None:
         n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
         gone = column_numbers(columns, n, names)
-        feature_map = getattr(self.estimator, "feature_map", None)
-        if isinstance(feature_map, FeatureMap):
-            with suppress(TypeError):  # a map that mixes columns is made anew for those that stay
-                left, _ = feature_map.without_columns(gone, n)
-                if left is not feature_map:
-                    self.estimator = clone(self.estimator).set_params(feature_map=left)
+        self.estimator = _for_fewer_columns(self.estimator, gone, n)
         self._rows = with_columns(self._rows, np.delete(np.arange(n), gone))
         self.n_features_in_ = n - len(gone)
         if names is not None:
             self.feature_names_in_ = np.delete(names, gone)
         if len(self._rows[2]):
-            self._model = clone(self.estimator).fit(*given(self._rows))
+            self._model = clone(_for_fewer_columns(self._model, gone, n)).fit(*given(self._rows))
         else:
             self._model = _own(self._model).forget_columns(gone)
 
@@ -453,6 +447,19 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             setattr(tags, name, getattr(theirs, name))
         tags.input_tags.sparse = theirs.input_tags.sparse
         return tags
+
+
+def _for_fewer_columns(estimator: Any, gone: Sequence[int], n_features: int) -> Any:
+    """The estimator, or one that has learned nothing if its map must be another."""
+    feature_map = getattr(estimator, "feature_map", None)
+    if not isinstance(feature_map, FeatureMap):
+        return estimator
+    try:
+        left, _ = feature_map.without_columns(gone, n_features)
+    except TypeError:  # a map that mixes columns is made anew for those that stay
+        return estimator
+    same = left is feature_map
+    return estimator if same else clone(estimator).set_params(feature_map=left)
 
 
 def _own(model: Any) -> Any:

@@ -211,6 +211,8 @@ class Knowledge(saving.Savable):
         verbose : bool
             Show progress on standard error.
         """
+        if task not in SAID:
+            raise ValueError(f"task must be one of {', '.join(map(repr, SAID))}, got {task!r}.")
         X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         recipe = Recipe(phi, task, target_resolution, classwise, fingerprint, verbose)
