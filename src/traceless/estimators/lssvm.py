@@ -179,10 +179,11 @@ class LSSVC(ClassifierMixin, ForgettableColumns, ExportedState):
     @property
     def classes_(self) -> NDArray[Any]:
         """The labels of the rows held now, in order; or the numbers of the columns of y."""
-        responses = self._held().responses
-        if self._task == "multilabel":
+        now = snapshot(self)
+        responses = now._held().responses
+        if now._task == "multilabel":
             return np.arange(len(responses) - 1)
-        return label_array(responses, self.__dict__.get("_label_type"))
+        return label_array(responses, now.__dict__.get("_label_type"))
 
     def decision_function(self, X: Any) -> Floats:
         """Signed scores: positive for the second of two classes, or one column per class.
