@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-out-of-core bench-path bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,7 +13,7 @@ help:
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-refitting, bench-cv, bench-engines, bench-out-of-core, bench-path,"
 	@echo "             bench-store for small changes, when refitting is faster, cross-validation, Dask and Spark,"
-	@echo "             4 GB of Parquet, PathSVC, stores"
+	@echo "             4 GB of Parquet, PathSVC, stores; bench-everyday for accuracy on sixty raw data sets"
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
@@ -62,6 +62,9 @@ bench-cv: $(VENV)/with-bench
 
 bench-engines: $(VENV)/with-bench $(VENV)/with-spark
 	$(BIN)/python -m benchmarks.engines
+
+bench-everyday: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.everyday
 
 bench-out-of-core: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.out_of_core

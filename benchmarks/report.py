@@ -34,6 +34,7 @@ DOCS = ROOT / "docs"
 NUMBERS = DOCS / "benchmarks.json"
 TITLES = {
     "foundation": ("Learning in one go", "make bench"),
+    "everyday": ("Raw everyday data, default parameters", "make bench-everyday"),
     "updates": ("Small changes", "make bench-updates"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from cases import MAPS, exact_gram, examples, name
@@ -64,17 +65,28 @@ def test_the_bits_of_one_model_for_each_label(phi, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_against_ridge(weighted):
+@pytest.mark.parametrize("standardize", [False, True])
+def test_against_ridge(standardize, weighted):
     X, Y, w = data(weighted=weighted)
-    F = Linear().transform(X)
-    ours = LSSVC(rho=0.7).fit(X, Y, w)
-    theirs = RidgeClassifier(alpha=0.7, fit_intercept=False, solver="cholesky")
-    theirs.fit(F, Y, rounded_weights(w, len(X)))
-    coef = np.hstack([ours.coef_, ours.intercept_[:, None]])
-    np.testing.assert_allclose(coef, theirs.coef_, rtol=1e-9)
-    assert np.array_equal(ours.predict(X), theirs.predict(F))
+    F, w = Linear(bias=False).transform(X), rounded_weights(w, len(X))
+    ours = LSSVC(rho=0.7, standardize=standardize).fit(X, Y, w)
+    scaler = StandardScaler(with_std=standardize).fit(F, sample_weight=w)
+    theirs = RidgeClassifier(alpha=0.7, solver="cholesky").fit(scaler.transform(F), Y, w)
+    scale = scaler.scale_ if standardize else 1.0
+    np.testing.assert_allclose(ours.coef_, theirs.coef_ / scale, rtol=1e-9)
+    scores = theirs.decision_function(scaler.transform(F))
+    np.testing.assert_allclose(ours.decision_function(X), scores, rtol=1e-9, atol=1e-12)
+    assert np.array_equal(ours.predict(X), theirs.predict(scaler.transform(F)))
     assert ours.classes_.tolist() == theirs.classes_.tolist() == [0, 1, 2]
-    assert ours.score(X, Y) == theirs.score(F, Y)
+    assert ours.score(X, Y) == theirs.score(scaler.transform(F), Y)
+
+
+def test_against_a_direct_solve():
+    X, Y, _ = data()
+    F = Linear().transform(X)
+    ours = LSSVC(rho=0.7, free_intercept=False, standardize=False).fit(X, Y)
+    w = np.linalg.solve(F.T @ F + 0.7 * np.eye(F.shape[1]), F.T @ (2.0 * Y - 1.0))
+    np.testing.assert_allclose(np.hstack([ours.coef_, ours.intercept_[:, None]]), w.T, rtol=1e-9)
 
 
 def test_what_is_kept(rng):
@@ -173,12 +185,13 @@ def test_columns_are_forgotten_too():
 
 def test_merge_into_an_empty_model_and_the_papers_state(tmp_path):
     X, Y, _ = data()
-    model = LSSVC(solver="woodbury").fit(X, Y.astype(bool))
+    papers = LSSVC(solver="woodbury", free_intercept=False, standardize=False)
+    model = clone(papers).fit(X, Y.astype(bool))
     taken = LSSVC().merge(model)
     assert taken.digest() == model.digest()
     assert taken.predict(X).dtype == bool
     assert LSSVC().merge(model.knowledge_).predict(X).dtype == np.int64
-    bare = LSSVC(solver="woodbury").import_state(model.export_state())
+    bare = clone(papers).import_state(model.export_state())
     np.testing.assert_allclose(bare.decision_function(X), model.decision_function(X), rtol=1e-12)
     bare.save(tmp_path / "bare")
     again = load(tmp_path / "bare").partial_fit(X[:2], Y[:2])

@@ -1,4 +1,4 @@
-"""The group of all commands. What a command needs is imported when it is called."""
+"""The group of all commands. A command imports its libraries when it is called."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _MODELS = ("LSSVC", "LSSVR", "PathSVC", "LPSVM", "ESVM", "wESVM")
 MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
-_PARAMETERS = {  # of options that are called otherwise than their parameters
+_PARAMETERS = {  # of the options whose names differ from the names of their parameters
     "components": ("n_components", "n_units", "points"),
     "spread": ("scale",),
     "seed": ("random_state",),

@@ -2,7 +2,8 @@
 
 Estimators with ``solver="woodbury"`` keep P = (ρI + S)⁻¹, from which the paper's auxiliary
 matrix is C = I - ρP. It can be handed out without the knowledge of the rows, and rows can
-be forgotten of which only an estimate is at hand (section 4).
+be forgotten of which only an estimate is at hand (section 4). All of it is for the papers' penalty:
+``free_intercept=False``, ``standardize=False``.
 """
 
 from __future__ import annotations
@@ -102,7 +103,15 @@ class ExportedState(LeastSquares):
         state = self._held()
         if not isinstance(state, Woodbury):
             raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
+        self._check_penalty(what)
         return state
+
+    def _check_penalty(self, what: str) -> None:
+        if self.free_intercept or self.standardize is not False:
+            raise ValueError(
+                f"{what} belongs to the papers' penalty ρ‖w‖², of all coefficients alike. Set "
+                "free_intercept=False and standardize=False."
+            )
 
     def _import(self, state: Mapping[str, Any]) -> None:
         if str(state.get("format")) != STATE_FORMAT or self.solver != "woodbury":
@@ -110,6 +119,7 @@ class ExportedState(LeastSquares):
                 "import_state needs solver='woodbury' and what export_state returned, got "
                 f"solver={self.solver!r} and format {str(state.get('format'))!r}."
             )
+        self._check_penalty("A state made by export_state")
         self._check_unguarded("A state made by export_state has no digests of its rows")
         specification = json.loads(str(state["specification"]))
         self.n_features_in_ = int(specification["n_features"])

@@ -47,7 +47,9 @@ from traceless.parameters import (
     positive,
 )
 from traceless.solvers.cholesky import Cholesky
-from traceless.solvers.class_weights import SCOPES, class_weights
+from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.solvers.moments import Moments
+from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
 from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.sources.source import Source
@@ -65,6 +67,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
         "rho": RHOS,
+        "free_intercept": FLAG,
+        "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
         "guard": FLAG,
         "fingerprint": FLAG,
@@ -73,6 +77,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     }
     feature_map: FeatureMap | None
     rho: float
+    free_intercept: bool = False  # of models that were pickled before there was any
+    standardize: bool | None = False
     solver: str
     n_jobs: int | None
     verbose: bool
@@ -214,8 +220,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the knowledge.
 
-        Equal digests mean equal sums and feature map, whatever the history; with equal ``rho``,
-        class weights and solver, equal coefficients and predictions. Only with
+        Equal digests mean equal sums and feature map, whatever the history; with an equal penalty
+        (``rho``, ``free_intercept``, ``standardize``), class weights and solver, equal coefficients
+        and predictions. Only with
         ``fingerprint=True`` do they mean equal rows.
         """
         return self.knowledge_.digest()
@@ -257,12 +264,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
-        return self._coefficients()[0]
+        return self._coefficients()
 
     @property
     def intercept_(self) -> Any:
         """Coefficients of the constant feature; 0 if the feature map has none."""
-        return self._coefficients()[1]
+        return self._intercepts()
 
     @property
     def merged_(self) -> dict[str, int]:
@@ -446,7 +453,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         raise NotImplementedError
 
     def _weights(self) -> tuple[Coefficients, BoundMap]:
-        """The solution in steps of the grids, so that predictions are codes(x) @ weights."""
+        """The solution, in steps of the grids, and the feature map."""
+        state, phi, penalty, weights = self._problem()
+        return state.coefficients(penalty, phi, self._code, weights), phi
+
+    def _problem(self) -> tuple[Cholesky, BoundMap, Penalty, Weights | None]:
+        """What is to be solved: the state, the feature map, the penalty and the class weights."""
         state = self._held()
         if not any(state.counts):
             raise NotFittedError(
@@ -462,23 +474,45 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         rho = self.rho
         if type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
-        return state.coefficients(rho, phi, self._code, weights), phi
+        return state, phi, self._penalty(rho, phi), weights
 
-    def _coefficients(self) -> tuple[Floats, Floats]:
-        """Weights of the features' values, one row per class or target, and intercepts."""
-        weights, phi = self._weights()
-        w = (weights.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
-        if phi.has_bias:
-            return np.ascontiguousarray(w[:, :-1]), w[:, -1].copy()
-        return np.ascontiguousarray(w), np.zeros(len(w))
+    def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
+        scaled = phi.has_units if self.standardize is None else bool(self.standardize)
+        return Penalty(rho, bool(self.free_intercept) and phi.has_bias, scaled)
+
+    def _moments(self) -> Moments:
+        """Means and covariances of the rows, in float64, with weights that all problems share."""
+        state, phi, penalty, weights = self._problem()
+        if weights is not None and len(weights) > 1:
+            raise ValueError(
+                "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
+                "covariance of the rows. Use weighting='shared'."
+            )
+        return state.moments(penalty, phi, None if weights is None else weights[0])
+
+    def _coefficients(self) -> Floats:
+        """Weights of the features' values without the constant one, a row per class or target."""
+        solution, phi = self._weights()
+        w = (solution.Z / phi.steps[:, None]).T + 0.0  # zero is +0.0, also where it underflows
+        return np.ascontiguousarray(w[:, :-1] if phi.has_bias else w)
+
+    def _intercepts(self) -> Floats:
+        """Weights of the constant feature, one per class or target; 0 where there is none."""
+        solution, phi = self._weights()
+        if not phi.has_bias:
+            return np.zeros(solution.Z.shape[1])
+        if solution.shift is None:
+            return np.asarray(solution.Z[-1] + 0.0)
+        state, phi, penalty, weights = self._problem()
+        return state.intercepts(penalty, phi, self._code, weights) + 0.0
 
     def _decision(self, X: Any) -> Floats:
-        weights, phi = self._weights()
+        solution, phi = self._weights()
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        out = np.empty((X.shape[0], weights.Z.shape[1]))
+        out = np.empty((X.shape[0], solution.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = weights.times(phi.codes(X, rows))
+            out[rows] = solution.times(phi.codes(X, rows))
         return out
 
     def __copy__(self) -> Self:

@@ -18,7 +18,7 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.lssvm import LSSVC, LSSVR
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.estimators.version_1 import upgraded, warn_of_changes
+from traceless.estimators.version_1 import complete, upgraded, warn_of_changes
 from traceless.estimators.window_rows import rows_from
 from traceless.exceptions import FileError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
@@ -87,7 +87,7 @@ def constructed(contents: container.Contents) -> Any:
     was read: a name or a tensor too many, or a value of another type, shows in that.
     """
     try:
-        contents = upgraded(contents) if contents.version == 1 else contents
+        contents = upgraded(contents) if contents.version < container.VERSION else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = _made(contents.kind, contents.facts, contents.tensors)
         said, tensors = out._pieces()
@@ -115,10 +115,9 @@ def from_description(description: Any) -> Any:
     """
     if not isinstance(description, dict) or description.keys() != {"kind", "parameters"}:
         raise ValueError(f"expected kind and parameters, got {facts.short(description)}.")
-    kind, parameters = str(description["kind"]), description["parameters"]
+    kind, parameters = str(description["kind"]), complete(description["parameters"])
     estimator = saving.made(kind, parameters, _ESTIMATORS, _MAPS)
-    again = saving.parameters(estimator)
-    if parameters != {k: v for k, v in again.items() if k in parameters or k not in saving.LATER}:
+    if parameters != saving.parameters(estimator):
         raise ValueError(f"expected other parameters than {facts.short(parameters)}.")
     return estimator
 

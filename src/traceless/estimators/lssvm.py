@@ -47,8 +47,19 @@ class LSSVC(ClassifierMixin, ForgettableColumns, ExportedState):
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float, default=1.0
-        Strength ρ > 0 of the regularisation, 1/C. It may be changed after training with
-        ``set_params`` and takes effect at once, without the data.
+        Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed
+        after training with ``set_params`` and takes effect at once, without the data.
+    free_intercept : bool, default=True
+        Leave the intercept out of the penalty, so that targets and columns far from zero cost
+        nothing. It is the constant feature's coefficient; with False it is penalised as the
+        others are, as in the papers. Without a constant feature (``bias=False``) there is none.
+    standardize : bool, optional
+        Penalise each coefficient in units of its feature's standard deviation, taken from the
+        sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
+        in the units of the columns, and without a scaler that remembers rows. Without a constant
+        feature the unit is the root mean square. By default this is done where features have the
+        units of columns (`Linear`, `Polynomial`, maps of your own), and not where they are bounded
+        numbers (`RandomFourier`, `RandomLayer`, `Landmarks`). It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -127,6 +138,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, ExportedState):
         self,
         feature_map: FeatureMap | None = None,
         rho: float = 1.0,
+        free_intercept: bool = True,
+        standardize: bool | None = None,
         solver: str = "cholesky",
         class_weight: Any = None,
         weighting: str = "shared",
@@ -138,6 +151,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, ExportedState):
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
+        self.free_intercept = free_intercept
+        self.standardize = standardize
         self.solver = solver
         self.class_weight = class_weight
         self.weighting = weighting
@@ -272,10 +287,21 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, ExportedState)
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
     rho : float, default=1.0
-        Strength ρ > 0 of the regularisation. It may be changed after training with
-        ``set_params`` and takes effect at once, without the data.
+        Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after
+        training with ``set_params`` and takes effect at once, without the data.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
+    free_intercept : bool, default=True
+        Leave the intercept out of the penalty, so that targets and columns far from zero cost
+        nothing. It is the constant feature's coefficient; with False it is penalised as the
+        others are, as in the papers. Without a constant feature (``bias=False``) there is none.
+    standardize : bool, optional
+        Penalise each coefficient in units of its feature's standard deviation, taken from the
+        sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
+        in the units of the columns, and without a scaler that remembers rows. Without a constant
+        feature the unit is the root mean square. By default this is done where features have the
+        units of columns (`Linear`, `Polynomial`, maps of your own), and not where they are bounded
+        numbers (`RandomFourier`, `RandomLayer`, `Landmarks`). It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -328,6 +354,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, ExportedState)
         self,
         feature_map: FeatureMap | None = None,
         rho: float = 1.0,
+        free_intercept: bool = True,
+        standardize: bool | None = None,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
         guard: bool = False,
@@ -337,6 +365,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, ExportedState)
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
+        self.free_intercept = free_intercept
+        self.standardize = standardize
         self.solver = solver
         self.target_resolution = target_resolution
         self.guard = guard
@@ -362,13 +392,13 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, ExportedState)
     @property
     def feature_coef_(self) -> Floats:
         """Coefficients of the features that the map makes, without the constant one."""
-        coef = self._coefficients()[0] * self.target_resolution + 0.0
+        coef = self._coefficients() * self.target_resolution + 0.0
         return coef[0] if len(coef) == 1 else coef
 
     @property
     def intercept_(self) -> Any:
         """Coefficient of the constant feature; 0 if the feature map has none."""
-        intercept = self._coefficients()[1] * self.target_resolution + 0.0
+        intercept = self._intercepts() * self.target_resolution + 0.0
         return intercept[0] if len(intercept) == 1 else intercept
 
     def predict(self, X: Any) -> Floats:

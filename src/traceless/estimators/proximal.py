@@ -148,4 +148,5 @@ def _machine(feature_map: Linear | RandomLayer, C: float, parameters: dict[str, 
         raise TypeError(
             f"{' and '.join(taken)} is what C and the layer stand for here: use LSSVC to set it."
         )
-    return LSSVC(feature_map, rho=1.0 / positive("C", C), **parameters)
+    paper = {"free_intercept": False, "standardize": False}  # ½b² is part of the papers' penalty
+    return LSSVC(feature_map, rho=1.0 / positive("C", C), **(paper | parameters))

@@ -17,7 +17,6 @@ from traceless.arithmetic.integers import Integers
 from traceless.estimators.inputs import check_classes, n_rows, task_of
 from traceless.estimators.window_rows import (
     Rows,
-    checked_weight,
     given,
     joined,
     part,
@@ -30,7 +29,7 @@ from traceless.exceptions import MismatchError, NotLearnedError
 from traceless.features.columns import column_numbers
 from traceless.features.feature_map import FeatureMap
 from traceless.files import saving
-from traceless.hinge.rows import plain_labels
+from traceless.hinge.rows import as_triple, checked_weight, plain_labels
 from traceless.knowledge.responses import indicators
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
@@ -315,14 +314,13 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         if "_rows" in held.__dict__:
             facts["columns"] = {"n": held.n_features_in_, "names": saving.names(held)}
             facts["state"], tensors = row_pieces(held._rows, hasattr(held, "classes_"))
-            inner, theirs = held._model._pieces()
-            facts["state"]["estimator"] = inner
+            facts["state"]["estimator"], theirs = held._model._pieces()
             tensors |= {f"estimator.{name}": tensor for name, tensor in theirs.items()}
         return facts, tensors
 
     def _start(self, rows: Any) -> None:
         check_parameters(self)
-        new = self._newest(self._checked(rows, reset=True)[0])
+        new = self._newest(rows, reset=True)
         if not len(new[2]):
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
@@ -331,8 +329,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _go_on(self, add: Any, forget: Any) -> None:
         check_parameters(self)
-        held = self._rows
-        n_held = len(held[2])
+        held, n_held = self._rows, len(self._rows[2])
         theirs = getattr(self._model, "n_samples_", n_held)
         if theirs != n_held:
             raise RuntimeError(
@@ -342,17 +339,15 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         out = np.zeros(n_held, dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
-        new = part(held, slice(0))
-        if n_rows(add):
-            new = self._newest(self._checked(add, reset=False)[0])
+        new = self._newest(add, reset=False) if n_rows(add) else part(held, slice(0))
         staying = np.flatnonzero(~out)
         out[staying[: max(0, len(staying) + len(new[2]) - self.size)]] = True
         n = int(out.sum())
         split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
         old, kept = (part(held, which) for which in split)
         rows = joined(kept, new)  # before the update: what can fail fails first
-        both = {"add": new, "forget": old}
-        changes = {side: given(some) for side, some in both.items() if len(some[2])}
+        sides = {"add": new, "forget": old}.items()
+        changes = {side: given(some) for side, some in sides if len(some[2])}
         if changes:
             model = _own(self._model)
             model.update(**changes)
@@ -386,17 +381,14 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _checked(self, rows: Any, reset: bool) -> tuple[Rows, Integers]:
         """Rows of positive weight as arrays of our own, and their numbers among all rows."""
-        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-            raise ValueError(
-                "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
-                f"{type(rows).__name__}."
-            )
+        X, y, weight = as_triple(rows)
         tags = get_tags(self.estimator)
         several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
         several = several and task_of(rows) == "multilabel"
         X, y = validate_data(
             self,
-            *rows[:2],
+            X,
+            y,
             reset=reset,
             dtype=np.float64,
             accept_sparse="csr" if tags.input_tags.sparse else False,
@@ -414,13 +406,14 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
                 f"y has shape {y.shape}, and that of the rows in the window is "
                 f"{self._rows[1].shape}: give as many labels or targets for each row."
             )
-        weight = checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
+        weight = checked_weight(weight, X.shape[0])
         kept = np.flatnonzero(weight)  # the estimator refuses negative weights
         return (plain_values(X[kept]), y[kept], weight[kept]), kept
 
-    def _newest(self, rows: Rows) -> Rows:
-        n = len(rows[2])
-        return part(rows, np.arange(max(0, n - self.size), n))  # arrays that hold no others
+    def _newest(self, rows: Any, reset: bool) -> Rows:
+        """The last rows of positive weight that fit the window, in arrays that hold no others."""
+        new, numbers = self._checked(rows, reset)
+        return part(new, np.arange(len(numbers))[-self.size :])
 
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model as it is now, and rows with the columns that it knows."""

@@ -1,4 +1,7 @@
-"""Files of version 1: read as if they were written today, and the digests that they were known by.
+"""Files of older versions: read as if written today; the digests that version 1 was known by.
+
+Version 2 has no `free_intercept` and no `standardize`: its models penalise the intercept, and no
+scales.
 
 Version 1 kept sums in units of 2^-16 as soon as one weight was a fraction. Its digest had the
 `repr` of labels in it, which is not the same with every Python: it is computed here for nothing
@@ -26,11 +29,21 @@ from traceless.knowledge.sums import Knowledge
 WEIGHT_BITS = 16
 
 
+def complete(said: Any) -> Any:
+    """A copy of facts in which least-squares models have the parameters that came later."""
+    said = copy.deepcopy(said)
+    for parameters in _parameters_in(said):
+        parameters |= {name: value for name, value in LATER.items() if name not in parameters}
+    return said
+
+
 def upgraded(contents: Contents) -> Contents:
-    """The contents of a file of version 1 as they are written now."""
-    facts, tensors = copy.deepcopy(contents.facts), dict(contents.tensors)
-    for parameters in _parameters_in(facts):
-        parameters |= dict.fromkeys(sorted(LATER), False)
+    """The contents of a file of an older version as they are written now."""
+    facts, tensors = complete(contents.facts), dict(contents.tensors)
+    for said in _inverses_in(facts):
+        said |= {"free_intercept": False, "standardize": False}
+    if contents.version > 1:
+        return replace(contents, facts=facts)
     for said, name in _knowledge_in(facts):
         bits = said.get("weight_bits")
         if bits == 0 or name not in tensors:
@@ -107,6 +120,15 @@ def digest(known: Knowledge) -> str:
         for i, row in enumerate(matrix):
             state.update(integers.to_bytes(row[: i + 1]))
     return state.hexdigest()
+
+
+def _inverses_in(facts: Any) -> Iterator[dict[str, Any]]:
+    """The facts of all inverses in a file."""
+    for said in _models_in(facts):
+        state = said.get("state")
+        inverse = state.get("inverse") if isinstance(state, dict) else None
+        if isinstance(inverse, dict):
+            yield inverse
 
 
 def _models_in(said: Any) -> Iterator[dict[str, Any]]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.files import facts, saving
@@ -22,16 +20,6 @@ from traceless.hinge.rows import plain_labels
 from traceless.knowledge.responses import indicators
 
 Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights
-
-
-def checked_weight(weight: Any, n: int) -> Floats:
-    """Weights as an array, one for each row."""
-    if weight is None or isinstance(weight, Real):
-        return np.full(n, 1.0 if weight is None else float(weight))
-    out = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if out.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {out.shape}.")
-    return np.asarray(out)
 
 
 def plain_values(X: Any) -> Any:

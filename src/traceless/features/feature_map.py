@@ -51,6 +51,8 @@ class BoundMap:
         starts from the bound map of another class must set it to its own.
     made_of : dict or None
         The parameters of a map of this package, to see quickly that they are still the same.
+    has_units : bool
+        Whether features have the units of columns, so that they are standardised by default.
     """
 
     specification: Mapping[str, Any]
@@ -60,6 +62,7 @@ class BoundMap:
     encode: Encoder
     kind: type[FeatureMap] | None = None
     made_of: Mapping[str, Any] | None = field(default=None, compare=False)
+    has_units: bool = True
 
     def describe(self) -> dict[str, Any]:
         """The specification together with the number of columns.
@@ -148,6 +151,7 @@ class FeatureMap(BaseEstimator):
     constraints: ClassVar[Mapping[str, Constraint]] = {}  # what parameters may be
     version = 1  # to be raised whenever the same parameters come to give other codes
     features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
+    has_units = True  # False: features are bounded numbers, which need not be standardised
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse a subclass whose `values` nobody would call."""
@@ -287,6 +291,7 @@ class FeatureMap(BaseEstimator):
             encode,
             type(self),
             dict(vars(self)) if _is_ours(type(self)) else None,
+            bool(self.has_units),
         )
 
 

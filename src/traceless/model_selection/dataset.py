@@ -4,22 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.products import Coefficients
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import positive
-from traceless.solvers.rounded import ridge_in_steps
+from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.ridge import Penalty, Ridge
+from traceless.solvers.rounded import correctly_rounded_solve
 
 Indices = NDArray[np.intp]
+
+
+class System(NamedTuple):
+    """(S + diag(ridge)) Z = Q of features less a shift, in integers."""
+
+    S: Integers
+    Q: Integers
+    ridge: Ridge
+    shift: Floats | None
+
+    def used(self) -> NDArray[np.intp]:
+        """The features that have a coefficient."""
+        there = (self.S.diagonal() > 0) & (self.ridge.near > 0)
+        there[-1] |= self.ridge.is_free
+        return np.flatnonzero(there)
+
+    def solution(self) -> Coefficients:
+        """Correctly rounded."""
+        return Coefficients(correctly_rounded_solve(self.S, self.ridge, self.Q), self.shift)
+
+    def moved(self, codes: Floats) -> Floats:
+        """Codes less the shift; `codes` is given away for that."""
+        if self.shift is not None:
+            codes -= self.shift
+        return codes
 
 
 @dataclass(frozen=True)
@@ -58,16 +86,18 @@ class Dataset:
 
     @property
     def weighted(self) -> bool:
-        """Whether classes are weighted by their counts, which differ from fold to fold."""
-        return getattr(self.estimator, "class_weight", None) is not None
+        """Whether class weights or ρ are taken from the rows, so that they differ by fold."""
+        counted = getattr(self.estimator, "class_weight", None) is not None
+        return counted or isinstance(self.probe.rho, str)
 
     def check_unweighted(self, what: str) -> None:
-        """Raise if classes are weighted: one row less changes the weights of all others."""
+        """Raise if class weights or ρ would change for all rows as soon as one leaves."""
         if self.weighted:
             raise ValueError(
-                f"{what} holds rows out in closed form, which class weights do not allow: each "
-                "row that leaves changes the weights of the others. Use cross_val_predict, or "
-                "give the weights as sample_weight, with class_weight=None."
+                f"{what} holds rows out in closed form, which class weights and rho='evidence' do "
+                "not allow: each row that leaves changes them for all others. Use "
+                "cross_val_predict; or give weights as sample_weight with class_weight=None, and "
+                "rho as a number."
             )
 
     def knowledge(self, index: Indices) -> Knowledge:
@@ -122,10 +152,22 @@ class Dataset:
         rounded = rounded_weights(self.sample_weight, len(self))
         return None if rounded is None else np.ldexp(rounded, total.weight_bits)
 
-    def ridge(self, known: Knowledge, rho: float | None = None) -> Floats:
-        """ρ in the units of a knowledge's integers, one for each feature."""
+    def penalty(self, rho: float | None = None) -> Penalty:
+        """How coefficients are penalised, with the estimator's ρ or another."""
         rho = positive("rho", self.probe.rho if rho is None else rho)
-        return ridge_in_steps(rho, self.probe._bind().steps, known.weight_bits)
+        return self.probe._penalty(rho, self.probe._bind())
+
+    def system(
+        self, known: Knowledge, classes: tuple[Label, ...], rho: float | None = None
+    ) -> System:
+        """The normal equations of some knowledge, in the classes of all rows."""
+        S, Q = known.feature_gram, self.right_sides(known, classes)
+        ridge = self.penalty(rho).ridge(S, known, self.probe._bind())
+        if not ridge.is_free:
+            return System(S, Q, ridge, None)
+        shift = whole_means(S)
+        moved = shifted(S, shift), shifted_right_side(Q, shift)
+        return System(*moved, ridge, shift.astype(np.float64))
 
     def in_units(self, scores: Floats, total: Knowledge) -> Floats:
         """Scores of the integer model as an estimator returns them."""

@@ -24,6 +24,13 @@ a coefficient. A single row gives C w₋ = ŷ - k ω r / (1 - ω k), k = ‖Φ�
 leave-one-out formula, for many rows at a time. The cost is n J² for the half-solve of n rows,
 beside J³/3 for the factor; no fold's model is computed.
 
+*A free intercept* is a feature with ridge 0; features are counted from their means, so that L is
+sound. *Standardised* ridges change with the rows: without F they are R + Δ. With A + Δ for A,
+w̃ = w - (A + Δ)⁻¹Δw for w, and Z = (A + Δ)⁻¹C_Fᵀ, of which Z ← A⁻¹(C_Fᵀ - ΔZ) finds one digit or
+more per step (Δ is one part in n), the same equations hold:
+
+    (I - C_F Z W_F) e = y_F - C_F w̃,     C_F w̃ = C_F w - ZᵀΔw,     C_F w₋ = y_F - e
+
 w is the correctly rounded one, so that float64 touches only the correction. Where the smallest
 pivot times the reciprocal condition number is below `_TRUST`, even that is refused, and the
 caller takes the fold out exactly instead.
@@ -40,12 +47,14 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk, dtrsm
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers
+from traceless.arithmetic.integers import Floats
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.dataset import Dataset, Indices
+from traceless.model_selection.dataset import Dataset, Indices, System
 from traceless.progress import progress
-from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.ridge import Penalty
 
+_STEPS = 30  # towards the ridge of the other rows; where that is not enough, the fold is solved
+_TINY = np.finfo(np.float64).tiny
 _BLOCK = 1024  # rows half-solved at a time: enough for an efficient product
 _TRUST = 1e-8  # where this held, errors were below 1e-10 of the largest value
 
@@ -53,13 +62,14 @@ _TRUST = 1e-8  # where this held, errors were below 1e-10 of the largest value
 class CholeskyFactor:
     """S + diag(ridge) = LLᵀ in float64, its rows and columns scaled by powers of two.
 
-    Features that are always 0 are left out: they have coefficient 0.
+    Features without a coefficient are left out.
     """
 
-    def __init__(self, S: Integers, ridge: Floats) -> None:
-        self._used = used_features(S)
-        A = S[self._used][:, self._used].astype(np.float64, order="F")
-        A[np.diag_indices_from(A)] += ridge[self._used]
+    def __init__(self, system: System) -> None:
+        used = system.used()
+        self._used: Any = slice(None) if used.size in (0, len(system.S)) else used
+        A = system.S[self._used][:, self._used].astype(np.float64, order="F")
+        A[np.diag_indices_from(A)] += system.ridge.near[self._used]
         self._scale = np.ldexp(1.0, -(np.frexp(A.diagonal())[1] // 2))
         A *= self._scale
         A *= self._scale[:, None]
@@ -85,23 +95,17 @@ class CholeskyFactor:
         return W
 
 
-def used_features(S: Integers) -> Any:
-    """The features that are not always 0, as an index: a slice if they are all."""
-    used = np.flatnonzero(S.diagonal())
-    return slice(None) if used.size in (0, len(S)) else used
-
-
 class FullModel:
     """The model of all rows, factored, from which folds are held out."""
 
     def __init__(self, data: Dataset, total: Knowledge, rho: float | None = None) -> None:
         self.data, self.total = data, total
-        self._factor = CholeskyFactor(total.feature_gram, data.ridge(total, rho))
+        self._system = data.system(total, total.responses, rho)
+        self._factor = CholeskyFactor(self._system)
         self.usable = bool(self._factor.trusted())
-        if self.usable:
-            Q = data.right_sides(total, total.responses)
-            self._w = correctly_rounded_solve(total.feature_gram, data.ridge(total, rho), Q)
+        self._w = self._system.solution().Z if self.usable else np.zeros((0, 0))
         self._weights = data.weights(total)
+        self._moving = _MovingRidge(data, total, self._system, data.penalty(rho))
 
     def folds(self, folds: Sequence[Indices], verbose: bool = False) -> Iterator[Floats | None]:
         """The held-out scores of each fold in turn, or None where float64 cannot be trusted."""
@@ -118,18 +122,32 @@ class FullModel:
 
     def singles(self, index: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Scores of rows with them in, with each of them held out alone, and which to trust."""
-        Phi, fitted, residual, weight = self._half_solved(index)
-        k = np.einsum("jn,jn->n", Phi, Phi)
+        codes, fitted, residual, weight = self._rows(index)
+        if not self._moving:
+            Phi = self._factor.half_solve(codes)
+            k = np.einsum("jn,jn->n", Phi, Phi)
+            found = np.ones(len(index), dtype=bool)
+            own = residual
+        else:
+            Delta = self._moving.without_each(codes, weight)
+            Z, found = self._moved_solve(codes, Delta)
+            k = np.einsum("nj,nj->n", Z, codes)
+            own = residual + dgemm(1.0, self._w.T, (Z * Delta).T).T
         pivot = 1.0 - weight * k
-        trusted = self._factor.trusted(pivot)
-        gain = weight * k / np.where(trusted, pivot, 1.0)
-        return fitted, fitted - gain[:, None] * residual, trusted
+        trusted = found & self._factor.trusted(pivot)
+        gain = np.where(trusted, weight * k / np.where(trusted, pivot, 1.0), 0.0)[:, None]
+        return fitted, fitted - (own - residual) - gain * own, trusted
 
     def _several(self, index: Indices, ends: Indices) -> Iterator[Floats | None]:
-        Phi, fitted, residual, weight = self._half_solved(index)
+        codes, fitted, residual, weight = self._rows(index)
+        Phi = None if self._moving else self._factor.half_solve(codes)
         for start, end in pairwise([0, *ends.tolist()]):
             fold = slice(start, end)
-            correction = self._correction(Phi[:, fold], residual[fold], np.sqrt(weight[fold]))
+            if Phi is not None:
+                some = Phi[:, fold], residual[fold], np.sqrt(weight[fold])
+                correction = self._correction(*some)
+            else:
+                correction = self._moved_correction(codes[fold], residual[fold], weight[fold])
             yield None if correction is None else fitted[fold] - correction
 
     def _correction(self, Phi: Floats, residual: Floats, s: Floats) -> Floats | None:
@@ -142,13 +160,76 @@ class FullModel:
         u, _ = dpotrs(U, np.asfortranarray(s[:, None] * residual), overwrite_b=True)
         return np.asarray(dgemm(1.0, Phi, dgemm(1.0, B, u), trans_a=True))
 
-    def _half_solved(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
-        """L⁻¹Cᵀ of some rows, their scores, residuals and weights."""
-        codes = self.data.codes(index)
+    def _moved_correction(self, codes: Floats, residual: Floats, weight: Floats) -> Floats | None:
+        """C_F w - C_F w₋ = e - r of one fold, where the ridge moves."""
+        Delta = self._moving.without(codes, weight)
+        Z, found = self._moved_solve(codes, Delta)
+        own = residual + dgemm(1.0, self._w.T, (Z * Delta).T).T
+        s = np.sqrt(weight)
+        M = np.eye(len(codes)) - dgemm(1.0, codes.T, Z.T, trans_a=True) * s * s[:, None]
+        U, failed = dpotrf(np.asfortranarray(M), overwrite_a=True)
+        if failed or not found.all() or not self._factor.trusted((U.diagonal() ** 2).min()):
+            return None
+        # e = own + K W e: with u = s e, (I - sKs) u = s own; a row without weight has no u
+        u, _ = dpotrs(U, np.asfortranarray(s[:, None] * own), overwrite_b=True)
+        step = dgemm(1.0, Z.T, np.asfortranarray(s[:, None] * u))
+        return np.asarray(own - residual + dgemm(1.0, codes.T, step, trans_a=True))
+
+    def _moved_solve(self, codes: Floats, Delta: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """(A + Δ)⁻¹c of each row c, with Δ of its own or one for all, and which were found."""
+        first = Z = self._factor.solve(codes.T).T
+        size = before = np.abs(Z * codes).sum(axis=1)
+        for _ in range(_STEPS):
+            after = first - self._factor.solve((Delta * Z).T).T
+            error = np.abs((after - Z) * codes).sum(axis=1)
+            # each step has the last one's gain, so what is left now is error²/before
+            Z, found = after, error * error <= 2.0**-50 * size * before
+            if (found | ~(error < before / 2)).all():
+                break
+            before = error
+        return Z, found & (error <= before / 2)
+
+    def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
+        """Codes of some rows, their scores, residuals and weights."""
+        codes = self._system.moved(self.data.codes(index))
         fitted = np.asarray(dgemm(1.0, self._w.T, codes.T).T)
         residual = self.data.targets(index, self.total) - fitted
         weight = np.ones(len(index)) if self._weights is None else self._weights[index]
-        return self._factor.half_solve(codes), fitted, residual, weight
+        return codes, fitted, residual, weight
+
+
+class _MovingRidge:
+    """A standardised ridge, and how it changes when rows leave; false where the ridge stays."""
+
+    def __init__(self, data: Dataset, total: Knowledge, system: System, penalty: Penalty) -> None:
+        self._moves: bool = penalty.standardize
+        self._has_bias = data.probe._bind().has_bias
+        self._ridge, self._n_rows = system.ridge.near, total.n_samples
+        self._rho = penalty.rho * (2.0**total.weight_bits if self._has_bias else 1.0)
+        self._squares = system.S.diagonal().astype(np.float64)
+        self._sums = system.S[:, -1].astype(np.float64)
+
+    def __bool__(self) -> bool:
+        return self._moves
+
+    def without(self, codes: Floats, weight: Floats) -> Floats:
+        """The change of the ridge without some rows together: one row of it."""
+        parts = codes * weight[:, None], codes**2 * weight[:, None], weight
+        sums, squares, total = (part.sum(axis=0, keepdims=True) for part in parts)
+        return self._changes(sums, squares, total, int((weight > 0).sum()))
+
+    def without_each(self, codes: Floats, weight: Floats) -> Floats:
+        """The change of the ridge without each of some rows alone."""
+        return self._changes(codes * weight[:, None], codes**2 * weight[:, None], weight, 1)
+
+    def _changes(self, sums: Floats, squares: Floats, weight: Floats, n_rows: int) -> Floats:
+        if self._has_bias:
+            n = np.maximum(self._sums[-1] - weight, _TINY)[:, None]
+            ridge = self._rho * ((self._squares - squares) / n - ((self._sums - sums) / n) ** 2)
+            ridge[:, -1] = self._ridge[-1]
+        else:
+            ridge = self._rho * (self._squares - squares) / max(self._n_rows - n_rows, 1)
+        return np.where(self._ridge > 0, np.maximum(ridge, 0.0) - self._ridge, 0.0)
 
 
 def blocks(n: int) -> list[Indices]:

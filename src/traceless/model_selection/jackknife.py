@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
-from traceless.arithmetic.products import Coefficients
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_svc import PathSVC
 from traceless.knowledge.sums import Knowledge
@@ -26,7 +25,6 @@ from traceless.model_selection.dataset import Dataset, Indices
 from traceless.model_selection.held_out import FullModel, blocks
 from traceless.model_selection.path_folds import leave_one_out_by_path
 from traceless.progress import progress
-from traceless.solvers.rounded import correctly_rounded_solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,9 +177,7 @@ def _exact_scores(
     data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
 ) -> Floats:
     """Scores of some rows by the model of `known`, in the classes of `total`."""
-    Q = data.right_sides(known, total.responses)
-    Z = correctly_rounded_solve(known.feature_gram, data.ridge(known, rho), Q)
-    return Coefficients(Z).times(data.codes(index))
+    return data.system(known, total.responses, rho).solution().times(data.codes(index))
 
 
 def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:

@@ -29,12 +29,11 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, subset
 from traceless.model_selection.folds import LeastSquaresFolds
-from traceless.model_selection.held_out import CholeskyFactor, blocks, used_features
+from traceless.model_selection.held_out import CholeskyFactor, blocks
 from traceless.model_selection.jackknife import checked_dataset, leave_one_out_scores
 from traceless.model_selection.precomputed import PrecomputedModels
 from traceless.parameters import positive
 from traceless.progress import progress
-from traceless.solvers.rounded import correctly_rounded_solve
 
 _TRUST = 1e-9  # of pivot / condition number: where this held, gains were right to 1e-13
 
@@ -166,11 +165,12 @@ def _large_fold(folds: LeastSquaresFolds, k: int, rhos: Floats) -> list[Floats |
     same = known.responses == folds.total.responses
     if not same or not known.n_samples or data.weighted:
         return [None] * len(rhos)  # another coding, or other weights
-    Q = data.right_sides(known, known.responses).astype(np.float64)
-    factors = [CholeskyFactor(known.feature_gram, data.ridge(known, rho)) for rho in rhos]
+    systems = [data.system(known, known.responses, rho) for rho in rhos]
+    Q = systems[0].Q.astype(np.float64)
+    factors = [CholeskyFactor(system) for system in systems]
     W = np.hstack([f.solve(Q) if f.trusted() else np.zeros(Q.shape) for f in factors])
     test = folds.splits[k].test
-    parts = [data.codes(test[block]) for block in blocks(len(test))]
+    parts = [systems[0].moved(data.codes(test[block])) for block in blocks(len(test))]
     scores = np.vstack([dgemm(1.0, W.T, codes.T, trans_a=False).T for codes in parts])
     columns = np.split(scores, len(rhos), axis=1)
     return [c if f.trusted() else None for c, f in zip(columns, factors, strict=True)]
@@ -199,30 +199,40 @@ def _no_model() -> LeastSquares:
 
 def _held_out(data: Dataset, total: Knowledge, rhos: Floats) -> Floats:
     """Held-out scores of all rows for each ρ by S = VΛVᵀ; NaN where they are not accurate."""
-    used = used_features(total.feature_gram)
+    systems = [data.system(total, total.responses, rho) for rho in rhos]
+    system, used = systems[0], systems[0].used()
+    out = np.full((len(rhos), len(data), system.Q.shape[1]), np.nan)
+    if data.penalty(rhos[0]).standardize:
+        return out  # the ridge of each row's model is another
+    free = system.ridge.is_free
+    used = used[:-1] if free else used
     steps = data.probe._bind().steps[used]
     unit = np.ldexp(1.0, -total.weight_bits)
-    S = total.feature_gram[used][:, used].astype(np.float64)
+    S = system.S[used][:, used].astype(np.float64)
+    center = np.zeros(len(used))
+    if free:  # the centred sums, and 1/n for the intercept
+        s, n = system.S[used, -1].astype(np.float64), float(system.S[-1, -1])
+        center = s / n
+        S -= np.outer(s, center)
     S *= steps * unit
     S *= steps[:, None]
     eigenvalues, V = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
     inverse = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + rhos)  # J × R
-    smallest = _TRUST * inverse.max(axis=0) / inverse.min(axis=0)  # pivot that is trusted
-    Q = data.right_sides(total, total.responses)
-    out = np.full((len(rhos), len(data), Q.shape[1]), np.nan)
-    possible = smallest < 1.0
+    smallest = _TRUST * inverse.max(axis=0, initial=1.0) / inverse.min(axis=0, initial=1.0)
+    possible = smallest < 1.0  # pivots above are trusted
     if not possible.any():
         return out
-    ridges = [data.ridge(total, rho) for rho in rhos[possible]]
-    W = np.hstack([correctly_rounded_solve(total.feature_gram, ridge, Q) for ridge in ridges])
+    chosen = [s.solution().Z for s, good in zip(systems, possible, strict=True) if good]
+    W = np.hstack(chosen)
     weights = data.weights(total)
     weights = np.ones(len(data)) if weights is None else weights * unit
+    own = 1.0 / (n * unit) if free else 0.0
     for index in progress(blocks(len(data)), "leaving one out", bool(data.probe.verbose)):
-        codes = data.codes(index)
-        fitted = dgemm(1.0, W.T, codes.T).T.reshape(len(index), len(ridges), -1)
+        codes = system.moved(data.codes(index))
+        fitted = dgemm(1.0, W.T, codes.T).T.reshape(len(index), len(chosen), -1)
         y = data.targets(index, total)[:, None]
-        T = dgemm(1.0, V, (codes[:, used] * steps).T, trans_a=True)
-        k = weights[index, None] * dgemm(1.0, T * T, inverse[:, possible], trans_a=True)
+        T = dgemm(1.0, V, ((codes[:, used] - center) * steps).T, trans_a=True)
+        k = weights[index, None] * (own + dgemm(1.0, T * T, inverse[:, possible], trans_a=True))
         gain = np.where(1.0 - k > smallest[possible], k / (1.0 - k), np.nan)
         scores = fitted - gain[:, :, None] * (y - fitted)
         out[np.ix_(possible, index)] = np.moveaxis(scores, 1, 0)

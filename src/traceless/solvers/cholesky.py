@@ -9,17 +9,23 @@ other: it keeps float64 coefficients ready after each change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
+from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.rounded import Mixture, correctly_rounded_solve, ridge_in_steps
+from traceless.solvers.moments import Moments, moments
+from traceless.solvers.refinement import Mixture
+from traceless.solvers.ridge import Penalty, Ridge
+from traceless.solvers.rounded import correctly_rounded_solve
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
@@ -47,7 +53,9 @@ class Cholesky:
         self.responses: tuple[Label, ...] = knowledge.responses
         self.counts: tuple[int, ...] = knowledge.counts
         self.other: Cholesky | None = None
-        self._solved: tuple[tuple[float, Weights | None], Coefficients] | None = None
+        self._solved: tuple[tuple[Penalty, Weights | None], Coefficients] | None = None
+        self._intercepts: tuple[tuple[Penalty, Weights | None], Floats] | None = None
+        self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -88,25 +96,102 @@ class Cholesky:
         return type(self)(self.recipe, known)
 
     def coefficients(
-        self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
+        self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Coefficients:
-        """Correctly rounded coefficients in steps of the grids: codes(x) @ Z predicts."""
-        question, solved = (rho, class_weights), self._solved
-        if solved is None or solved[0] != question:
-            known = self.knowledge()
-            ridge = ridge_in_steps(rho, phi.steps, known.weight_bits)
-            if class_weights is not None:
-                Z = solve_weighted(known, class_weights, ridge, code)
-            else:
-                S, V = known.normal_equations()
-                Z = correctly_rounded_solve(S, ridge, code(V.astype(object)))
-            Z.setflags(write=False)
-            solved = self._solved = question, Coefficients(Z)
-        return solved[1]
+        """Correctly rounded coefficients, in steps of the grids."""
+        question, found = (penalty, class_weights), self._solved
+        if found is None or found[0] != question:
+            Z, shift = solved(self.knowledge(), penalty, phi, code, class_weights)
+            found = self._solved = question, Coefficients(Z, shift)
+        return found[1]
+
+    def intercepts(
+        self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
+        """Correctly rounded intercepts of codes that are not shifted: a solve of its own."""
+        question, found = (penalty, class_weights), self._intercepts
+        if found is None or found[0] != question:
+            Z, _ = solved(self.knowledge(), penalty, phi, code, class_weights, intercept=True)
+            found = self._intercepts = question, Z[-1]
+        return found[1]
+
+    def moments(
+        self, penalty: Penalty, phi: BoundMap, class_weights: tuple[float, ...] | None
+    ) -> Moments:
+        """Means and covariances of the rows, in float64; asking again is free."""
+        question, found = (penalty, class_weights), self._moments
+        if found is None or found[0] != question:
+            made = moments(self.knowledge(), penalty, phi, class_weights)
+            found = self._moments = question, made
+        return found[1]
 
 
-def solve_weighted(known: Knowledge, weights: Weights, ridge: Floats, code: Coding) -> Floats:
-    """Correctly rounded coefficients of class-wise knowledge, in steps of the grids."""
+def solved(
+    known: Knowledge,
+    penalty: Penalty,
+    phi: BoundMap,
+    code: Coding,
+    class_weights: Weights | None = None,
+    intercept: bool = False,
+) -> tuple[Floats, Floats | None]:
+    """Correctly rounded coefficients of some knowledge, and the shift of codes that they need.
+
+    If asked for, the last row is the intercept of codes that are not shifted.
+    """
+    S, V = known.normal_equations()
+    m = whole_means(S) if penalty.free_intercept else None
+    if isinstance(penalty.rho, tuple):
+        Z = _solved_by_target(known, penalty, phi, code, intercept)
+    else:
+        ridge = penalty.ridge(S, known, phi)
+        if class_weights is not None:
+            Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
+        else:
+            fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
+            Q = code(V if fits else V.astype(object))
+            Z = _solve(S, Q, ridge, m, intercept)
+    Z.setflags(write=False)
+    return Z, None if m is None else m.astype(np.float64)
+
+
+def _solved_by_target(
+    known: Knowledge, penalty: Penalty, phi: BoundMap, code: Coding, intercept: bool
+) -> Floats:
+    """The same with a ρ for each target: one factorisation for each that is different."""
+    Z = np.empty((known.n_outputs + intercept, len(penalty.rho)))
+    for rho in dict.fromkeys(penalty.rho):
+        own = np.flatnonzero(np.array(penalty.rho) == rho)
+
+        def some(V: Integers, own: NDArray[np.intp] = own) -> Any:
+            return code(V)[:, own]
+
+        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)[0]
+    return Z
+
+
+def _solve(
+    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+) -> Floats:
+    """One system, of features that are shifted where the intercept is free."""
+    if shift is None:
+        return correctly_rounded_solve(S, ridge, Q)
+    if isinstance(S, Mixture):
+        moved: Any = replace(S, parts=[shifted(part, shift) for part in S.parts])
+    else:
+        moved = shifted(S, shift)
+    Q = shifted_right_side(Q, shift)
+    return correctly_rounded_solve(moved, ridge, Q, shift if intercept else None)
+
+
+def _solve_weighted(
+    known: Knowledge,
+    weights: Weights,
+    ridge: Ridge,
+    code: Coding,
+    shift: Integers | None,
+    intercept: bool,
+) -> Floats:
+    """Coefficients of class-wise knowledge; problems share weights, or have some of their own."""
     if not known.classwise:
         raise MismatchError(
             "Class weights need what is known of each class apart, and the knowledge of this "
@@ -116,25 +201,37 @@ def solve_weighted(known: Knowledge, weights: Weights, ridge: Floats, code: Codi
     J = known.n_outputs
     M, V = known.sums[:, :J, :J], known.response_sums
     if len(weights) == 1:
-        return _solve(list(M), V, weights[0], ridge, code)
+        return _solve_mixture(list(M), V, weights[0], ridge, code, shift, intercept)
     everything, v = known.feature_gram, wide(V).sum(axis=1)
     columns = [
-        _solve(
-            (everything - M[k], M[k]), np.column_stack([v - V[:, k], V[:, k]]), pair, ridge, code
+        _solve_mixture(
+            (everything - M[k], M[k]),
+            np.column_stack([v - V[:, k], V[:, k]]),
+            pair,
+            ridge,
+            code,
+            shift,
+            intercept,
         )
         for k, pair in enumerate(weights)
     ]
     return np.hstack(columns)
 
 
-def _solve(
-    M: Sequence[Integers], V: Integers, weights: Sequence[float], ridge: Floats, code: Coding
+def _solve_mixture(
+    M: Sequence[Integers],
+    V: Integers,
+    weights: Sequence[float],
+    ridge: Ridge,
+    code: Coding,
+    shift: Integers | None,
+    intercept: bool,
 ) -> Floats:
     """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
     S = Mixture.of(M, weights)
     Q = code(wide(V) * np.array(S.weights, dtype=object))
     kept = [c for c, weight in enumerate(weights) if weight]
     if not kept:
-        return np.zeros(Q.shape)
+        return np.zeros((len(Q) + intercept, Q.shape[1]))
     S = Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit)
-    return correctly_rounded_solve(S, ridge, Q)
+    return _solve(S, Q, ridge, shift, intercept)

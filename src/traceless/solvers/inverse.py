@@ -19,13 +19,23 @@ All blocks of a change are planned before P is touched: with G₁, …, Gₖ of 
     B = P Φᵀ ∓ G₁ G₁ᵀ Φᵀ ∓ … ∓ Gₖ Gₖᵀ Φᵀ
 
 so a change that is refused has changed nothing, and one that is made needs no copy of P.
+
+*Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
+a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
+of the data that is removed, leaving rows of weight n and mean φ̄, has
+
+    1/ω - φPφᵀ ≥ 1 / (ω + ω² (1/n + Σ_j (φ_j - φ̄_j)² / D_j))
+
+A standardised D moves with every row, by about one part in n. P stays that of the D it was built
+for, and the coefficients of today's D' are found by U' ← U - P (D' - D) U', which gains as many
+digits with each step as D' and D have in common.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -33,7 +43,9 @@ from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrs
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from traceless.arithmetic.integers import Floats
+from traceless.solvers.ridge import Penalty
 
+_STEPS_TO_RIDGE = 12  # towards another D; where that is not enough, P is built anew
 SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
 
 
@@ -87,8 +99,50 @@ class Change:
         return Change(self.F[rows], self.Y[rows], self.weights[rows], self.sign)
 
 
+class Frame(NamedTuple):
+    """What P was built for where that is not ρI + S, and what its rows add up to.
+
+    Attributes
+    ----------
+    penalty : Penalty
+    ridge : ndarray of shape (J,)
+        D.
+    offset : ndarray of shape (J,)
+        What is subtracted from the features before they enter S.
+    sums, squares : ndarrays of shape (J,)
+        Σωφ and Σωφ² of the rows, less the offset.
+    """
+
+    penalty: Penalty
+    ridge: Floats
+    offset: Floats
+    sums: Floats
+    squares: Floats
+
+    def after(self, change: Change) -> Frame:
+        """The same after a change, whose features have been counted from the offset."""
+        weights = change.sign * change.weights[:, None]
+        sums = self.sums + (weights * change.F).sum(axis=0)
+        squares = self.squares + (weights * change.F**2).sum(axis=0)
+        return self._replace(sums=sums, squares=squares)
+
+    def least_pivots(self, removed: Change) -> Floats:
+        """What 1 - ωφPφᵀ is at least, for rows that are in the data; once they are removed."""
+        own = 0.0
+        squares = removed.F**2
+        if self.penalty.free_intercept:
+            n = self.sums[-1]
+            if not n > 0.0:
+                raise LinAlgError("no rows are left, whose mean would be the intercept")
+            own, squares = 1.0 / n, (removed.F - self.sums / n) ** 2
+            squares[:, -1] = 0.0
+        penalised = self.ridge > 0
+        squares = (squares[:, penalised] / self.ridge[penalised]).sum(axis=1)
+        return np.asarray(1.0 / (1.0 + removed.weights * (own + squares)))
+
+
 class Inverse:
-    """P = (ρI + S)⁻¹ and U = P V.
+    """P = (ρI + S)⁻¹ and U = P V; with a frame, P = (D + S)⁻¹.
 
     U is never changed in place, so coefficients can be read at any time. P is as large as the
     knowledge, and small changes are made in its memory: the next inverse takes P over, and
@@ -106,7 +160,12 @@ class Inverse:
     floor : residual and error of P that a new inverse had
     patience : float
         The strain at which errors are looked at again.
+    frame : Frame, optional
+        Where the penalty is not ρI.
     """
+
+    frame: Frame | None = None  # also of those that were pickled before there were any
+    _step: Floats | float = 0.0
 
     def __init__(
         self,
@@ -116,21 +175,62 @@ class Inverse:
         strain: float = 0.0,
         floor: tuple[float, float] = (0.0, 0.0),
         patience: float = np.inf,
+        frame: Frame | None = None,
     ) -> None:
+        self.frame = frame
+        self._step = 0.0  # to the U of a D close by, when last asked for
         self._P = [] if P is None else [np.asfortranarray(P)]
         self.U, self.rho = np.asfortranarray(U), rho
         self.strain, self.floor, self.patience = strain, floor, patience
 
     @classmethod
-    def of(cls, S: Floats, V: Floats, rho: float) -> Inverse:
-        """Invert ρI + S by Cholesky. Raises LinAlgError if it is not positive definite."""
+    def of(cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None) -> Inverse:
+        """Invert ρI + S (or D + S) by Cholesky. Raises LinAlgError if that is not definite."""
         A = np.array(S, order="F")
-        A[np.diag_indices_from(A)] += rho
+        A[np.diag_indices_from(A)] += rho if frame is None else frame.ridge
         factor, failed = dpotrf(A, overwrite_a=True, clean=False)
         if failed:
             raise LinAlgError("the matrix is not positive definite in float64")
         P, _ = dpotri(factor, overwrite_c=True)
-        return cls(P, dsymm(1.0, P, np.asfortranarray(V)), rho)
+        return cls(P, dsymm(1.0, P, np.asfortranarray(V)), rho, frame=frame)
+
+    @property
+    def penalty(self) -> Penalty:
+        """What the coefficients are penalised by."""
+        return Penalty(self.rho) if self.frame is None else self.frame.penalty
+
+    @property
+    def ridge(self) -> Floats | float:
+        """The diagonal that was added to S."""
+        return self.rho if self.frame is None else self.frame.ridge
+
+    def moved(self, change: Change) -> Change:
+        """A change whose features are counted as ours are."""
+        if self.frame is None or not self.frame.offset.any():
+            return change
+        return replace(change, F=change.F - self.frame.offset)
+
+    def with_ridge(self, ridge: Floats) -> Floats | None:
+        """U for another D, close to ours; None if it is not, or P is not here."""
+        P = self.take()
+        if P is None:
+            return None
+        try:
+            difference, U = (ridge - self.ridge)[:, None], self.U + self._step
+            before = np.inf
+            for _ in range(_STEPS_TO_RIDGE):
+                after = self.U - dsymm(1.0, P, np.asfortranarray(difference * U))
+                error = np.abs(after - U).max(initial=0.0)
+                U = after
+                if error <= 2.0**-51 * np.abs(U).max(initial=0.0):
+                    self._step = U - self.U
+                    return np.asfortranarray(U)
+                if not error < before / 4:
+                    return None
+                before = error
+            return None
+        finally:
+            self.give_back(P)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: P as it is now, while nobody else writes into it."""
@@ -189,7 +289,7 @@ class Inverse:
         plan = Plan(self, P, self.U if U is None else U)
         try:
             for change in changes:
-                for block in change.blocks():
+                for block in self.moved(change).blocks():
                     plan.add(block)
         except BaseException:
             plan.drop()
@@ -202,12 +302,13 @@ class Plan:
 
     def __init__(self, inverse: Inverse, P: Floats, U: Floats) -> None:
         self._inverse, self._P, self._U = inverse, P, U
-        self._strain = inverse.strain
+        self._strain, self._frame = inverse.strain, inverse.frame
         self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
 
     def add(self, block: Change) -> None:
         """Plan one more block of rows. Raises LinAlgError where a pivot is not sound."""
         sign, Ft = float(block.sign), block.F.T
+        self._frame = None if self._frame is None else self._frame.after(block)
         single = len(block.F) == 1
         B = dsymv(1.0, self._P, block.F[0])[:, None] if single else dsymm(1.0, self._P, Ft)
         for before, G in self._steps:
@@ -244,7 +345,11 @@ class Plan:
                 P = dsyr(-sign, G[:, 0], a=P, overwrite_a=True)
             else:
                 P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
-        return Inverse(P, self._U, before.rho, self._strain, before.floor, before.patience)
+        patience, frame = before.patience, self._frame
+        inverse = Inverse(P, self._U, before.rho, self._strain, before.floor, patience, frame)
+        if np.shape(before._step) == self._U.shape:
+            inverse._step = before._step  # a good guess: D moves by one part in n with each row
+        return inverse
 
     def _check(self, pivots: Floats, block: Change) -> None:
         self._strain += 1.0
@@ -253,9 +358,12 @@ class Plan:
                 raise LinAlgError("P has decayed")
             return
         relative = pivots * block.weights[: len(pivots)]
-        norms = np.einsum("ij,ij->i", block.F, block.F)
-        rho = self._inverse.rho
-        least = rho / (rho + block.weights * norms)
+        if self._frame is not None:
+            least = self._frame.least_pivots(block)
+        else:
+            norms = np.einsum("ij,ij->i", block.F, block.F)
+            rho = self._inverse.rho
+            least = rho / (rho + block.weights * norms)
         if not np.all(relative >= 0.999 * least):
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
         self._strain += float((1.0 / relative).max())

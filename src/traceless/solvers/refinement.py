@@ -14,6 +14,15 @@ semidefinite, the error is bounded rigorously:
     |A⁻¹ R|_j ≤ r_j^(-1/2) · (Σ_i R_i² / r_i)^(1/2)
 
 and a coefficient is finished when both ends of its interval round to the same float64.
+The last may be an intercept b that is not penalised, r_b = 0. With n = S_bb and s = S_·b the
+others then solve a system whose matrix less diag(r) is semidefinite too (the Schur complement),
+
+    |v_j| ≤ r_j^(-1/2) · (Σ_i (|R_i| + |s_i R_b| / n)² / r_i)^(1/2)
+    |v_b| ≤ (|R_b| + Σ_j |s_j v_j|) / n
+
+and the intercept of features that are not shifted, x_b - Σ m_j x_j, is decided beside it
+(`traceless.solvers.centring`). Ridges are fractions; their common denominator multiplies all.
+
 The result depends on the integers alone, not on BLAS, threads or machine. A coefficient
 that lies exactly on a boundary (zero, or halfway between two floats) is recognised by
 Cramer's rule: it is a fraction with denominator det A ≤ Π A_jj, hence either on the
@@ -42,8 +51,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from traceless.arithmetic.double_double import Factor, Twofold, two_sum
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
 from traceless.exceptions import ConditionError, RangeError
+from traceless.solvers.ridge import Ridge
 
-__all__ = ["Mixture", "refined"]
+__all__ = ["Mixture", "powers", "refined"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 _LEAST_GAIN = 4  # bits
@@ -112,6 +122,10 @@ class Mixture:
         """The diagonal of the whole matrix, in units."""
         return self._sum(wide(part.diagonal()) for part in self.parts)
 
+    def column(self, j: int) -> Integers:
+        """One column of the whole matrix, in units."""
+        return self._sum(wide(part[:, j]) for part in self.parts)
+
     def of_features(self, used: NDArray[np.intp]) -> Mixture:
         """The same for some of the features."""
         return replace(self, parts=[part[np.ix_(used, used)] for part in self.parts])
@@ -140,15 +154,18 @@ def _half(a: Integers, start: int) -> Integers:
     return np.asarray(a >> 32 if start else a & (2**32 - 1))
 
 
-def refined(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
+def refined(
+    S: Integers | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None
+) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
-    No column of Q and no entry of the diagonal of S is zero.
+    No column of Q and no entry of the diagonal of S is zero. With a shift there is one row more:
+    the last entry less the sum of the shifts times the others.
     """
     S = (S if isinstance(S, Mixture) else Mixture((S,))).compact()
     for twofold in (False, True):
         try:
-            return _System(S, ridge, twofold).solve(Q)
+            return _System(S, ridge, shift, twofold).solve(Q)
         except LinAlgError:
             continue
     raise ConditionError(
@@ -161,25 +178,26 @@ def refined(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
 class _System:
     """A = S + diag(ridge), factored. Raises LinAlgError where the precision is too low."""
 
-    def __init__(self, S: Mixture, ridge: Floats, twofold: bool) -> None:
+    def __init__(self, S: Mixture, ridge: Ridge, shift: Integers | None, twofold: bool) -> None:
         self.S, self.ridge = S, ridge
-        exact_ridge = [Fraction(float(v)) for v in ridge]
-        denominator = max(S.unit, *(f.denominator for f in exact_ridge))  # a power of two
-        self.places = denominator.bit_length() - 1
+        self.shift = None if shift is None else wide(shift)
+        numerators, own = ridge.fractions
+        denominator = math.lcm(S.unit, own)
         self.per_unit = denominator // S.unit
-        whole = [int(f * denominator) for f in exact_ridge]
-        self.whole_ridge = np.array(whole, dtype=object)[:, None]
-        self.scale, self.apply_inverse = _approximate_inverse(S, ridge, twofold)
+        self.places = denominator.bit_length() - 1
+        self.mantissa = denominator / (1 << self.places)  # 1 to 2; 1 unless standardised
+        self.whole_ridge = (numerators * (denominator // own))[:, None]
+        self.scale, self.apply_inverse = _approximate_inverse(S, ridge.near, twofold)
 
     def solve(self, Q: Integers) -> Floats:
         state = _Expansion.start(wide(Q) * self.per_unit)
-        Z = np.full(Q.shape, np.nan)
+        Z = np.full((len(Q) + (self.shift is not None), Q.shape[1]), np.nan)
         columns = np.arange(Q.shape[1])  # those with unfinished coefficients
         cramer_bits = self._cramer_bits()
         while columns.size:
             state = self._step(state)
-            bound = self._error_bound(state)
-            low, high = state.X - bound, state.X + bound
+            X, bound = self._with_intercept(state.X, self._error_bound(state))
+            low, high = X - bound, X + bound
             below, above = nearest(low, state.unit), nearest(high, state.unit)
             if (below > _HUGE / 2).any() or (above < -_HUGE / 2).any():
                 raise RangeError(
@@ -195,11 +213,18 @@ class _System:
             columns, state = columns[unfinished], state.of(unfinished)
         return Z
 
+    def _with_intercept(self, X: Integers, bound: Integers) -> tuple[Integers, Integers]:
+        """Another row: the intercept of the features before they were shifted."""
+        if self.shift is None:
+            return X, bound
+        own = X[-1] - self.shift @ X, bound[-1] + np.abs(self.shift) @ bound
+        return np.vstack([X, own[0]]), np.vstack([bound, own[1]])
+
     def _step(self, state: _Expansion) -> _Expansion:
         """The solution with as many bits more as are new, at most _STEP_BITS."""
         v, exponents = state.leading
         with np.errstate(all="ignore"):
-            y = self.apply_inverse(v)
+            y = self.apply_inverse(v) / self.mantissa
             c = y * self.scale
         if not np.isfinite(c).all():
             raise LinAlgError("a factor of the matrix is too close to zero")
@@ -215,16 +240,29 @@ class _System:
     def _error_bound(self, state: _Expansion) -> Integers:
         """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
         v, exponents = state.leading
-        root = np.sqrt(self.ridge)[:, None]
-        R = (np.abs(v).astype(np.float64) + 1.0) / root  # + 1 for the bits that v lacks
-        largest = R.max(axis=0)
+        R = np.abs(v).astype(np.float64) + 1.0  # + 1 for the bits that v lacks
+        if not self.ridge.is_free:
+            return self._bound(R, exponents, v)
+        s = np.abs(self.S.column(-1))[:, None]
+        n = int(s[-1, 0])
+        R += nearest(s, np.array(n, dtype=object)) * (1 + 1e-9) * R[-1]
+        bound = self._bound(R[:-1], exponents, v)
+        # in units of the expansion: |R_b| / n, and |s_j| / n times the bounds, each rounded up
+        own = -(-np.abs(state.residual[-1]) // (n * self.per_unit))
+        return np.vstack([bound, own + (-(-s[:-1] // n) * bound).sum(axis=0)])
+
+    def _bound(self, R: Floats, exponents: NDArray[np.int64], v: Integers) -> Integers:
+        """The bound by semidefiniteness, for as many features as R has rows."""
+        root = np.sqrt(self.ridge.near[: len(R)])[:, None]
+        R = R / root
+        largest = R.max(axis=0, initial=0.0)
         R /= largest
         length, length_exponents = np.frexp(np.sqrt((R * R).sum(axis=0)) * largest)
         bound = length * (1 + 1e-6) / np.frexp(root)[0]
         exponents = exponents + length_exponents - self.places - np.frexp(root)[1]
         exponents = np.maximum(exponents, -1000)  # ldexp must not make it zero
         exponents[:, ~v.any(axis=0)] = -2000  # unless nothing is left
-        beyond = max(int(exponents.max()) - 1000, 0)  # what float64 cannot hold
+        beyond = max(int(exponents.max(initial=0)) - 1000, 0)  # what float64 cannot hold
         whole = np.frompyfunc(math.ceil, 1, 1)(np.ldexp(bound, exponents - beyond))
         return np.asarray(whole << beyond if beyond else whole)
 
@@ -267,7 +305,7 @@ class _Expansion:
     @property
     def unit(self) -> Integers:
         """2^bits."""
-        return _powers(self.bits)
+        return powers(self.bits)
 
     def of(self, columns: NDArray[np.bool_]) -> _Expansion:
         """The same for some of the columns."""
@@ -291,16 +329,16 @@ class _Expansion:
         """2^shift X + digits, and the residual without their product."""
         added = wide(digits.astype(np.int64))
         if (shifts < 0).any():  # where the correction is large
-            coarse = _powers(np.maximum(-shifts, 0))
+            coarse = powers(np.maximum(-shifts, 0))
             added, product = added * coarse, product * coarse
         finer = np.maximum(shifts, 0)
-        scale = _powers(finer)
+        scale = powers(finer)
         return _Expansion(
             self.X * scale + added, self.residual * scale - product, self.bits + finer, sizes
         )
 
 
-def _powers(bits: NDArray[np.int64]) -> Integers:
+def powers(bits: NDArray[np.int64]) -> Integers:
     """2^bits, in Python integers."""
     return np.array([1 << int(b) for b in bits], dtype=object)
 

@@ -17,9 +17,12 @@ and of the residual are kept in planes of a fixed number of bits, with carries.
 
     |v_j| ≤ r_j^(-1/2) (Σ_i (R - A c)_i² / r_i)^(1/2)
 
-where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and |L_ij| ≤ 2^(h-1) for its
-rounding errors. X + c is added in double-double arithmetic. Where both ends of the interval
-around it round to the same float64, so does the exact coefficient: rounding is monotone.
+(and with `traceless.solvers.refinement`'s bound where the last coefficient is an intercept that is
+not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and
+|L_ij| ≤ 2^(h-1) for its rounding errors. Fractions r without an end are cut after two planes; what
+that leaves out of R, below 2^-40 times X, is added in float64. X + c is added in double-double
+arithmetic. Where both ends of the interval around it round to the same float64, so does the exact
+coefficient: rounding is monotone.
 
 Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
 coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
@@ -28,6 +31,7 @@ same bits: there is one nearest float64.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,71 +41,68 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers
-from traceless.exceptions import RangeError
-from traceless.solvers.refinement import Mixture, refined
+from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.solvers.refinement import Mixture, powers, refined
+from traceless.solvers.ridge import Ridge
 
-__all__ = ["Mixture", "correctly_rounded_solve", "ridge_in_steps"]
+__all__ = ["correctly_rounded_solve"]
 
 _U = 2.0**-53  # unit roundoff
 _DIGIT_BITS = 40  # at most, for each step
 _STEPS = 6
 _PLANES = 12
+_GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are cut at a time
-_TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 
-def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
-    """ρ in the units of integer knowledge, one for each feature: exact, or RangeError."""
-    places = weight_bits - 2 * (np.frexp(steps)[1] - 1)  # steps are powers of two
-    with np.errstate(over="ignore"):
-        ridge = np.ldexp(rho, places)
-    if not np.array_equal(np.ldexp(ridge, -places), np.full(len(steps), rho)):
-        if np.isinf(ridge).any():
-            what, limit = "large", f"at most {np.ldexp(_HUGE / 2, -places.max()):.1g}"
-        else:
-            what, limit = "small", f"at least {np.ldexp(_TINY * 2, -places.min()):.1g}"
-        raise RangeError(
-            f"rho={rho!r} is too {what} for the features' grid: rho / resolution² would be beyond "
-            f"float64. Choose rho to be {limit}, or another resolution."
-        )
-    return np.asarray(ridge)
-
-
-def correctly_rounded_solve(S: Integers | Mixture, ridge: Floats, Q: Integers) -> Floats:
+def correctly_rounded_solve(
+    S: Integers | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     Parameters
     ----------
     S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
-    ridge : float64 array of shape (J,), positive
+    ridge : Ridge, or float64 array of shape (J,), positive
+        The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
+        ridge_j = 0 that is not the last has coefficient 0.
     Q : integer array of shape (J, K)
         In the units of the mixture.
+    shift : int64 array of shape (J,), optional
+        What was subtracted from each feature to make S; the last is 0.
+
+    Returns
+    -------
+    float64 array of shape (J, K), or (J + 1, K) with a shift
+        In that case the last row is Z_b - Σ_j shift_j Z_j, the intercept of the features as they
+        were, correctly rounded too.
 
     Raises
     ------
     ConditionError
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
-    Z = np.zeros(Q.shape)
-    used = np.flatnonzero(S.diagonal())  # a feature that is always 0 has coefficient 0
-    asked = np.flatnonzero(Q.any(axis=0))
+    ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
+    Z = np.zeros((len(Q) + (shift is not None), Q.shape[1]))
+    there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
+    there[:-1] &= ridge.near[:-1] > 0
+    used, asked = np.flatnonzero(there), np.flatnonzero(Q.any(axis=0))
     if not used.size or not asked.size:
         return Z
-    if used.size < len(Z):
+    if used.size < len(Q):
         S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
-        ridge = ridge[used]
+        ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     Q = Q[np.ix_(used, asked)]
+    rows = used if shift is None else np.append(used, len(Z) - 1)
     try:
         if isinstance(S, Mixture):
             raise _HardError
-        part, decided = _System(S, ridge).solve(Q)
+        part, decided = _System(S, ridge, shift).solve(Q)
     except (_HardError, LinAlgError, OverflowError):
-        part, decided = np.empty(Q.shape), np.zeros(Q.shape, dtype=bool)
-    left = ~decided.all(axis=0)
-    if left.any():
-        part[:, left] = refined(S, ridge, Q[:, left])
-    Z[np.ix_(used, asked)] = part
+        part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
+    if not decided.all():
+        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift)
+    Z[np.ix_(rows, asked)] = part
     return Z
 
 
@@ -112,12 +113,11 @@ class _HardError(Exception):
 class _System:
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
-    def __init__(self, S: Integers, r: Floats) -> None:
+    def __init__(self, S: Integers, ridge: Ridge, shift: Integers | None) -> None:
         J = len(S)
-        if S.dtype != np.int64 or not max(r.max(), S.diagonal().max()) < 2.0**61:
+        if S.dtype != np.int64 or not max(ridge.near.max(), S.diagonal().max()) < 2.0**61:
             raise _HardError
-        fraction, whole_r = np.modf(r)
-        whole = S.diagonal() + whole_r.astype(np.int64)
+        whole = S.diagonal() + ridge.whole()
         m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
         self.h = h = m // 2
         # pieces of digits up to 2^g: J products with a limb stay below 2^53
@@ -134,29 +134,35 @@ class _System:
         high = (whole + (1 << (h - 1))) >> h
         np.fill_diagonal(self.high, high)
         np.fill_diagonal(self.low, whole - (high << h))
-        diagonal = whole + fraction
+        self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
+        self.planes, self.rest = ridge.planes(self.plane_bits, _PLANES)
+        self.fraction = self.rest + sum(
+            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(self.planes)
+        )
+        diagonal = whole + self.fraction[:, 0]
         np.fill_diagonal(A, diagonal)
         self.root = np.sqrt(diagonal)[:, None] * (1 + 1e-6)
-        self.weight = 1.0 / np.sqrt(r)[:, None]
-        self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
-        self.fraction = fraction[:, None]
-        self.planes: list[Integers] = []  # fraction = Σ_k planes[k] 2^(-plane_bits (k+1))
-        while fraction.any():
-            if len(self.planes) == _PLANES:
-                raise _HardError
-            fraction, plane = np.modf(np.ldexp(fraction, self.plane_bits))
-            self.planes.append(plane.astype(np.int64)[:, None])
+        penalised = ridge.near[:, None] > 0
+        self.weight = np.where(
+            penalised, 1.0 / np.sqrt(np.where(penalised, ridge.near[:, None], 1)), 0.0
+        )
+        self.mean = np.abs(S[:, -1:]) / S[-1, -1] * (1 + 1e-9) if ridge.is_free else None
+        self.weight_of_rows = float(S[-1, -1])
+        self.shift = None if shift is None else _Shift(shift, 52 - self.g - J.bit_length())
         self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
         if failed:
             raise _HardError
 
     def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
-        """Z, and which entries are certainly the float64 nearest to A⁻¹Q."""
+        """Z, and which columns are certainly the float64 nearest to A⁻¹Q."""
         residual = _Residual(np.asfortranarray(Q, dtype=np.int64))  # OverflowError beyond
         E = np.zeros(Q.shape[1], dtype=np.int64)
         terms: list[Floats] = []
+        moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
+        cut = np.zeros((1, 1))  # what the planes leave out of R
         for step in range(_STEPS):
-            c = dpotrs(self.factor, residual.near, lower=True)[0]
+            near = residual.near - cut
+            c = dpotrs(self.factor, near, lower=True)[0]
             size = np.abs(c).max(axis=0)
             if not (size.min() > 0 and size.max() < np.inf):
                 raise _HardError
@@ -167,22 +173,33 @@ class _System:
                 raise _HardError  # a step must gain four bits
             if step >= 2:
                 down = np.ldexp(1.0, -E)
-                Z, decided = _rounded([*terms, c * down], self._error(residual.near, c) * down)
+                error = self._error(near, c, np.abs(residual.near) + 4 * np.abs(cut))
+                Z, decided = _rounded([*terms, c * down], error * down)
+                decided = np.asarray(decided.all(axis=0))
+                if self.shift is not None:
+                    own, certain = self.shift.intercepts(moved, E, c, error)
+                    Z, decided = np.vstack([Z, own]), decided & certain
                 if step == _STEPS - 1 or decided.all():
                     break
             digits = np.rint(c * np.ldexp(1.0, shifts))
-            residual = self._after(residual, digits, shifts)
+            upper = np.rint(digits * 2.0**-self.g)
+            pieces = np.hstack([upper, digits - upper * 2.0**self.g])
+            residual = self._after(residual, digits, pieces, shifts)
+            if self.shift is not None:
+                moved = (moved << shifts.astype(object)) + self.shift.apart(pieces, self.g)
             E = E + shifts
             if E.max() > 800:
                 raise _HardError  # so that 2^-E and the bounds stay normal numbers
             terms.append(digits * np.ldexp(1.0, -E))
+            if self.rest.any():
+                cut = self.rest * (sum(terms) * np.ldexp(1.0, E))
         return Z, decided
 
-    def _after(self, before: _Residual, digits: Floats, shifts: NDArray[np.int64]) -> _Residual:
+    def _after(
+        self, before: _Residual, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
+    ) -> _Residual:
         """R ← 2^shifts R - A digits, in int64 and, near to it, in float64."""
         K, g, h = digits.shape[1], self.g, self.h
-        upper = np.rint(digits * 2.0**-g)
-        pieces = np.hstack([upper, digits - upper * 2.0**g])
         H, L = dgemm(1.0, self.high, pieces), dgemm(1.0, self.low, pieces)
         near = before.near * np.ldexp(1.0, shifts) - (
             (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
@@ -204,16 +221,58 @@ class _System:
             raise _HardError  # R may have wrapped
         return after
 
-    def _error(self, near: Floats, c: Floats) -> Floats:
-        """A bound of |A⁻¹R - c|; `near` is R, rounded."""
+    def _error(self, near: Floats, c: Floats, parts: Floats) -> Floats:
+        """A bound of |A⁻¹R - c|; `near` is R, rounded, from parts of this size."""
         size, rounding = np.abs(c), (2 * len(c) + 16) * _U
         product = dgemm(1.0, self.high, c) * 2.0**self.h + dgemm(1.0, self.low, c)
         rest = np.abs(near - (product + self.fraction * c))
-        rest += (4 * _U) * np.abs(near) + (2.0**-self.plane_bits if self.planes else 0.0)
+        rest += (4 * _U) * (np.abs(near) + parts)
+        rest += 2.0**-self.plane_bits if self.planes else 0.0
         rest += rounding * self.root * (self.root * size).sum(axis=0)
         rest += 2.0 ** (self.h - 1) * rounding * size.sum(axis=0)  # of L, which is not definite
-        rest *= self.weight
+        if self.mean is None:
+            return self._spread(rest)
+        own = rest[-1] / self.weight_of_rows
+        bound = self._spread(rest + self.mean * rest[-1])
+        bound[-1] = (own + (self.mean[:-1] * bound[:-1]).sum(axis=0)) * (1 + 1e-6)
+        return bound
+
+    def _spread(self, rest: Floats) -> Floats:
+        """r_j^(-1/2) (Σ_i rest_i² / r_i)^(1/2), over the penalised coefficients."""
+        rest = rest * self.weight
         return np.asarray(self.weight * np.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6))
+
+
+class _Shift:
+    """Whole numbers m, cut into limbs so that Σ_j m_j x_j of digits x is exact in float64."""
+
+    def __init__(self, m: Integers, bits: int) -> None:
+        self.sizes, self.signs = np.abs(m).astype(np.float64), np.sign(m)
+        places = np.arange(0, max(int(np.abs(m).max()).bit_length(), 1), bits)
+        limbs = (np.abs(m)[:, None] >> places) & ((1 << bits) - 1)
+        self.limbs = np.asfortranarray(limbs * self.signs[:, None], dtype=np.float64)
+        self.places = wide(np.append(places, 0))[:, None]
+
+    def apart(self, pieces: Floats, g: int) -> Integers:
+        """x_b - Σ_j m_j x_j of digits, given in their two pieces, as Python integers."""
+        parts = np.vstack([-dgemm(1.0, self.limbs, pieces, trans_a=True), pieces[-1:]])
+        upper, lower = np.hsplit(wide(parts.astype(np.int64)), 2)
+        return np.asarray((((upper << g) + lower) << self.places).sum(axis=0))
+
+    def intercepts(
+        self, moved: Integers, E: NDArray[np.int64], c: Floats, error: Floats
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """The sum 2^-E (moved + c_b - Σ_j m_j c_j), and whether its float64 is certain."""
+        sizes = self.sizes[:, None]
+        near = c[-1] - (self.signs[:, None] * sizes * c).sum(axis=0)
+        bound = error[-1] + (sizes * error).sum(axis=0)
+        bound += (2 * len(c) + 16) * _U * (np.abs(c[-1]) + (sizes * np.abs(c)).sum(axis=0))
+        bound *= 1 + 1e-6
+        whole, units = moved << _GUARD, powers(E + _GUARD)
+        low = whole + _whole(np.ldexp(near - bound, _GUARD))
+        high = whole + _whole(np.ldexp(near + bound, _GUARD)) + 1
+        below = nearest(low, units)
+        return below, below == nearest(high, units)
 
 
 class _Residual:
@@ -226,6 +285,9 @@ class _Residual:
         self.near = whole.astype(np.float64)
         if planes:
             self.near += planes[0] * 2.0**-plane_bits
+
+
+_whole = np.frompyfunc(math.floor, 1, 1)
 
 
 def _rounded(terms: list[Floats], bound: Floats) -> tuple[Floats, NDArray[np.bool_]]:

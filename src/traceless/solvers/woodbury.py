@@ -37,15 +37,17 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
+from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.inverse import Inverse, Plan, expected_error, worth_updating
+from traceless.solvers.inverse import Frame, Inverse, Plan, expected_error, worth_updating
 from traceless.solvers.queued_rows import QueuedRows, spread
+from traceless.solvers.ridge import Penalty
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
-    _Base = tuple[Knowledge, Floats, Floats, float]  # S and V of knowledge, and the size of S
+    _Base = tuple[Knowledge, Floats, Floats, Floats, float]  # offset, S, V, and the size of S
     _Exact = tuple[Knowledge | None, tuple["QueuedRows", ...]]  # knowledge, and what it lacks yet
 
 STATE_FORMAT = "traceless state 1"
@@ -53,6 +55,7 @@ _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
+_CONSTANT = 2.0**100  # D of a column that has not varied yet, whose coefficient is 0
 _REFINEMENTS = 4  # at most, each time the residual is looked at
 
 
@@ -83,7 +86,7 @@ class Woodbury(Cholesky):
             self.responses, self.counts = knowledge.responses, knowledge.counts
             self._exact = knowledge, ()
         self._base: _Base | None = None
-        self._solved = None
+        self._solved = self._intercepts = self._moments = None
         self._sealed = False
         self.other = None
 
@@ -156,7 +159,7 @@ class Woodbury(Cholesky):
         """Another that shares everything with this one, to be made the next."""
         other = object.__new__(Woodbury)
         other.__dict__.update(self.__dict__)
-        other.other = None
+        other.other = other._solved = other._intercepts = other._moments = None
         return other
 
     def __copy__(self) -> Woodbury:
@@ -166,29 +169,74 @@ class Woodbury(Cholesky):
         return other
 
     def coefficients(
-        self, rho: float, phi: BoundMap, code: Coding, class_weights: Weights | None
+        self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Coefficients:
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
-        the knowledge is solved.
+        the knowledge is solved. So it is where each target has a ρ of its own.
         """
-        if class_weights is not None or self._sealed:
-            return super().coefficients(rho, phi, code, class_weights)
-        return Coefficients(code(self.inverse(rho).U) * phi.steps[:, None] + 0.0)
+        if self._exactly(penalty, class_weights):
+            return super().coefficients(penalty, phi, code, class_weights)
+        question, solved = (penalty, class_weights), self._solved
+        if solved is None or solved[0] != question:
+            solved = self._solved = question, self._solution(penalty, phi, code)
+        return solved[1]
 
-    def inverse(self, rho: float) -> Inverse:
-        """U for this rho, and P unless a later state has taken it over."""
+    def _exactly(self, penalty: Penalty, class_weights: Weights | None) -> bool:
+        """Whether P cannot answer, and the knowledge is solved."""
+        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple)
+
+    def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
+        inverse = self.inverse(penalty)
+        frame, U = inverse.frame, inverse.U
+        if frame is not None and penalty.standardize:
+            U_now = inverse.with_ridge(self._ridge_now(frame, phi.has_bias))
+            if U_now is None:
+                inverse = self._inverse = self._built(penalty)
+                frame, U_now = inverse.frame, inverse.U
+            U = U_now
+        Z = code(U) * phi.steps[:, None] + 0.0
+        if frame is None or not penalty.free_intercept:
+            return Coefficients(Z)
+        return Coefficients(Z, np.rint(frame.offset / phi.steps))
+
+    def intercepts(
+        self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
+    ) -> Floats:
+        """Intercepts of codes that are not shifted, β' - Σ_j m_j w_j; exact ones if sealed."""
+        if self._exactly(penalty, class_weights):
+            return super().intercepts(penalty, phi, code, class_weights)
+        solution = self.coefficients(penalty, phi, code, class_weights)
+        if solution.shift is None:
+            return np.asarray(solution.Z[-1])
+        return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
+
+    def _ridge_now(self, frame: Frame, has_bias: bool) -> Floats:
+        """D of the rows held now; P has that of the rows it was built for."""
+        rho, free_intercept, _ = frame.penalty
+        if has_bias:
+            n = frame.sums[-1]
+            ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
+            ridge[-1] = 0.0 if free_intercept else rho
+        else:
+            ridge = rho * frame.squares / self.n_samples
+        constant = frame.ridge >= _CONSTANT
+        varies = ridge * self.n_samples > 1e-13 * rho * frame.squares  # beyond the roundings of 0
+        return np.where(constant & ~varies | (ridge <= 0.0), frame.ridge, ridge)
+
+    def inverse(self, penalty: Penalty) -> Inverse:
+        """U for this penalty, and P unless a later state has taken it over."""
         inverse = self._inverse
-        if inverse is None or inverse.rho != rho:
-            inverse = self._inverse = self._built(rho)
+        if inverse is None or inverse.penalty != penalty:
+            inverse = self._inverse = self._built(penalty)
         return inverse
 
     def whole_inverse(self, rho: float) -> Inverse:
-        """P and U for this rho, for the caller alone."""
-        inverse = self.inverse(rho)
+        """P and U of the papers' penalty ρI, for the caller alone."""
+        inverse = self.inverse(Penalty(rho))
         P = inverse.copy_of_P()
-        return self._built(rho) if P is None else Inverse(P, inverse.U, rho)
+        return self._built(Penalty(rho)) if P is None else Inverse(P, inverse.U, rho)
 
     # --- changes -------------------------------------------------------------------------
 
@@ -221,7 +269,7 @@ class Woodbury(Cholesky):
         queued = QueuedRows.of(self.recipe, rows, -1)
         bare = Woodbury(self.recipe, (self.responses, self.counts), self.whole_inverse(rho))
         state = bare._after([queued])
-        inverse = state.inverse(rho)
+        inverse = state.inverse(Penalty(rho))
         change = queued.aligned(state.responses)
         W = np.asfortranarray(code(inverse.U))
         expected = expected_error(inverse, W, replace(change, Y=code(change.Y)), error)
@@ -238,7 +286,7 @@ class Woodbury(Cholesky):
                 plan.drop()
             raise
         state = self._twin()
-        state._solved, state._sealed = None, False
+        state._sealed = False
         state._exact, state.responses, state.counts = exact, responses, counts
         state._inverse = None if plan is None else plan.done(keep=exact[0] is None)
         if 0 in counts and self.recipe.task == "classification":
@@ -317,16 +365,28 @@ class Woodbury(Cholesky):
 
     # --- repair ----------------------------------------------------------------------------
 
-    def _built(self, rho: float) -> Inverse:
+    def _built(self, penalty: Penalty) -> Inverse:
         """A new inverse, from the knowledge."""
         if self._exact[0] is None:
             raise UnsealableError(
-                "rho cannot be changed: this model came without the knowledge of its rows."
+                "rho and the penalty cannot be changed: this model came without the knowledge of "
+                "its rows."
             )
-        self.knowledge()
-        S, V, _ = self._floats()
+        known = self.knowledge()
+        offset = np.zeros(len(self.recipe.phi.steps))
+        ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
+        if penalty.free_intercept:
+            offset = whole_means(known.feature_gram) * self.recipe.phi.steps
+        S, V, _ = self._floats(offset)
+        frame = None
+        if penalty != Penalty(penalty.rho):
+            D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
+            D = np.where(ridge.near > 0.0, D, (1.0 + S.diagonal()) * _CONSTANT)
+            D[-1] = 0.0 if ridge.is_free else D[-1]
+            sums = S[:, -1].copy() if self.recipe.phi.has_bias else np.zeros(len(S))
+            frame = Frame(penalty, D, offset, sums, S.diagonal().copy())
         try:
-            inverse = Inverse.of(S, V, rho)
+            inverse = Inverse.of(S, V, penalty.rho, frame)
         except LinAlgError:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
@@ -336,34 +396,41 @@ class Woodbury(Cholesky):
         inverse.patience = _patience(inverse, inverse.floor[1])
         return inverse
 
-    def _floats(self) -> tuple[Floats, Floats, float]:
+    def _floats(self, offset: Floats) -> tuple[Floats, Floats, float]:
         """S and V of the knowledge (without the queue) in real units, and the size of S."""
         known, base = self._exact[0], self._base
         assert known is not None
-        if base is None or base[0] is not known:
+        if base is None or base[0] is not known or not np.array_equal(base[1], offset):
             steps = self.recipe.phi.steps
             unit = 2.0**-known.weight_bits
             gram, sums = known.normal_equations()
+            if offset.any():
+                m = np.rint(offset / steps).astype(np.int64)
+                gram, sums = shifted(gram, m), shifted_right_side(sums, m)
             S = gram.astype(np.float64, order="F")
             S *= steps[:, None] * unit
             S *= steps
             V = sums.astype(np.float64) * (steps[:, None] * unit)
-            base = self._base = known, S, V, _norm(S)
-        return base[1:]
+            base = self._base = known, offset, S, V, _norm(S)
+        return base[2:]
+
+    def _base_of(self, inverse: Inverse) -> tuple[Floats, Floats, float]:
+        frame = inverse.frame
+        return self._floats(np.zeros(len(inverse.U)) if frame is None else frame.offset)
 
     def _residual(self, inverse: Inverse) -> tuple[Floats, float]:
-        """R = V - (ρI + S) U with the queue, and its size relative to the terms in it."""
+        """R = V - (D + S) U with the queue, and its size relative to the terms in it."""
         known, queue = self._exact
         assert known is not None
-        S, V, norm = self._floats()
-        U = inverse.U
-        R = spread(V, known.responses, self.responses) - inverse.rho * U - dsymm(1.0, S, U)
+        S, V, norm = self._base_of(inverse)
+        U, ridge = inverse.U, np.reshape(inverse.ridge, (-1, 1))
+        R = spread(V, known.responses, self.responses) - ridge * U - dsymm(1.0, S, U)
         for q in queue:
-            change = q.aligned(self.responses)
+            change = inverse.moved(q.aligned(self.responses))
             error = change.Y - dgemm(1.0, change.F.T, U, trans_a=True)
             error *= change.sign * change.weights[:, None]
             R += dgemm(1.0, change.F.T, np.asfortranarray(error))
-        size = _norm(V) + (inverse.rho + norm) * _norm(U)
+        size = _norm(V) + (float(ridge.max()) + norm) * _norm(U)
         return R, _norm(R) / size if size else 0.0
 
     def _refine(self, inverse: Inverse) -> float:
@@ -381,13 +448,14 @@ class Woodbury(Cholesky):
 
     def _decay(self, inverse: Inverse) -> float:
         """How far P A x is from x, relatively, for a probe x: the error that P has."""
-        S, _, _ = self._floats()
+        S, _, _ = self._base_of(inverse)
         x = np.cos(np.arange(1.0, len(S) + 1.0))[:, None]
-        y = inverse.rho * x + dsymm(1.0, S, x)
+        y = np.reshape(inverse.ridge, (-1, 1)) * x + dsymm(1.0, S, x)
         for q in self._exact[1]:
-            Fx = dgemm(1.0, q.change.F.T, x, trans_a=True)
-            Fx *= q.change.sign * q.change.weights[:, None]
-            y += dgemm(1.0, q.change.F.T, Fx)
+            change = inverse.moved(q.change)
+            Fx = dgemm(1.0, change.F.T, x, trans_a=True)
+            Fx *= change.sign * change.weights[:, None]
+            y += dgemm(1.0, change.F.T, Fx)
         return _norm(inverse.times(y) - x) / _norm(x)
 
     def _look(self) -> None:

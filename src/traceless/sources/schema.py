@@ -45,8 +45,11 @@ class Cells:
 
         self._check_complete()
         array = self.array
-        if not self.typed:
-            array = self._parsed()
+        if not self.typed:  # text, with blanks around it allowed
+            try:
+                array = array.cast(pa.float64())
+            except pa.ArrowInvalid:  # which does not say where
+                array = self._matching(NUMBER, "a number is needed")
         elif not is_number(array.type):
             raise self._unfit("numbers")
         elif pa.types.is_decimal(array.type):  # Arrow's own cast does not round correctly
@@ -114,15 +117,6 @@ class Cells:
         if self.array.null_count:
             present = self.array.is_valid().to_numpy(zero_copy_only=False)
             self.check_each(present, "a value is needed")
-
-    def _parsed(self) -> Any:
-        """Text to the nearest float64; blanks around it are allowed."""
-        import pyarrow as pa
-
-        try:
-            return self.array.cast(pa.float64())
-        except pa.ArrowInvalid:  # which does not say where
-            return self._matching(NUMBER, "a number is needed").cast(pa.float64())
 
     def _matching(self, pattern: str, what: str) -> Any:
         """The words without blanks around them, if all match the pattern."""

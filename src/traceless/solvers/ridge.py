@@ -1,0 +1,152 @@
+"""What ρ adds to the diagonal of the normal equations, exactly.
+
+    (S + diag(r)) z = q      in the units of the knowledge's integers S, n, s = S_·b
+
+    r_j = ρ                                        plain
+    r_j = ρ σ_j²,    σ_j² = (n S_jj - s_j²) / n²   standardised: no square root appears
+    r_b = 0                                        for a free intercept, else ρ
+
+(b the constant feature, n = S_bb the weight of all rows). Without a constant feature nothing is
+centred, and σ_j² is S_jj over the number of rows. Standardised ridges are fractions over one
+denominator, so coefficients can be correctly rounded for exactly these. The scales are those of
+all rows, whatever weights their classes are given: scikit-learn's pipeline of a scaler and a
+weighted classifier does the same. A constant feature of the user's has σ = 0, and coefficient 0.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.exceptions import RangeError
+
+if TYPE_CHECKING:
+    from traceless.features.feature_map import BoundMap
+    from traceless.knowledge.sums import Knowledge
+
+_TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
+
+
+class Penalty(NamedTuple):
+    """How coefficients are penalised: ρ, whether the intercept is, and in which units.
+
+    An intercept is free only where the feature map has a constant feature. There may be a ρ for
+    each target.
+    """
+
+    rho: Any
+    free_intercept: bool = False
+    standardize: bool = False
+
+    def ridge(self, S: Integers, known: Knowledge, phi: BoundMap) -> Ridge:
+        """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
+        if not self.standardize:
+            plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
+            if self.free_intercept:
+                plain[-1] = 0.0
+            return Ridge(plain)
+        rho = Fraction(self.rho)
+        if not phi.has_bias:
+            numerators = S.diagonal().astype(object) * rho.numerator
+            denominator = max(known.n_samples, 1)  # of no rows all sums are 0
+            return Ridge.of_fractions(numerators, denominator * rho.denominator)
+        n, s = max(int(S[-1, -1]), 1), S[:, -1].astype(object)
+        unit = rho.numerator << known.weight_bits
+        numerators = (n * S.diagonal().astype(object) - s * s) * unit  # the variance, times n²
+        numerators[-1] = 0 if self.free_intercept else n * n * unit
+        return Ridge.of_fractions(numerators, n * n * rho.denominator)
+
+
+def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
+    """ρ in the units of integer knowledge, one for each feature: exact, or RangeError."""
+    places = weight_bits - 2 * (np.frexp(steps)[1] - 1)  # steps are powers of two
+    with np.errstate(over="ignore"):
+        ridge = np.ldexp(rho, places)
+    if not np.array_equal(np.ldexp(ridge, -places), np.full(len(steps), rho)):
+        if np.isinf(ridge).any():
+            what, limit = "large", f"at most {np.ldexp(_HUGE / 2, -places.max()):.1g}"
+        else:
+            what, limit = "small", f"at least {np.ldexp(_TINY * 2, -places.min()):.1g}"
+        raise RangeError(
+            f"rho={rho!r} is too {what} for the features' grid: rho / resolution² would be beyond "
+            f"float64. Choose rho to be {limit}, or another resolution."
+        )
+    return np.asarray(ridge)
+
+
+class Ridge:
+    """Numbers ≥ 0 that are added to a diagonal: float64, or fractions over one denominator.
+
+    Attributes
+    ----------
+    near : float64 array of shape (J,)
+        Their values; the nearest ones of fractions.
+    """
+
+    def __init__(self, near: Floats, numerators: Integers | None = None, denominator: int = 1):
+        self.near, self._numerators, self._denominator = near, numerators, denominator
+
+    @classmethod
+    def of_fractions(cls, numerators: Integers, denominator: int) -> Ridge:
+        """Python integers over one that all share."""
+        near = nearest(numerators, np.array(denominator, dtype=object))
+        if not np.array_equal(near > 0.0, numerators > 0) or not np.isfinite(near).all():
+            raise RangeError(
+                "rho times the variance of a feature is beyond float64 in steps of the feature's "
+                "grid. Choose another rho, or another resolution."
+            )
+        return cls(near, numerators, denominator)
+
+    def __len__(self) -> int:
+        return len(self.near)
+
+    def of_features(self, used: NDArray[np.intp]) -> Ridge:
+        """The same for some of the features."""
+        numerators = None if self._numerators is None else self._numerators[used]
+        return Ridge(self.near[used], numerators, self._denominator)
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether the last coefficient, an intercept, is not penalised."""
+        return bool(self.near[-1] == 0.0)
+
+    @cached_property
+    def fractions(self) -> tuple[Integers, int]:
+        """Whole numerators, and the denominator that they share."""
+        if self._numerators is not None:
+            return self._numerators, self._denominator
+        mantissas, exponents = np.frexp(self.near)
+        places = np.where(self.near > 0, exponents - 53, 0)
+        finest = min(int(places.min()), 0)
+        numerators = wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest)
+        return numerators, 1 << -finest
+
+    def planes(self, bits: int, most: int) -> tuple[list[Integers], Floats]:
+        """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
+
+        The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
+        of other fractions have no end: two planes and a rest of 53 bits are enough.
+        """
+        planes: list[Integers] = []
+        if self._numerators is None:
+            rest = np.modf(self.near)[0]
+            while rest.any() and len(planes) < most:
+                rest, plane = np.modf(np.ldexp(rest, bits))
+                planes.append(plane.astype(np.int64)[:, None])
+            return planes, np.ldexp(rest, -bits * len(planes))[:, None]
+        fraction = (self._numerators % self._denominator) << 2 * bits
+        both = fraction // self._denominator
+        cut = [part.astype(np.int64)[:, None] for part in (both >> bits, both & (1 << bits) - 1)]
+        rest = nearest(fraction % self._denominator, np.array(self._denominator, dtype=object))
+        return cut, np.ldexp(rest, -2 * bits)[:, None]
+
+    def whole(self) -> Integers:
+        """The numbers, rounded down, as int64: for numbers below 2^62."""
+        if self._numerators is None:
+            return np.floor(self.near).astype(np.int64)
+        return (self._numerators // self._denominator).astype(np.int64)
