@@ -124,7 +124,9 @@ class ExportedState(LeastSquares):
         self._check_unguarded("A state made by export_state has no digests of its rows")
         specification = json.loads(str(state["specification"]))
         self.n_features_in_ = int(specification["n_features"])
-        self._check_ours(specification, str(state["task"]))
+        task: Any = str(state["task"])
+        self._begin(task)
+        self._check_ours(specification, task)
         if float(state["rho"]) != self.rho:
             raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
         self._state = Woodbury.imported(self._recipe(), state)

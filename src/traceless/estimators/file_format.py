@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
+from traceless.estimators.inputs import LABEL_TYPES
 from traceless.estimators.row_guard import Guard
 from traceless.files import facts, saving
 from traceless.knowledge import file_format as knowledge_format
@@ -39,6 +40,8 @@ def written(estimator: LeastSquares) -> saving.Pieces:
     columns = {"n": estimator.n_features_in_, "names": saving.names(estimator)}
     out: dict[str, Any] = {"parameters": saving.parameters(estimator), "columns": columns}
     out["merged"] = merged.facts()
+    if "_label_type" in estimator.__dict__:
+        out["labels"] = estimator._label_type
     out["state"] = {"knowledge": None}
     tensors: dict[str, NDArray[Any]] = {}
     if not isinstance(state, Woodbury) or state.has_knowledge:
@@ -58,6 +61,7 @@ def _woodbury_pieces(state: Woodbury) -> saving.Pieces:
     out: dict[str, Any] = {"sealed": state.is_sealed, "inverse": None}
     if not state.has_knowledge:
         out |= {"responses": saving.labels(state.responses), "counts": list(state.counts)}
+        out |= {"task": "multilabel"} if state.recipe.task == "multilabel" else {}
     inverse, P = state.snapshot()
     if inverse is None or P is None:
         return out, {}
@@ -89,6 +93,7 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
         width = knowledge_format.width_of(len(facts.tensor(tensors, "P", "f", (None,))))
     if width != J:  # before tables of J features are made
         raise ValueError(f"sums or an inverse of {width} features, not of {facts.short(J)}.")
+    estimator._begin(state.get("task", "classification") if known is None else known.task)
     recipe = estimator._recipe(known)
     if known is not None and (known.specification, known.task) != (
         recipe.specification,
@@ -102,6 +107,10 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
     else:
         estimator._state = Cholesky(recipe, known)
     estimator._merged = Provenance.from_facts(said["merged"])
+    if "labels" in said:
+        if said["labels"] not in LABEL_TYPES:
+            raise ValueError(f"no labels are of type {facts.short(said['labels'])}.")
+        estimator._label_type = said["labels"]
     if guard is not None:
         if len(guard) != estimator.n_samples_:
             raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")

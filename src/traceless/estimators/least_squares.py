@@ -23,7 +23,8 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.estimators.inputs import checked, sides, take_names
+from traceless.estimators.inputs import checked, sides, take_names, task_of
+from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
@@ -31,7 +32,7 @@ from traceless.features.grid import dense_rows, report_coarse
 from traceless.features.linear import Linear
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
-from traceless.knowledge.responses import Task
+from traceless.knowledge.responses import SAID, Task
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_same_specification
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
@@ -39,12 +40,10 @@ from traceless.parameters import (
     FLAG,
     JOBS,
     NOTHING,
-    POSITIVE,
     Constraint,
     check_parameters,
     choice,
     instance,
-    positive,
 )
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, Weights, class_weights, shared_weights
@@ -67,7 +66,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
-        "rho": POSITIVE | choice("evidence"),
+        "rho": RHOS | choice("evidence"),
         "free_intercept": FLAG,
         "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
@@ -92,6 +91,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     _task: Task
     _state: Cholesky
     _guard: Guard
+    _label_type: str  # of the first labels, where it is not the usual one
 
     # --- learning and forgetting ----------------------------------------------------------
 
@@ -105,7 +105,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             sample_weight of the same kind; or a source that holds them all
             (`traceless.sources`): files, or a Spark dataframe.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Class labels, or targets.
+            Class labels, or targets; or, for a classifier, a matrix of 0 and 1, dense or sparse,
+            with a column for each of several labels.
         sample_weight : array-like of shape (n_samples,), optional
             Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
             significant bits, a relative error below 1e-6. A row of weight 0 is no row.
@@ -198,6 +199,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             if isinstance(other, LeastSquares):
                 other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
+                if state is None and "_label_type" in vars(other):
+                    draft._label_type = other._label_type
                 theirs, other = other._provenance, other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
@@ -205,6 +208,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                     f"{type(other).__name__}."
                 )
             if state is None:
+                draft._begin(other.task)
                 draft.n_features_in_ = int(other.specification["n_features"])
             draft._check_ours(other.specification, other.task)
             held = None if state is None else state.knowledge()
@@ -300,14 +304,19 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return written(self)
 
     def _start_anew(self) -> None:
-        for name in ("_state", "_merged", "_guard"):
+        for name in ("_state", "_merged", "_guard", "_task", "_label_type"):
             self.__dict__.pop(name, None)
+
+    def _begin(self, task: Task) -> None:
+        """Take the task of the first rows, or knowledge, where an estimator is for several."""
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
         check_parameters(self)
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
+        if state is None:
+            self._begin(task_of(add))
         new = None if add is None else checked(self, add, self._task, reset=state is None)
         old = None if forget is None else checked(self, forget, self._task, reset=False)
         guarded = self._keep_guard(state, new, old)
@@ -395,9 +404,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _check_ours(self, specification: Mapping[str, Any], task: str) -> None:
         """Raise if knowledge of this specification and task is not that of our parameters."""
-        check_same_specification(self._recipe().specification, specification)
         if task != self._task:
-            raise MismatchError(f"{type(self).__name__} cannot use the knowledge of a {task}.")
+            raise MismatchError(
+                f"This {type(self).__name__} is for {SAID[self._task]}, and cannot use the "
+                f"knowledge of {SAID.get(task, task)}."
+            )
+        check_same_specification(self._recipe().specification, specification)
 
     def _phi(self, state: Cholesky) -> BoundMap:
         """Our feature map, as it is set now; raises if it is not the one that was learned with."""
@@ -472,7 +484,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if isinstance(rho, str) and rho == "evidence":
             rho = self._evidence(state, phi, weights)
         elif type(rho) is not float or not 0.0 < rho < np.inf:
-            rho = positive("rho", rho)
+            n = 1 if self._task == "classification" else len(state.responses)
+            each = rhos(rho, n - (self._task == "multilabel"))
+            rho = each[0] if len({*each}) == 1 else each
         return state, phi, self._penalty(rho, phi), weights
 
     def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
+from traceless.estimators.columns import ForgettableColumns
 from traceless.estimators.errors import PredictionErrors
 from traceless.estimators.explained import Explained
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.estimators.summary import Summary
-from traceless.features.feature_map import FeatureMap
+from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
-from traceless.knowledge.responses import label_array
-from traceless.knowledge.sums import Knowledge
+from traceless.knowledge.responses import Task, label_array
+from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
 from traceless.solvers.class_weights import SCOPES, shared_weights
 from traceless.sources.source import as_source
@@ -36,11 +38,16 @@ _NO_ERRORS = (
 )
 
 
-class LSSVC(ClassifierMixin, Explained, ExportedState):
+class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
     Classes may appear at any time; a class whose last row is forgotten disappears.
+
+    Multi-label where y is a matrix of 0 and 1 with a column for each label, two at least: as many
+    binary problems with one matrix. The columns of y are fixed by the first rows, and a model
+    stays for several labels, or for one, until it is fitted anew. Class weights are not for
+    these: what is known of rows with and without each label is not kept apart.
 
     Parameters
     ----------
@@ -100,6 +107,8 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
     merged_ : dict
         The slices taken in by `merge`, by name or digest.
     classes_ : ndarray of shape (n_classes,)
+        The labels in order, in the type of the first labels learned where it can hold them all,
+        as they are in `predict`. Multi-label: the numbers of the columns of y.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Correctly rounded coefficients of the columns: only with `Linear`.
     feature_coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
@@ -133,7 +142,7 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         "weighting": choice(*SCOPES),
         "classwise": NOTHING | FLAG,
     }
-    _task = "classification"
+    _task: Task = "classification"  # "multilabel" where the first y was a matrix
 
     def __init__(
         self,
@@ -172,7 +181,7 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Or any other form that `fit` takes.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or matrix of 0 and 1 of shape (n_samples, n_labels)
         classes : array-like, optional
             If given, labels outside of it are refused. Not needed: new classes may come
             at any time.
@@ -188,14 +197,18 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
             return self.update(add=(X, y, sample_weight))
         with changing(self) as draft:
             before: Any = [] if draft._current() is None else draft.classes_
-            draft._learn(source, None)
+            draft._learn((X, y, sample_weight), None)
             check_classes(np.setdiff1d(draft.classes_, before), classes)
         return self
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels of the rows held now, in order."""
-        return label_array(self._held().responses)
+        """The labels of the rows held now, in order; or the numbers of the columns of y."""
+        now = snapshot(self)
+        responses = now._held().responses
+        if now._task == "multilabel":
+            return np.arange(len(responses) - 1)
+        return label_array(responses, now.__dict__.get("_label_type"))
 
     def decision_function(self, X: Any) -> Floats:
         """Signed scores: positive for the second of two classes, or one column per class.
@@ -210,12 +223,13 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Multi-label: a column for each label, positive where a row has it.
         """
         scores = self._decision(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row.
+        """The class of each row, or which labels it has.
 
         Parameters
         ----------
@@ -224,9 +238,13 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Multi-label: a dense matrix of 0 and 1, of shape (n_samples, n_labels), in the type of
+            the first y that was learned.
         """
         now = snapshot(self)  # scores and classes of one state
         scores, classes = now._decision(X), now.classes_
+        if now._task == "multilabel":
+            return (scores > 0).astype(now.__dict__.get("_label_type", np.int64))
         winner = scores[:, 0] > 0 if len(classes) == 2 else scores.argmax(axis=1)
         return np.asarray(classes[winner.astype(np.intp)])
 
@@ -260,13 +278,47 @@ class LSSVC(ClassifierMixin, Explained, ExportedState):
         return np.asarray((n - t) * (n + t) / n)
 
     def _code(self, V: Any) -> Any:
-        """±1 coding: a class against the rest; with two classes the second against the first."""
+        """±1 coding: a class against the rest; with two classes the second against the first.
+
+        Of several labels: rows with each against those without, Σφy - Σφ(1 - y) = 2 Σφy - Σφ.
+        """
+        if self._task == "multilabel":
+            return 2 * V[:, :-1] - V[:, -1:]
         if V.shape[1] == 2:
             return V[:, 1:] - V[:, :1]
         return 2 * V - V.sum(axis=1, keepdims=True)
 
+    def _begin(self, task: Task) -> None:
+        self.__dict__.pop("_task", None)
+        if task == "multilabel":
+            self._task = task
 
-class LSSVR(MultiOutputMixin, RegressorMixin, PredictionErrors, ExportedState):
+    def _recipe(self, known: Knowledge | None = None) -> Recipe:
+        if known is None:
+            self._check_unweighted()
+        return super()._recipe(known)
+
+    def _weights(self) -> tuple[Coefficients, BoundMap]:
+        self._check_unweighted()
+        return super()._weights()
+
+    def _check_unweighted(self) -> None:
+        """Raise if classes of several labels are to be weighted."""
+        if self._task == "multilabel" and (self.class_weight is not None or self.classwise):
+            raise ValueError(
+                "class_weight and classwise are for one label per row. To balance several labels, "
+                "what is known of the rows with and without each would have to be kept apart, and "
+                "it is not: set class_weight=None and classwise=None and give sample_weight, or "
+                "learn one LSSVC for each label."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.class_weight is None and not self.classwise
+        return tags
+
+
+class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErrors, ExportedState):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters

@@ -32,6 +32,7 @@ from traceless.features import (
 )
 from traceless.features.grid import InputGrid
 from traceless.files import container
+from traceless.knowledge.responses import label_array
 
 __all__ = ["to_onnx"]
 
@@ -161,7 +162,9 @@ class _Value:
 
 
 def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
-    labels = estimator.classes_
+    if estimator._task == "multilabel":
+        raise TypeError("to_onnx takes models of one label per row, and this one has several.")
+    labels = label_array(estimator._held().responses)
     if labels.dtype.kind not in "iUb":
         raise TypeError(
             f"ONNX has no labels of {labels.dtype}: use strings, booleans or integers below 2^63."

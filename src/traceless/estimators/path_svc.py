@@ -304,6 +304,25 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
             draft._learn(add, forget, reset=not fitted)
         return self
 
+    def forget_columns(self, columns: Any) -> Self:  # noqa: ARG002
+        """Refused: columns are forgotten by a new fit.
+
+        Parameters
+        ----------
+        columns
+            As for `LSSVC.forget_columns`.
+
+        Raises
+        ------
+        TypeError
+            Always. The model is unchanged.
+        """
+        raise TypeError(
+            "A PathSVC cannot forget columns: its kernel mixes all of them, so every value that it "
+            "keeps would change, and no path leads to the new ones. Fit a new model to rows "
+            "without these columns. Nothing was changed."
+        )
+
     def refresh(self) -> Self:
         """Follow the path to the parameters as they are set now, without refitting.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, n_rows
+from traceless.estimators.inputs import check_classes, n_rows, task_of
 from traceless.estimators.window_rows import (
     Rows,
     given,
@@ -23,10 +23,14 @@ from traceless.estimators.window_rows import (
     places_of,
     plain_values,
     row_pieces,
+    with_columns,
 )
-from traceless.exceptions import NotLearnedError
+from traceless.exceptions import MismatchError, NotLearnedError
+from traceless.features.columns import column_numbers
+from traceless.features.feature_map import FeatureMap
 from traceless.files import saving
 from traceless.hinge.rows import as_triple, checked_weight, plain_labels
+from traceless.knowledge.responses import indicators
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
@@ -197,6 +201,29 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
                 raise NotFittedError("This SlidingWindow has not learned anything to forget.")
         return self
 
+    def forget_columns(self, columns: Any) -> Self:
+        """Take columns out of the rows in the window, and fit the estimator to what is left.
+
+        As the window has its rows, this works for every estimator, feature map and kernel. Where
+        the feature map has one resolution for each column, ``estimator`` becomes a clone with
+        those that stay.
+
+        Parameters
+        ----------
+        columns : int, str, sequence of either, or boolean mask of shape (n_features,)
+            Numbers (negative ones count from the last column), or names as in
+            ``feature_names_in_``. At least one column must stay.
+
+        Returns
+        -------
+        self
+            Rows that come later have the remaining columns.
+        """
+        check_is_fitted(self)
+        with changing(self) as draft:
+            draft._forget_columns(columns)
+        return self
+
     # --- what is known ---------------------------------------------------------------------
 
     @property
@@ -344,6 +371,19 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             model.update(**changes)
             self._model, self._rows = model, rows
 
+    def _forget_columns(self, columns: Any) -> None:
+        n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        gone = column_numbers(columns, n, names)
+        self.estimator = _for_fewer_columns(self.estimator, gone, n)
+        self._rows = with_columns(self._rows, np.delete(np.arange(n), gone))
+        self.n_features_in_ = n - len(gone)
+        if names is not None:
+            self.feature_names_in_ = np.delete(names, gone)
+        if len(self._rows[2]):
+            self._model = clone(_for_fewer_columns(self._model, gone, n)).fit(*given(self._rows))
+        else:
+            self._model = _own(self._model).forget_columns(gone)
+
     def _found(self, rows: Any) -> Integers:
         """Positions of rows in the window; raises if one of them is not there."""
         wanted, numbers = self._checked(rows, reset=False)
@@ -361,6 +401,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """Rows of positive weight as arrays of our own, and their numbers among all rows."""
         X, y, weight = as_triple(rows)
         tags = get_tags(self.estimator)
+        several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
+        several = several and task_of(rows) == "multilabel"
         X, y = validate_data(
             self,
             X,
@@ -368,13 +410,20 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             reset=reset,
             dtype=np.float64,
             accept_sparse="csr" if tags.input_tags.sparse else False,
-            multi_output=tags.target_tags.multi_output,
+            multi_output=tags.target_tags.multi_output or several,
             y_numeric=tags.estimator_type == "regressor",
         )
-        if tags.estimator_type == "classifier":
+        if several:
+            y = indicators(y).astype(np.int64)
+        elif tags.estimator_type == "classifier":
             y = plain_labels(y)
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
+        if not reset and y.shape[1:] != self._rows[1].shape[1:]:
+            raise MismatchError(
+                f"y has shape {y.shape}, and that of the rows in the window is "
+                f"{self._rows[1].shape}: give as many labels or targets for each row."
+            )
         weight = checked_weight(weight, X.shape[0])
         kept = np.flatnonzero(weight)  # the estimator refuses negative weights
         return (plain_values(X[kept]), y[kept], weight[kept]), kept
@@ -409,6 +458,19 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             setattr(tags, name, getattr(theirs, name))
         tags.input_tags.sparse = theirs.input_tags.sparse
         return tags
+
+
+def _for_fewer_columns(estimator: Any, gone: Sequence[int], n_features: int) -> Any:
+    """The estimator, or one that has learned nothing if its map must be another."""
+    feature_map = getattr(estimator, "feature_map", None)
+    if not isinstance(feature_map, FeatureMap):
+        return estimator
+    try:
+        left, _ = feature_map.without_columns(gone, n_features)
+    except TypeError:  # a map that mixes columns is made anew for those that stay
+        return estimator
+    same = left is feature_map
+    return estimator if same else clone(estimator).set_params(feature_map=left)
 
 
 def _own(model: Any) -> Any:

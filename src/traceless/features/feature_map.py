@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
@@ -206,6 +207,52 @@ class FeatureMap(BaseEstimator):
         if self.features_are_columns:
             return list(columns)
         return [f"feature {j}" for j in range(self.n_outputs(len(columns)) - bool(self.bias))]
+
+    def without_columns(
+        self, columns: Sequence[int], n_features: int
+    ) -> tuple[FeatureMap, NDArray[np.intp]]:
+        """What is left of the map if rows never had some columns, so that these can be forgotten.
+
+        Refused unless a class defines it; a subclass must define it again. Every feature that
+        stays must have, for every row, the code that the map that is left gives to the row
+        without these columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            The columns that go: in order, each once, not all of them.
+        n_features : int
+            Number of columns that there are now.
+
+        Returns
+        -------
+        FeatureMap
+            To be bound to ``n_features - len(columns)`` columns.
+        ndarray of int
+            The features of this map that are those of that one, in its order: the bias too.
+        """
+        del columns, n_features
+        name = type(self).__name__
+        if _is_ours(type(self)):
+            why = (
+                f"every feature of {name} is made of all columns, so the sums hold none that is "
+                "free of some. Fit a new model to rows without these columns, or use Linear or "
+                "Polynomial"
+            )
+        else:
+            why = (
+                f"{name} does not say which of its features do without some columns. Define "
+                "without_columns in that class, or fit a new model to rows without these columns"
+            )
+        raise TypeError(f"Columns cannot be forgotten: {why}. Nothing was changed.")
+
+    def _on_features(self, kept: NDArray[np.intp]) -> Self:
+        """The same map, with the resolutions of some features where each has its own."""
+        if not np.ndim(self.resolution):
+            return self
+        each = self.resolution
+        left = each[kept] if isinstance(each, np.ndarray) else type(each)(each[k] for k in kept)
+        return type(self)(**self.get_params(deep=False) | {"resolution": left})
 
     def specification(self) -> dict[str, Any]:
         """Everything that fixes the map, in JSON's types: name, version and parameters.

@@ -17,7 +17,7 @@ from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes
-from traceless.knowledge.responses import Label, Task
+from traceless.knowledge.responses import SAID, Label, Task
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
 
@@ -32,7 +32,7 @@ def read(said: Any, tensors: Tensors) -> Knowledge:
     specification, task, bits = said["specification"], said["task"], said["weight_bits"]
     features, columns = specification["features"], specification["n_features"]
     targets = {"target_resolution"} if task == "regression" else set()
-    if task not in ("classification", "regression") or not isinstance(features["map"], str):
+    if task not in SAID or not isinstance(features["map"], str):
         raise ValueError("there is no such task or feature map.")
     if specification.keys() != _SPECIFICATION | targets:
         raise ValueError(f"a {task} has no specification {facts.short(specification)}.")
@@ -50,7 +50,7 @@ def read(said: Any, tensors: Tensors) -> Knowledge:
         if lanes.dtype != np.uint8 or lanes.shape != (2 * LANES,):
             raise ValueError(f"a fingerprint of {lanes.dtype} and shape {lanes.shape}.")
         lanes = from_bytes(lanes.tobytes())
-    _check_form(sums, len(names), task == "classification", features.get("bias") is True)
+    _check_form(sums, len(names), task, features.get("bias") is True)
     known = Knowledge(specification, task, names, counts, sums, bits, lanes)
     canonical = known._canonical()
     if canonical.responses != names or canonical.weight_bits != bits:
@@ -73,9 +73,10 @@ def responses(
     found, rows = classes(names), tuple(counts)
     if not {*map(type, rows)} <= {int} or max(map(abs, rows), default=0) > facts.LARGEST:
         raise ValueError(f"{facts.short(rows)} are no numbers of rows.")
-    if task == "regression" and found != tuple(range(max(1, len(found)))):
-        raise ValueError("targets are not numbered 0, 1, 2 and so on.")
-    if len(rows) != (len(found) if task == "classification" else 1):
+    least = {"classification": 0, "regression": 1, "multilabel": 3}[task]
+    if task != "classification" and found != tuple(range(max(least, len(found)))):
+        raise ValueError("targets or labels are not numbered 0, 1, 2 and so on.")
+    if len(rows) != (1 if task == "regression" else len(found)):
         raise ValueError(f"{len(rows)} counts for {len(found)} responses.")
     return found, rows
 
@@ -105,9 +106,9 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     return integers.from_tensor(found)
 
 
-def _check_form(sums: NDArray[Any], K: int, classified: bool, biased: bool) -> None:
+def _check_form(sums: NDArray[Any], K: int, task: Task, biased: bool) -> None:
     """Raise unless sums for K responses have the form that they have after every operation."""
-    by_class = sums.ndim == 3
+    classified, several, by_class = task == "classification", task == "multilabel", sums.ndim == 3
     J = sums.shape[-1] - (1 if by_class else K)
     if by_class and not (classified and len(sums) == K):
         raise ValueError(f"{len(sums)} matrices cannot be those of {K} classes.")
@@ -117,8 +118,10 @@ def _check_form(sums: NDArray[Any], K: int, classified: bool, biased: bool) -> N
         classes = sums[J:, J:]
         if (classes != np.diag(classes.diagonal())).any():
             raise ValueError("a row cannot be of two classes.")
-    if classified and biased:
+    if several and not np.array_equal(sums.diagonal()[J:], sums[J:, -1]):
+        raise ValueError("a row cannot have a label more than once.")
+    if (classified or several) and biased:
         # the last feature is 1 for every row, so its sums are those of the responses
-        constant = sums[..., J - 1, :], sums[:, J] if by_class else sums[J:].sum(axis=0)
-        if not np.array_equal(*constant):
+        ones = sums[:, J] if by_class else sums[-1] if several else sums[J:].sum(axis=0)
+        if not np.array_equal(sums[..., J - 1, :], ones):
             raise ValueError("the sums of the constant feature are not those of the rows.")

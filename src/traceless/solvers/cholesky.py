@@ -20,7 +20,7 @@ from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
-from traceless.knowledge.responses import Label
+from traceless.knowledge.responses import Label, n_rows
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.moments import Moments, moments
@@ -42,7 +42,7 @@ class Cholesky:
     responses : tuple
         Class labels in order, or the numbers of the targets.
     counts : tuple of int
-        Rows per class; one number for regression.
+        Rows per class; one number for regression; rows with each label, and all rows.
     other : Cholesky or None
         The same rows for another solver, once asked for.
     """
@@ -69,7 +69,7 @@ class Cholesky:
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return sum(self.counts)
+        return n_rows(self.recipe.task, self.counts)
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""

@@ -34,7 +34,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features.feature_map import BoundMap
-from traceless.knowledge.feasibility import check_counts
+from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
@@ -279,7 +279,8 @@ class Woodbury(Cholesky):
         responses, counts = self._totals(new)
         plan = self._plan(new, responses)
         try:
-            exact = self._enqueued(new, certain, doubtful=plan is None or 0 in counts)
+            emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
+            exact = self._enqueued(new, certain, doubtful=plan is None or emptied)
         except BaseException:
             if plan is not None:
                 plan.drop()
@@ -295,20 +296,22 @@ class Woodbury(Cholesky):
 
     def _totals(self, new: list[QueuedRows]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
         """Responses and counts after the change; raises if a count would be negative."""
-        if self.recipe.task == "regression":
+        task = self.recipe.task
+        if task != "classification":
+            counts = np.array(self.counts, dtype=object)
             for q in new:
-                check_targets(self.responses, q.names)
-            n = self.n_samples + sum(q.change.sign * q.counts[0] for q in new)
-            check_counts(["rows"], (n,))
-            return self.responses, (n,)
+                check_targets(task, self.responses, q.names)
+                counts = counts + q.change.sign * np.array(q.counts, dtype=object)
+            check_counts(response_names(task, self.responses), counts.tolist())
+            return self.responses, tuple(counts.tolist())
         totals = dict(zip(self.responses, self.counts, strict=True))
         for q in new:
             for name, count in zip(q.names, q.counts, strict=True):
                 totals[name] = totals.get(name, 0) + q.change.sign * count
         names = union(self.responses, *(q.names for q in new))
-        counts = tuple(totals[name] for name in names)
-        check_counts([f"class {name!r}" for name in names], counts)
-        return names, counts
+        left = tuple(totals[name] for name in names)
+        check_counts(response_names(task, names), left)
+        return names, left
 
     def _plan(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Plan | None:
         """A plan for P and U; None where building them anew is cheaper, safer or needed."""
