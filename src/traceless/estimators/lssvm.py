@@ -17,6 +17,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
+from traceless.estimators.posterior import CONSTRAINTS, Posterior
 from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import label_array
@@ -29,7 +30,7 @@ from traceless.transaction import changing, snapshot
 __all__ = ["LSSVC", "LSSVR"]
 
 
-class LSSVC(ClassifierMixin, ExportedState):
+class LSSVC(ClassifierMixin, Posterior, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -68,7 +69,14 @@ class LSSVC(ClassifierMixin, ExportedState):
     classwise : bool, optional
         Keep what is known of each class apart, K matrices instead of one, so that
         class_weight may be set or changed later without the data. By default this is done if
-        class_weight is set when learning starts.
+        class_weight is set when learning starts. Of more than two classes, `predict_proba`
+        then gives each a covariance of its own, which is often better and takes longer.
+    priors : array-like of shape (n_classes,), optional
+        How common each class is where probabilities are asked for, in the order of ``classes_``;
+        by default as common as among the rows held now, times class_weight.
+    decision : {"scores", "posterior"}, default="scores"
+        Whether `predict` takes the class of the largest score, or of the largest probability,
+        which is more often right for more than two classes. Both may be changed after training.
     guard : bool, default=False
         Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
         refused: one that was never learned, that is forgotten twice, or that has another label,
@@ -113,14 +121,18 @@ class LSSVC(ClassifierMixin, ExportedState):
     True
     """
 
-    constraints: ClassVar = LeastSquares.constraints | {
-        "class_weight": NOTHING
-        | choice("balanced", "inverse", "golden")
-        | BY_LABEL
-        | Constraint("a callable of the counts", (callable,)),
-        "weighting": choice(*SCOPES),
-        "classwise": NOTHING | FLAG,
-    }
+    constraints: ClassVar = (
+        LeastSquares.constraints
+        | {
+            "class_weight": NOTHING
+            | choice("balanced", "inverse", "golden")
+            | BY_LABEL
+            | Constraint("a callable of the counts", (callable,)),
+            "weighting": choice(*SCOPES),
+            "classwise": NOTHING | FLAG,
+        }
+        | CONSTRAINTS
+    )
     _task = "classification"
 
     def __init__(
@@ -133,6 +145,8 @@ class LSSVC(ClassifierMixin, ExportedState):
         class_weight: Any = None,
         weighting: str = "shared",
         classwise: bool | None = None,
+        priors: Any = None,
+        decision: str = "scores",
         guard: bool = False,
         fingerprint: bool = False,
         n_jobs: int | None = None,
@@ -146,6 +160,8 @@ class LSSVC(ClassifierMixin, ExportedState):
         self.class_weight = class_weight
         self.weighting = weighting
         self.classwise = classwise
+        self.priors = priors
+        self.decision = decision
         self.guard = guard
         self.fingerprint = fingerprint
         self.n_jobs = n_jobs
@@ -214,9 +230,7 @@ class LSSVC(ClassifierMixin, ExportedState):
         ndarray of shape (n_samples,)
         """
         now = snapshot(self)  # scores and classes of one state
-        scores, classes = now._decision(X), now.classes_
-        winner = scores[:, 0] > 0 if len(classes) == 2 else scores.argmax(axis=1)
-        return np.asarray(classes[winner.astype(np.intp)])
+        return np.asarray(now.classes_[now._winners(X)])
 
     def _code(self, V: Any) -> Any:
         """±1 coding: a class against the rest; with two classes the second against the first."""

@@ -22,6 +22,7 @@ from traceless.knowledge.responses import Label
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.moments import Moments, moments
+from traceless.solvers.probabilities import Discriminant
 from traceless.solvers.refinement import Mixture
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
@@ -46,6 +47,7 @@ class Cholesky:
     """
 
     solver = "cholesky"
+    probabilities: tuple[Moments, Discriminant] | None = None  # made from these moments
 
     def __init__(self, recipe: Recipe, knowledge: Knowledge) -> None:
         self.recipe, self._known = recipe, knowledge
