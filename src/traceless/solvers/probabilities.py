@@ -70,7 +70,8 @@ NU = 5.0
 BITS = 26  # of means and scatters, relative to the codes ±1 and to the scatter of all scores
 LEVERAGE_BITS = 20  # of 1 - h, which depends on P and so on its condition
 HOPELESS = 1e-6  # smallest share of the degrees of freedom that the errors must have
-_RISE = 2.0**-10  # of the log-odds of two classes, over all scores, where tails are flat
+RISE = 2.0**-10  # of the log-odds of two classes, over all scores, where tails are flat
+BELOW = 1.0 - 2.0**-50  # so that the largest probability is only one class's
 _PRIOR_ROWS = 10  # times K: what Σ counts for beside the rows of a class
 _ROWS = 4096  # rows at a time
 _TINY = np.finfo(np.float64).tiny
@@ -133,49 +134,55 @@ class Discriminant:
             L -= L.max(axis=1, keepdims=True)
             p, total = _normalised(exponential(L))
             out[rows] = L - logarithm(total)[:, None] if log else p
-            if agree and len(shares) > 2:
+            if agree and self.is_informative and len(shares) > 2:
                 q = _agreeing(p, scores[rows].argmax(axis=1))
                 out[rows] = np.where(q == p, out[rows], logarithm(q) if log else q)
         return out
 
     @cached_property
-    def _whitenings(self) -> list[tuple[Floats, float]]:
+    def whitenings(self) -> list[tuple[Floats, float]]:
+        """Of each covariance A with AᵀA = Σ⁻¹, and ½ log|Σ|."""
         return [_whitening(S) for S in self.covariances]
 
     @property
-    def _scale(self) -> float:
+    def exponent(self) -> float:
+        """(ν + K - 1) / 2"""
         return (self.nu + len(self.means) - 1) / 2
+
+    @property
+    def of_two(self) -> tuple[float, float, float, float]:
+        """Of two classes (μ_0 + μ_1)/2, δ, νΣ and r."""
+        (low,), (high,) = self.means.tolist()
+        delta, spread = max((high - low) / 2, 0.0), self.nu * float(self.covariances[0, 0, 0])
+        return (low + high) / 2, delta, spread, float(np.sqrt(spread + delta * delta))
 
     def _densities(self, scores: Floats) -> Floats:
         """The logarithms of the classes' densities, up to a number that all classes share."""
         K = len(self.means)
         if K == 1 or not self.is_informative:
             return np.zeros((len(scores), K))
-        return self._log_odds(scores[:, 0]) if K == 2 else self._of_many(_contrasts(scores))
+        return self._log_odds(scores[:, 0]) if K == 2 else self._of_many(contrasts(scores))
 
     def _log_odds(self, z: Floats) -> Floats:
         """0 for the first of two classes, and the log-odds for the second."""
-        (low,), (high,) = self.means
-        middle, delta = (low + high) / 2, max((high - low) / 2, 0.0)
-        spread = self.nu * self.covariances[0, 0, 0]
-        reach = np.sqrt(spread + delta * delta)
+        middle, delta, spread, reach = self.of_two
         u = (z - middle) / reach
         t = np.clip(z - middle, -reach, reach)
         near, far = t - delta, t + delta
-        odds = self._scale * logarithm((spread + far * far) / (spread + near * near))
-        odds += _RISE * (u / (1.0 + np.abs(u)))
+        odds = self.exponent * logarithm((spread + far * far) / (spread + near * near))
+        odds += RISE * (u / (1.0 + np.abs(u)))
         return np.column_stack([np.zeros_like(odds), odds])
 
     def _of_many(self, z: Floats) -> Floats:
         """A column for each class."""
-        A = self._whitenings[0][0]
+        A = self.whitenings[0][0]
         if len(self.covariances) == 1:
             distances = _distances(_rows_times(z, A), _rows_times(self.means, A))
-            return -self._scale * logarithm(1.0 + distances / self.nu)
+            return -self.exponent * logarithm(1.0 + distances / self.nu)
         out, origin = np.empty((len(z), len(self.means))), np.zeros((1, len(A)))
-        for c, (A, half_volume) in enumerate(self._whitenings):
+        for c, (A, half_volume) in enumerate(self.whitenings):
             distance = _distances(_rows_times(z - self.means[c], A), origin)[:, 0]
-            out[:, c] = -self._scale * logarithm(1.0 + distance / self.nu) - half_volume
+            out[:, c] = -self.exponent * logarithm(1.0 + distance / self.nu) - half_volume
         return out
 
 
@@ -202,11 +209,11 @@ def discriminant(
     class_weights : tuple of float, optional
     """
     totals, K, J = moments.totals, len(moments.totals), len(moments.C)
-    shares, Y = totals / moments.weight, _contrasts(code(np.eye(K)))
+    shares, Y = totals / moments.weight, contrasts(code(np.eye(K)))
     n = np.maximum(moments.counts, [float(total) for total in known.class_totals])
     if K == 1 or not 1.0 - moments.degrees_of_freedom / n.sum() > HOPELESS:
         return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
-    W = _contrasts(Z[:J] / phi.steps[:J, None])
+    W = contrasts(Z[:J] / phi.steps[:J, None])
     m = np.divide(moments.c, totals, out=np.zeros_like(moments.c), where=totals > 0)
     M, whole = m.T @ W, W.T @ moments.C @ W
     grid = _power_of_two(whole.diagonal().max() / moments.weight) * 2.0**-BITS
@@ -214,7 +221,7 @@ def discriminant(
     if known.classwise and K > 2:
         parts = _class_scatters(known, moments, phi, class_weights)
     errors = _errors(moments, m, n, parts)
-    base = _contrasts(code(shares[None])) if moments.is_centred else 0.0
+    base = contrasts(code(shares[None])) if moments.is_centred else 0.0
     seen = np.where(totals[:, None] > 0, _on_grid(M + base, 2.0**-BITS), Y)
     T = _on_grid((whole - (M.T * totals) @ M) / moments.weight, grid)
     one = np.eye(K - 1)
@@ -270,7 +277,7 @@ def _class_scatters(
 # --- arithmetic in a fixed order ----------------------------------------------------------------
 
 
-def _contrasts(F: Floats) -> Floats:
+def contrasts(F: Floats) -> Floats:
     """FH, the columns' differences in Helmert's basis; a single column is left alone."""
     K = F.shape[1]
     if K == 1:
@@ -330,7 +337,7 @@ def _agreeing(p: Floats, winners: NDArray[np.intp]) -> Floats:
     others[:, :1] = np.take_along_axis(p, at, axis=1)
     means = np.cumsum(others, axis=1) / np.arange(1.0, p.shape[1] + 1.0)
     largest = means.max(axis=1, keepdims=True)
-    q = np.minimum(p, largest * (1.0 - 2.0**-50))  # smaller than the winner's, in all digits
+    q = np.minimum(p, largest * BELOW)
     np.put_along_axis(q, at, largest, axis=1)
     return q
 
