@@ -45,9 +45,9 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
 
     It takes ``X``, float64 of shape (n, n_features) with any n. A classifier gives ``label``
     (strings, int64 or bool), ``scores``, the values of `decision_function`, and, where it has
-    them, ``probabilities``, one column for each class; a regressor gives ``prediction``. Rows are not checked: what `predict` refuses (NaN, values beyond the grid)
-    has no meaningful answer, and features are those of the model to the bit for values up to
-    2^41 steps of their grid.
+    them, ``probabilities``, one column for each class; a regressor gives ``prediction``. Rows are
+    not checked: what `predict` refuses (NaN, values beyond the grid) has no meaningful answer, and
+    features are those of the model to the bit for values up to 2^41 steps of their grid.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ class Discriminant:
 
     @property
     def exponent(self) -> float:
-        """(ν + K - 1) / 2"""
+        """Half of ν + K - 1."""
         return (self.nu + len(self.means) - 1) / 2
 
     @property
@@ -337,7 +337,7 @@ def _agreeing(p: Floats, winners: NDArray[np.intp]) -> Floats:
     others[:, :1] = np.take_along_axis(p, at, axis=1)
     means = np.cumsum(others, axis=1) / np.arange(1.0, p.shape[1] + 1.0)
     largest = means.max(axis=1, keepdims=True)
-    q = np.minimum(p, largest * BELOW)
+    q: Floats = np.minimum(p, largest * BELOW)
     np.put_along_axis(q, at, largest, axis=1)
     return q
 
