@@ -1,5 +1,9 @@
 """Probabilities from the sums, against what the rows themselves say."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -191,6 +195,30 @@ def test_threads_do_not_show(parameters):
             clf = LSSVC(RandomFourier(300, gamma=1e-5), **parameters).fit(X, y)
             found.append(clf.predict_log_proba(X))
     assert np.array_equal(*found)
+
+
+def test_kernels_of_blas_do_not_show():
+    code = """
+import hashlib
+from sklearn.datasets import make_classification
+from traceless import LSSVC
+from traceless.features import RandomFourier
+X, y = make_classification(600, 120, n_informative=30, n_classes=4, random_state=0)
+for rho in (1.0, 1e-3):
+    p = LSSVC(RandomFourier(300, gamma=0.01), rho=rho).fit(X, y).predict_log_proba(X)
+    print(hashlib.sha256(p.tobytes()).hexdigest())
+"""
+    found = set()
+    for kernel in ("Prescott", "Haswell"):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"OPENBLAS_CORETYPE": kernel},
+        )
+        found.add(run.stdout)
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
