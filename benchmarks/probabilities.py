@@ -12,6 +12,7 @@ probabilities.json to benchmarks/results.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ class DataSet(NamedTuple):
     """Rows by name, and whether they are asked about with random features."""
 
     name: str
-    X: Floats
+    X: NDArray[Any]
     y: NDArray[Any]
 
     @property
@@ -101,10 +102,11 @@ def bundled() -> Iterator[DataSet]:
     if importlib.util.find_spec("vega_datasets") is not None:
         from vega_datasets import local_data
 
-        cars = local_data.cars().dropna()
+        pd: Any = importlib.import_module("pandas")
+        cars = pd.read_json(local_data.cars.filepath).dropna()
         numbers = cars.select_dtypes("number").to_numpy(np.float64)
         yield DataSet("cars by origin", numbers, cars["Origin"].to_numpy(str))
-        days = local_data.seattle_weather().dropna()
+        days = pd.read_csv(local_data.seattle_weather.filepath).dropna()
         numbers = days.select_dtypes("number").to_numpy(np.float64)
         yield DataSet("Seattle weather", numbers, days["weather"].to_numpy(str))
 

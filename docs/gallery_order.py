@@ -10,6 +10,7 @@ ORDER = [
     "plot_hospitals.py",
     "plot_sliding_window.py",
     "plot_rho.py",
+    "plot_probabilities.py",
     "plot_imbalance.py",
     "plot_esvm_moons.py",
     "plot_path.py",
