@@ -1,6 +1,7 @@
 """predict_proba, priors and decision, and the tools that ask for them."""
 
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -117,6 +118,57 @@ def test_a_model_that_only_repeats_its_rows_gives_the_priors():
     with pytest.warns(UninformativeWarning, match="Increase rho, or use fewer features"):
         p = clf.predict_proba(X)
     assert np.allclose(p, [3 / 8, 3 / 8, 2 / 8])
+
+
+def test_a_class_without_weight_is_never_expected():
+    X, y = load_iris(return_X_y=True)
+    for n in (100, 150):
+        clf = LSSVC(class_weight={0: 0.0}).fit(X[:n], y[:n])
+        assert (clf.predict_proba(X)[:, 0] == 0.0).all()
+        assert np.allclose(clf.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_one_row_of_each_class():
+    for n in (2, 3):
+        clf = LSSVC().fit(np.eye(n), np.arange(n))
+        assert np.array_equal(clf.predict_proba(np.eye(n)).argmax(axis=1), np.arange(n))
+
+
+def test_columns_that_never_vary_change_nothing():
+    X, y = load_iris(return_X_y=True)
+    more = np.column_stack([X, np.full(150, 3.0)])
+    assert np.array_equal(
+        LSSVC().fit(more, y).predict_proba(more), LSSVC().fit(X, y).predict_proba(X)
+    )
+    alone = LSSVC().fit(more[:, 4:], y)
+    assert np.allclose(alone.predict_proba(more[:, 4:]), 1 / 3, atol=1e-3)
+
+
+def test_threads_see_one_state():
+    X, y = load_iris(return_X_y=True)
+    clf = LSSVC().fit(X, y)
+    allowed = [LSSVC().fit(X[k:], y[k:]).predict_proba(X).tobytes() for k in (0, 30)]
+    seen, done = set(), threading.Event()
+
+    def ask():
+        while not done.is_set():
+            seen.add(clf.predict_proba(X).tobytes())
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    for _ in range(20):
+        clf.forget(X[:30], y[:30]).partial_fit(X[:30], y[:30])
+    done.set()
+    thread.join()
+    assert seen <= set(allowed)
+
+
+def test_pickles_do_not_have_what_can_be_made_again():
+    X, y = load_iris(return_X_y=True)
+    clf = LSSVC().fit(X, y)
+    before = len(pickle.dumps(clf))
+    clf.predict_proba(X)
+    assert len(pickle.dumps(clf)) == before
 
 
 def test_who_has_probabilities():

@@ -41,12 +41,15 @@ def from_rows(clf, X, y, weight=None, exact=False):
         totals = np.array([weight[y == c].sum() for c in classes])
         own = totals.sum() / (len(classes) * totals)
         all_weights = weight * own[np.searchsorted(classes, y)]
-    F = np.column_stack([X, np.ones(len(X))])
+    bias = clf.feature_map is None
+    F = np.column_stack([X, np.ones(len(X))]) if bias else X
     D = np.full(F.shape[1], rho)
-    if clf.standardize:
+    if clf.standardize and not bias:
+        D *= (X**2).mean(axis=0)
+    elif clf.standardize:
         mean = np.average(X, axis=0, weights=weight)
         D[:-1] *= np.average((X - mean) ** 2, axis=0, weights=weight)
-    if clf.free_intercept:
+    if clf.free_intercept and bias:
         D[-1] = 0.0
     P = np.linalg.inv(F.T @ (F * all_weights[:, None]) + np.diag(D))
     hat = (F @ P @ F.T) * all_weights
@@ -101,6 +104,18 @@ def test_class_wise_knowledge_has_a_covariance_for_each_of_many_classes(penalty)
     found = LSSVC(classwise=True, **penalty).fit(X, y)._discriminant()
     means, covariances, _ = from_rows(LSSVC(**penalty).fit(X, y), X, y, exact=True)
     assert len(found.covariances) == 4
+    assert np.allclose(found.means, means, rtol=0, atol=1e-5)
+    assert np.allclose(found.covariances, covariances, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("classwise", [False, True])
+def test_models_without_an_intercept(n_classes, standardize, classwise):
+    X, y = data(n_classes)
+    clf = LSSVC(Linear(bias=False), standardize=standardize, classwise=classwise).fit(X, y)
+    found = clf._discriminant()
+    means, covariances, _ = from_rows(clf, X, y, exact=classwise and n_classes > 2)
     assert np.allclose(found.means, means, rtol=0, atol=1e-5)
     assert np.allclose(found.covariances, covariances, rtol=1e-5, atol=1e-6)
 

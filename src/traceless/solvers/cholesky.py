@@ -57,6 +57,10 @@ class Cholesky:
         self._solved: tuple[tuple[Penalty, Weights | None], Solution] | None = None
         self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: what is made of the sums can be made again."""
+        return self.__dict__ | {"_moments": None, "probabilities": None}
+
     @property
     def n_samples(self) -> int:
         """Number of rows."""

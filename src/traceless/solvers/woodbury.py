@@ -132,7 +132,7 @@ class Woodbury(Cholesky):
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
         if self._exact[0] is not None:
             self.knowledge()
-        return self.__dict__ | {"_base": None}
+        return super().__getstate__() | {"_base": None}
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows, those in the queue included."""
