@@ -215,27 +215,38 @@ def discriminant(
         return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
     W = contrasts(Z[:J] / phi.steps[:J, None])
     m = np.divide(moments.c, totals, out=np.zeros_like(moments.c), where=totals > 0)
-    M, whole = m.T @ W, W.T @ moments.C @ W
-    grid = _power_of_two(whole.diagonal().max() / moments.weight) * 2.0**-BITS
     parts: list[Floats] = []
     if known.classwise and K > 2:
         parts = _class_scatters(known, moments, phi, class_weights)
     errors = _errors(moments, m, n, parts)
+    # m counts from the mean of all rows, whose score is the mean code, where the intercept is free
     base = contrasts(code(shares[None])) if moments.is_centred else 0.0
-    seen = np.where(totals[:, None] > 0, _on_grid(M + base, 2.0**-BITS), Y)
-    T = _on_grid((whole - (M.T * totals) @ M) / moments.weight, grid)
-    one = np.eye(K - 1)
-    T += K * grid * one  # so that rounding leaves it positive definite
-    error, size = sum((shares * errors).tolist()), float(n.sum())
-    covariances = (T / (error * error) + one / (size * np.sqrt(size)))[None]
-    if parts:
-        each = [
-            _on_grid(W.T @ C @ W / max(w, _TINY), grid) for C, w in zip(parts, totals, strict=True)
-        ]
-        own = (np.array(each) + K * grid * one) / (errors * errors)[:, None, None]
-        rows, prior = n[:, None, None], _PRIOR_ROWS * K
-        covariances = (rows * own + prior * covariances) / (rows + prior)
-    return Discriminant(Y - (Y - seen) / errors[:, None], covariances, shares, NU, True)
+    M = np.where(totals[:, None] > 0, _on_grid(m.T @ W + base, 2.0**-BITS), Y)
+    means = Y - (Y - M) / errors[:, None]
+    return Discriminant(means, _covariances(moments, W, m, n, errors, parts), shares, NU, True)
+
+
+def _covariances(
+    moments: Moments, W: Floats, m: Floats, n: Floats, errors: Floats, parts: list[Floats]
+) -> Floats:
+    """Σ, or Σ_c of each class where their scatters are given."""
+    totals, K, one = moments.totals, len(n), np.eye(W.shape[1])
+    M, whole = m.T @ W, W.T @ moments.C @ W
+    grid = _power_of_two(whole.diagonal().max() / moments.weight) * 2.0**-BITS
+
+    def rounded(T: Floats) -> Floats:
+        # positive definite, whatever the rounding
+        return np.asarray(_on_grid(T, grid) + K * grid * one)
+
+    T = rounded((whole - (M.T * totals) @ M) / moments.weight)
+    error, size = sum((totals / moments.weight * errors).tolist()), float(n.sum())
+    pooled = T / (error * error) + one / (size * np.sqrt(size))
+    if not parts:
+        return pooled[None]
+    each = [rounded(W.T @ C @ W / max(w, _TINY)) for C, w in zip(parts, totals, strict=True)]
+    own = np.array(each) / (errors * errors)[:, None, None]
+    rows, prior = n[:, None, None], _PRIOR_ROWS * K
+    return np.asarray((rows * own + prior * pooled) / (rows + prior))
 
 
 def _errors(moments: Moments, m: Floats, n: Floats, parts: list[Floats]) -> Floats:
