@@ -22,13 +22,13 @@ from traceless.knowledge.responses import Label
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.moments import Moments, moments
-from traceless.solvers.probabilities import Discriminant
 from traceless.solvers.refinement import Mixture
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
+    from traceless.solvers.probabilities import Discriminant
 
 
 class Cholesky:

@@ -240,7 +240,7 @@ def _covariances(
 
     T = rounded((whole - (M.T * totals) @ M) / moments.weight)
     error, size = sum((totals / moments.weight * errors).tolist()), float(n.sum())
-    pooled = T / (error * error) + one / (size * np.sqrt(size))
+    pooled: Floats = T / (error * error) + one / (size * np.sqrt(size))
     if not parts:
         return pooled[None]
     each = [rounded(W.T @ C @ W / max(w, _TINY)) for C, w in zip(parts, totals, strict=True)]
