@@ -180,7 +180,7 @@ def test_who_has_probabilities():
         LSSVC(class_weight="balanced", weighting="one_vs_rest").predict_proba  # noqa: B018
     X, y = load_iris(return_X_y=True)
     clf = LSSVC(class_weight="balanced", weighting="one_vs_rest", decision="posterior").fit(X, y)
-    with pytest.raises(AttributeError, match="no common covariance"):
+    with pytest.raises(ValueError, match="there is no one covariance of the rows"):
         clf.predict(X)
 
 

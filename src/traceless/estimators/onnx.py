@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import LIMB_BITS, Floats
 from traceless.estimators.lssvm import LSSVC, LSSVR
-from traceless.exceptions import UnsealableError
+from traceless.exceptions import ConditionError, UnsealableError
 from traceless.features import (
     BoundMap,
     FeatureMap,
@@ -196,10 +196,13 @@ def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
 def _discriminant(estimator: LSSVC) -> Discriminant | None:
     """What probabilities are made of, where the model has any."""
     if hasattr(estimator, "predict_proba"):
-        with suppress(UnsealableError):  # there is no covariance without knowledge
+        with suppress(UnsealableError, ConditionError):  # no knowledge, or none for float64
             return estimator._discriminant()
     if estimator.decision == "posterior":
-        raise ValueError("decision='posterior' needs the probabilities that this model lacks.")
+        raise ValueError(
+            "decision='posterior' needs the probabilities that this model lacks: see predict_proba. "
+            "Use decision='scores'."
+        )
     return None
 
 

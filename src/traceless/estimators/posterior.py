@@ -90,7 +90,6 @@ class Posterior(LeastSquares):
     def _winners(self, X: Any) -> NDArray[np.intp]:
         """The number of each row's class, by its score or by its probability."""
         if self.decision != "scores":
-            _has_one_covariance(self)
             return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
         scores = self._decision(X)
         if scores.shape[1] == 1 and len(self.classes_) == 2:

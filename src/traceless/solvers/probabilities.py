@@ -42,9 +42,10 @@ Kullback and Leibler's sense) whose largest is q_w: with p sorted, without p_w, 
 
 *Same bits.* Scores are the nearest float64 to the exact ones. M, T and h come from BLAS, whose last
 bits depend on threads and machines: they are rounded to `BITS` and `LEVERAGE_BITS`. What follows
-is elementwise arithmetic in a fixed order, with our own logarithm and exponential. Results of two
-machines differ only if a number lies within their rounding errors, relatively 1e-14 where P is well
-conditioned, of the middle between two rounded ones: about one fit in a million.
+is elementwise arithmetic in a fixed order, with our own logarithm and exponential. Two machines
+differ only if the middle between two rounded numbers lies between what they computed. Three kernels
+of OpenBLAS differed by 4e-8 of a step or less (600 features, four classes, ρ from 1e-6 to 1): that
+is one number of 25 million, and a model has K(K + 1) or so; more where P is ill conditioned.
 """
 
 from __future__ import annotations
