@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,8 +12,9 @@ help:
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-refitting, bench-cv, bench-engines, bench-out-of-core, bench-path,"
-	@echo "             bench-store for small changes, when refitting is faster, cross-validation, Dask and Spark,"
-	@echo "             4 GB of Parquet, PathSVC, stores; bench-everyday for accuracy on sixty raw data sets"
+	@echo "             bench-probabilities, bench-store for small changes, when refitting is faster,"
+	@echo "             cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC, probabilities, stores;"
+	@echo "             bench-everyday for accuracy on sixty raw data sets"
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
@@ -71,6 +72,9 @@ bench-out-of-core: $(VENV)/with-bench
 
 bench-path: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.paths
+
+bench-probabilities: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.probabilities
 
 bench-refitting: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.refitting

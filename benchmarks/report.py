@@ -39,6 +39,7 @@ TITLES = {
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
     "refitting": ("When refitting is faster", "make bench-refitting"),
+    "probabilities": ("Probabilities", "make bench-probabilities"),
     "store": ("What a store costs", "make bench-store"),
     "out_of_core": ("Rows that do not fit into memory", "make bench-out-of-core"),
     "engines": ("Dask and Spark", "make bench-engines"),

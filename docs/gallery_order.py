@@ -13,6 +13,7 @@ ORDER = [
     "plot_evidence.py",
     "plot_intervals.py",
     "plot_lasso_from_sums.py",
+    "plot_probabilities.py",
     "plot_imbalance.py",
     "plot_esvm_moons.py",
     "plot_path.py",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import findings, report
+from benchmarks import findings, probabilities, report
 from benchmarks.findings import Findings, Record
 from papers import page
 from papers.claims import Claim
@@ -58,6 +58,7 @@ def test_many_cases_become_rows_and_gaps_are_shown():
         (27.4e6, "B", "27.4 MB"),
         (12, "B", "12 B"),
         (0.914, "share", "91.4 %"),
+        (0.0914, "number", "0.0914"),
     ],
 )
 def test_numbers_are_told_with_units(value, unit, said):
@@ -108,3 +109,39 @@ def test_the_readme_has_the_committed_numbers():
     readme = (ROOT / "README.md").read_text()
     between = readme.partition(report.MARKS[0])[2].partition(report.MARKS[1])[0]
     assert between == report.readme_table(report.committed())
+
+
+@pytest.fixture(scope="module")
+def losses():
+    sets = [data.some(120) for data in (*probabilities.bundled(), *probabilities.generated())]
+    ways = {name: probabilities.WAYS[name] for name in (probabilities.OURS, probabilities.SIGMOID)}
+    chosen = [data for data in sets if data.name in ("wine", "5 % of a class", "counts")]
+    return probabilities.compare(chosen, ways, often=1)
+
+
+def test_probabilities_are_judged_by_four_tables(losses):
+    found = Findings(losses, name="probabilities").jobs()
+    P = probabilities
+    assert list(found) == [P.LOSS, P.BRIER, P.RIGHT, P.CURVE]
+    for job in (P.LOSS, P.BRIER, P.RIGHT):
+        *sets, last = findings.columns_of(found[job])[1]
+        assert [row[0].partition(":")[0] for row in sets] == ["wine", "5 % of a class", "counts"]
+        assert last[0] == P.MEAN
+    claims = P.claims_of(losses)
+    assert [round(claim.goal, 1) for claim in claims] == [1.0, 1.0]
+    ours = [r.value for r in losses if (r.job, r.way) == (P.LOSS, P.OURS)]
+    assert abs(ours[-1] - sum(ours[:-1]) / 3) < 1e-12
+
+
+def test_there_are_enough_sets_for_probabilities():
+    sets = [*probabilities.bundled(), *probabilities.generated()]
+    assert len(sets) >= 20
+    assert len({data.case for data in sets}) == len(sets)
+    for data in sets:
+        assert len(set(data.some(50).y)) == len(set(data.y))
+
+
+def test_calibration_is_drawn(losses, tmp_path):
+    picture = tmp_path / "curve.png"
+    assert report.picture(Findings(losses), picture)
+    assert picture.stat().st_size > 5000

@@ -276,6 +276,7 @@ def test_pandas_keeps_its_names_and_sparse_rows_work(kind):
 
 def test_what_has_no_score_fails_as_in_scikit_learn():
     X, y, estimator = data("two")
+    estimator.set_params(class_weight="balanced", weighting="one_vs_rest")  # no probabilities
     for function in (cross_val_score, model_selection.cross_val_score):
         with pytest.warns(UserWarning, match="Scoring failed"):
             assert np.isnan(function(estimator, X, y, cv=2, scoring="neg_log_loss")).all()

@@ -480,7 +480,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 self.class_weight, self.weighting, known.responses, known.class_totals
             )
         phi = self._phi(state)
-        rho = self.rho
+        rho: Any = self.rho
         if isinstance(rho, str) and rho == "evidence":
             rho = self._evidence(state, phi, weights)
         elif type(rho) is not float or not 0.0 < rho < np.inf:

@@ -21,6 +21,7 @@ from traceless.estimators.explained import Explained
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
+from traceless.estimators.posterior import CONSTRAINTS, Posterior
 from traceless.estimators.summary import Summary
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
@@ -38,7 +39,7 @@ _NO_ERRORS = (
 )
 
 
-class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
+class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
@@ -85,7 +86,14 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
     classwise : bool, optional
         Keep what is known of each class apart, K matrices instead of one, so that
         class_weight may be set or changed later without the data. By default this is done if
-        class_weight is set when learning starts.
+        class_weight is set when learning starts. Of more than two classes, `predict_proba`
+        then gives each a covariance of its own, which is often better and takes longer.
+    priors : array-like of shape (n_classes,), optional
+        How common each class is where probabilities are asked for, in the order of ``classes_``;
+        by default as common as among the rows held now, times class_weight.
+    decision : {"scores", "posterior"}, default="scores"
+        Whether `predict` takes the class of the largest score, or of the largest probability,
+        which is more often right for more than two classes. Both may be changed after training.
     guard : bool, default=False
         Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
         refused: one that was never learned, that is forgotten twice, or that has another label,
@@ -134,14 +142,18 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
     True
     """
 
-    constraints: ClassVar = LeastSquares.constraints | {
-        "class_weight": NOTHING
-        | choice("balanced", "inverse", "golden")
-        | BY_LABEL
-        | Constraint("a callable of the counts", (callable,)),
-        "weighting": choice(*SCOPES),
-        "classwise": NOTHING | FLAG,
-    }
+    constraints: ClassVar = (
+        LeastSquares.constraints
+        | {
+            "class_weight": NOTHING
+            | choice("balanced", "inverse", "golden")
+            | BY_LABEL
+            | Constraint("a callable of the counts", (callable,)),
+            "weighting": choice(*SCOPES),
+            "classwise": NOTHING | FLAG,
+        }
+        | CONSTRAINTS
+    )
     _task: Task = "classification"  # "multilabel" where the first y was a matrix
 
     def __init__(
@@ -154,6 +166,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
         class_weight: Any = None,
         weighting: str = "shared",
         classwise: bool | None = None,
+        priors: Any = None,
+        decision: str = "scores",
         guard: bool = False,
         fingerprint: bool = False,
         n_jobs: int | None = None,
@@ -167,6 +181,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
         self.class_weight = class_weight
         self.weighting = weighting
         self.classwise = classwise
+        self.priors = priors
+        self.decision = decision
         self.guard = guard
         self.fingerprint = fingerprint
         self.n_jobs = n_jobs
@@ -242,11 +258,9 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Explained, ExportedState):
             the first y that was learned.
         """
         now = snapshot(self)  # scores and classes of one state
-        scores, classes = now._decision(X), now.classes_
         if now._task == "multilabel":
-            return (scores > 0).astype(now.__dict__.get("_label_type", np.int64))
-        winner = scores[:, 0] > 0 if len(classes) == 2 else scores.argmax(axis=1)
-        return np.asarray(classes[winner.astype(np.intp)])
+            return (now._decision(X) > 0).astype(now.__dict__.get("_label_type", np.int64))
+        return np.asarray(now.classes_[now._winners(X)])
 
     def summary(self) -> Summary:
         """The coefficients of each class by name, as a table.

@@ -26,6 +26,8 @@ LATER = {
     "fingerprint": False,
     "free_intercept": False,
     "standardize": False,
+    "priors": None,
+    "decision": "scores",
 }
 Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors

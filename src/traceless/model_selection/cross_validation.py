@@ -195,7 +195,8 @@ def cross_val_predict(
 
     Parameters
     ----------
-    method : {"predict", "decision_function"}, default="predict"
+    method : str, default="predict"
+        Also "decision_function" and, of `LSSVC`, "predict_proba" and "predict_log_proba".
 
     Returns
     -------

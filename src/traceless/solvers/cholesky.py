@@ -55,16 +55,12 @@ class Cholesky:
         self.counts: tuple[int, ...] = knowledge.counts
         self.other: Cholesky | None = None
         self._solved: tuple[tuple[Penalty, Weights | None], Coefficients] | None = None
-        self._intercepts: tuple[tuple[Penalty, Weights | None], Floats] | None = None
-        self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
 
     _answers: Mapping[str, tuple[Knowledge, Any, Any]] = MappingProxyType({})
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: what can be made again, and is larger than the knowledge, stays here."""
-        state = self.__dict__ | {"_moments": None}
-        state.pop("_answers", None)
-        return state
+        return {name: value for name, value in self.__dict__.items() if name != "_answers"}
 
     @property
     def n_samples(self) -> int:
@@ -118,21 +114,23 @@ class Cholesky:
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Floats:
         """Correctly rounded intercepts of codes that are not shifted: a solve of its own."""
-        question, found = (penalty, class_weights), self._intercepts
-        if found is None or found[0] != question:
-            Z, _ = solved(self.knowledge(), penalty, phi, code, class_weights, intercept=True)
-            found = self._intercepts = question, Z[-1]
-        return found[1]
+
+        def make(known: Knowledge) -> Floats:
+            Z, _ = solved(known, penalty, phi, code, class_weights, intercept=True)
+            return np.asarray(Z[-1])
+
+        found: Floats = self.answer("intercepts", (penalty, class_weights), make)
+        return found
 
     def moments(
         self, penalty: Penalty, phi: BoundMap, class_weights: tuple[float, ...] | None
     ) -> Moments:
-        """Means and covariances of the rows, in float64; asking again is free."""
-        question, found = (penalty, class_weights), self._moments
-        if found is None or found[0] != question:
-            made = moments(self.knowledge(), penalty, phi, class_weights)
-            found = self._moments = question, made
-        return found[1]
+        """Means and covariances of the rows, in float64."""
+        question = penalty, class_weights
+        found: Moments = self.answer(
+            "moments", question, lambda known: moments(known, penalty, phi, class_weights)
+        )
+        return found
 
     def answer(self, name: str, question: Any, make: Callable[[Knowledge], Any]) -> Any:
         """What `make` finds out about the rows; asking the same question again is free."""

@@ -137,6 +137,7 @@ def moments(
     if not ridge.is_free:
         counts = known.class_totals if known.task == "classification" else ()
         totals = np.array([float(n) for n in counts])
+        totals *= 1.0 if class_weights is None else np.array(class_weights)
         weight = float(totals.sum()) if totals.size else float(known.n_samples)
         return Moments(
             known.n_samples, known.counts, weight, totals, np.zeros(len(D)), S, V, D, False

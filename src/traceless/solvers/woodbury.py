@@ -86,7 +86,7 @@ class Woodbury(Cholesky):
             self.responses, self.counts = knowledge.responses, knowledge.counts
             self._exact = knowledge, ()
         self._base: _Base | None = None
-        self._solved = self._intercepts = self._moments = None
+        self._solved = None
         self._sealed = False
         self.other = None
 
@@ -159,7 +159,8 @@ class Woodbury(Cholesky):
         """Another that shares everything with this one, to be made the next."""
         other = object.__new__(Woodbury)
         other.__dict__.update(self.__dict__)
-        other.other = other._solved = other._intercepts = other._moments = None
+        other.other = other._solved = None
+        other._answers = {}
         return other
 
     def __copy__(self) -> Woodbury:
