@@ -200,7 +200,7 @@ def _discriminant(estimator: LSSVC) -> Discriminant | None:
             return estimator._discriminant()
     if estimator.decision == "posterior":
         raise ValueError(
-            "decision='posterior' needs the probabilities that this model lacks: see predict_proba. "
+            "decision='posterior' needs the probabilities that this model lacks. "
             "Use decision='scores'."
         )
     return None
