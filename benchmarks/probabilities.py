@@ -1,6 +1,6 @@
 """Probabilities from the sums, against calibration, logistic regression and LDA.
 
-    make bench-probabilities                        some thirty sets, a quarter of an hour
+    make bench-probabilities                        some thirty sets, ten minutes on idle cores
     python -m benchmarks.probabilities --quick      at most 300 rows of each, once
 
 All ways see the same features of a set, scaled where they ask for it, with default parameters. A

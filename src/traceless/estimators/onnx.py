@@ -203,8 +203,8 @@ def _discriminant(estimator: LSSVC) -> Discriminant | None:
             return estimator._discriminant()
     if estimator.decision == "posterior":
         raise ValueError(
-            "decision='posterior' needs the probabilities that this model lacks: see "
-            "predict_proba. Use decision='scores'."
+            "decision='posterior' needs the probabilities that this model lacks. "
+            "Use decision='scores'."
         )
     return None
 

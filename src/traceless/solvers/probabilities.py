@@ -216,10 +216,10 @@ def discriminant(
         return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
     W = contrasts(Z[:J] / phi.steps[:J, None])
     m = np.divide(moments.c, totals, out=np.zeros_like(moments.c), where=totals > 0)
-    parts: list[Floats] = []
+    traces, parts = None, None
     if known.classwise and K > 2:
-        parts = _class_scatters(known, moments, phi, class_weights)
-    errors = _errors(moments, m, n, parts)
+        traces, parts = _class_scatters(known, moments, phi, W, class_weights)
+    errors = _errors(moments, m, n, traces)
     # m counts from the mean of all rows, whose score is the mean code, where the intercept is free
     base = contrasts(code(shares[None])) if moments.is_centred else 0.0
     M = np.where(totals[:, None] > 0, _on_grid(m.T @ W + base, 2.0**-BITS), Y)
@@ -228,7 +228,7 @@ def discriminant(
 
 
 def _covariances(
-    moments: Moments, W: Floats, m: Floats, n: Floats, errors: Floats, parts: list[Floats]
+    moments: Moments, W: Floats, m: Floats, n: Floats, errors: Floats, parts: Floats | None
 ) -> Floats:
     """Σ, or Σ_c of each class where their scatters are given."""
     totals, K, one = moments.totals, len(n), np.eye(W.shape[1])
@@ -242,22 +242,22 @@ def _covariances(
     T = rounded((whole - (M.T * totals) @ M) / moments.weight)
     error, size = sum((totals / moments.weight * errors).tolist()), float(n.sum())
     pooled: Floats = T / (error * error) + one / (size * np.sqrt(size))
-    if not parts:
+    if parts is None:
         return pooled[None]
-    each = [rounded(W.T @ C @ W / max(w, _TINY)) for C, w in zip(parts, totals, strict=True)]
+    each = [rounded(T_c / max(w, _TINY)) for T_c, w in zip(parts, totals, strict=True)]
     own = np.array(each) / (errors * errors)[:, None, None]
     rows, prior = n[:, None, None], _PRIOR_ROWS * K
     return np.asarray((rows * own + prior * pooled) / (rows + prior))
 
 
-def _errors(moments: Moments, m: Floats, n: Floats, parts: list[Floats]) -> Floats:
+def _errors(moments: Moments, m: Floats, n: Floats, traces: Floats | None) -> Floats:
     """1 - h_c, the part of a row's error that the row itself has not taken away."""
     between = moments.totals * ((m * (moments.P @ m)).sum(axis=0))
     if moments.is_centred:
         between += moments.totals / moments.weight
     share = moments.totals * (1.0 - 1.0 / n)
-    if parts:
-        within = np.array([(moments.P * C).sum() for C in parts])
+    if traces is not None:
+        within = traces
     elif share.any():
         within = share * ((moments.degrees_of_freedom - between.sum()) / share.sum())
     else:
@@ -266,24 +266,30 @@ def _errors(moments: Moments, m: Floats, n: Floats, parts: list[Floats]) -> Floa
 
 
 def _class_scatters(
-    known: Knowledge, moments: Moments, phi: BoundMap, class_weights: tuple[float, ...] | None
-) -> list[Floats]:
-    """The scatter of the features of each class around its own mean, times its weight."""
-    J = known.n_outputs
+    known: Knowledge,
+    moments: Moments,
+    phi: BoundMap,
+    W: Floats,
+    class_weights: tuple[float, ...] | None,
+) -> tuple[Floats, Floats]:
+    """tr(PC_c) and ZᵀC_cZ of the scatter C_c of each class around its own mean."""
+    n_outputs, J = known.n_outputs, len(moments.C)
     m = whole_means(known.feature_gram) if moments.is_centred else None
     weights = [1.0] * len(known.counts) if class_weights is None else class_weights
-    out = []
+    steps = phi.steps[:J]
+    P, V = moments.P * steps * steps[:, None], W * steps[:, None]  # for features in steps
+    traces, scatters = [], []
     for part, weight in zip(known.sums, weights, strict=True):
-        S, s = part[:J, :J], part[:J, J]
+        S, s = part[:n_outputs, :n_outputs], part[:n_outputs, n_outputs]
         if m is not None:
             S = shifted(S, m)
             s = S[:, -1]
-        near = s.astype(np.float64)
-        C = S.astype(np.float64) - np.outer(near, near / float(part[J, J]))
-        C *= phi.steps * (weight * 2.0**-known.weight_bits)
-        C *= phi.steps[:, None]
-        out.append(C[: len(moments.C), : len(moments.C)])
-    return out
+        C, total = S[:J, :J].astype(np.float64), s[:J].astype(np.float64)
+        mean, z = total / float(part[n_outputs, n_outputs]), V.T @ total
+        unit = weight * 2.0**-known.weight_bits
+        traces.append(unit * (np.vdot(P, C) - total @ (P @ mean)))
+        scatters.append(unit * (V.T @ C @ V - np.outer(z, V.T @ mean)))
+    return np.array(traces), np.array(scatters)
 
 
 # --- arithmetic in a fixed order ----------------------------------------------------------------
