@@ -459,8 +459,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         rho = self.rho
         if type(rho) is not float or not 0.0 < rho < np.inf:
             rho = positive("rho", rho)
-        free = bool(self.free_intercept) and phi.has_bias
-        return state, phi, Penalty(rho, free, bool(self.standardize)), weights
+        return state, phi, self._penalty(rho, phi), weights
+
+    def _penalty(self, rho: float, phi: BoundMap) -> Penalty:
+        """The papers' where there is no constant feature: sums without it have no means."""
+        if not phi.has_bias:
+            return Penalty(rho)
+        return Penalty(rho, bool(self.free_intercept), bool(self.standardize))
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""

@@ -49,8 +49,8 @@ class LSSVC(ClassifierMixin, ExportedState):
     standardize : bool, default=True
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
-        in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. It may be changed after training, like rho.
+        in the units of the columns, and without a scaler that remembers rows. Not without a
+        constant feature: the sums have no means then. It may be changed after training, like rho.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -244,8 +244,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     standardize : bool, default=True
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
-        in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. It may be changed after training, like rho.
+        in the units of the columns, and without a scaler that remembers rows. Not without a
+        constant feature: the sums have no means then. It may be changed after training, like rho.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)

@@ -156,8 +156,7 @@ class Dataset:
     def penalty(self, rho: float | None = None) -> Penalty:
         """How coefficients are penalised, with the estimator's ρ or another."""
         rho = positive("rho", self.probe.rho if rho is None else rho)
-        free = bool(self.probe.free_intercept) and self.probe._bind().has_bias
-        return Penalty(rho, free, bool(self.probe.standardize))
+        return self.probe._penalty(rho, self.probe._bind())
 
     def system(
         self, known: Knowledge, classes: tuple[Label, ...], rho: float | None = None

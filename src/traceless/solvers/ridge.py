@@ -6,8 +6,8 @@
     r_j = ρ σ_j²,    σ_j² = (n S_jj - s_j²) / n²   standardised: no square root appears
     r_b = 0                                        for a free intercept, else ρ
 
-(b the constant feature, n = S_bb the weight of all rows). Without a constant feature nothing is
-centred, and σ_j² is S_jj over the number of rows. Standardised ridges are fractions over one
+(b the constant feature, n = S_bb the weight of all rows). Without a constant feature the sums have
+neither n nor means, and the ridge is plain. Standardised ridges are fractions over one
 denominator, so coefficients can be correctly rounded for exactly these. The scales are those of
 all rows, whatever weights their classes are given: scikit-learn's pipeline of a scaler and a
 weighted classifier does the same. A constant feature of the user's has σ = 0, and coefficient 0.
@@ -36,7 +36,7 @@ _SPARE = 90  # bits of a fraction below the smallest ridge that can still decide
 class Penalty(NamedTuple):
     """How coefficients are penalised: ρ, whether the intercept is, and in which units.
 
-    An intercept is free only where the feature map has a constant feature.
+    Free intercepts and standardised features are those of maps with a constant feature.
     """
 
     rho: float
@@ -52,11 +52,7 @@ class Penalty(NamedTuple):
             return Ridge(plain)
         rho = Fraction(self.rho)
         S = known.feature_gram
-        if not phi.has_bias:
-            numerators = wide(S.diagonal()) * rho.numerator
-            denominator = max(known.n_samples, 1)  # of no rows all sums are 0
-            return Ridge.of_fractions(numerators, denominator * rho.denominator)
-        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])
+        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])  # of no rows all sums are 0
         variances = (n * wide(S.diagonal()) - s * s) << known.weight_bits  # times n²
         numerators = variances * rho.numerator
         numerators[-1] = 0 if self.free_intercept else rho.numerator * n * n << known.weight_bits

@@ -187,7 +187,8 @@ class Woodbury(Cholesky):
         inverse = self.inverse(penalty)
         frame, U = inverse.frame, inverse.U
         if frame is not None and penalty.standardize:
-            U_now = inverse.with_ridge(self._ridge_now(frame, phi.has_bias))
+            ridge = self._ridge_now(frame)
+            U_now = None if ridge is None else inverse.with_ridge(ridge)
             if U_now is None:
                 inverse = self._inverse = self._built(penalty)
                 frame, U_now = inverse.frame, inverse.U
@@ -198,18 +199,19 @@ class Woodbury(Cholesky):
         intercept = Z[-1] - (frame.offset[:, None] * code(U)).sum(axis=0)
         return Solution(Coefficients(Z), np.rint(frame.offset / phi.steps), intercept)
 
-    def _ridge_now(self, frame: Frame, has_bias: bool) -> Floats:
-        """D of the rows held now; P has that of the rows it was built for."""
-        rho, free_intercept, _ = frame.penalty
-        if has_bias:
-            n = frame.sums[-1]
-            ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
-            ridge[-1] = 0.0 if free_intercept else rho
-        else:
-            ridge = rho * frame.squares / self.n_samples
+    def _ridge_now(self, frame: Frame) -> Floats | None:
+        """D of the rows held now; P has that of the rows it was built for.
+
+        None where a column has become constant, or is so no more: its D is not close by.
+        """
+        (rho, free_intercept, _), n = frame.penalty, frame.sums[-1]
+        ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
+        ridge[-1] = 0.0 if free_intercept else rho
         constant = frame.ridge >= _CONSTANT
-        varies = ridge * self.n_samples > 1e-13 * rho * frame.squares  # beyond the roundings of 0
-        return np.where(constant & ~varies | (ridge <= 0.0), frame.ridge, ridge)
+        varies = ridge * n > 1e-13 * rho * frame.squares  # beyond the roundings of 0
+        if (constant == varies)[:-1].any():
+            return None
+        return np.where(constant, frame.ridge, ridge)
 
     def inverse(self, penalty: Penalty) -> Inverse:
         """U for this penalty, and P unless a later state has taken it over."""
@@ -366,8 +368,7 @@ class Woodbury(Cholesky):
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
             D = np.where(ridge.near > 0.0, D, (1.0 + S.diagonal()) * _CONSTANT)
             D[-1] = 0.0 if ridge.is_free else D[-1]
-            sums = S[:, -1].copy() if self.recipe.phi.has_bias else np.zeros(len(S))
-            frame = Frame(penalty, D, offset, sums, S.diagonal().copy())
+            frame = Frame(penalty, D, offset, S[:, -1].copy(), S.diagonal().copy())
         try:
             inverse = Inverse.of(S, V, penalty.rho, frame)
         except LinAlgError:
