@@ -51,6 +51,10 @@ def shifted(S: Integers, m: Integers) -> Integers:
 
 def shifted_right_side(Q: Integers, m: Integers) -> Integers:
     """Σφ'y of the features φ' = φ - m, from Σφy."""
+    sizes = (np.abs(part.astype(np.float64)).max(initial=0.0) for part in (Q, m, Q[-1]))
+    largest, farthest, level = sizes
+    if not largest + farthest * level < _FITS:
+        Q = wide(Q)
     return np.asarray(Q - m.astype(Q.dtype)[:, None] * Q[-1])
 
 

@@ -185,19 +185,24 @@ class Woodbury(Cholesky):
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Solution:
         inverse = self.inverse(penalty)
-        frame, U = inverse.frame, inverse.U
-        if frame is not None and penalty.standardize:
-            ridge = self._ridge_now(frame)
-            U_now = None if ridge is None else inverse.with_ridge(ridge)
-            if U_now is None:
-                inverse = self._inverse = self._built(penalty)
-                frame, U_now = inverse.frame, inverse.U
-            U = U_now
+        U = self._answer(inverse)
+        if U is None:
+            inverse = self._inverse = self._built(penalty)
+            U = self._answer(inverse)  # as a copy or a file of it would have it
+            U = inverse.U if U is None else U
+        frame = inverse.frame
         Z = code(U) * phi.steps[:, None] + 0.0
         if frame is None or not penalty.free_intercept:
             return Solution(Coefficients(Z))
         intercept = Z[-1] - (frame.offset[:, None] * code(U)).sum(axis=0)
         return Solution(Coefficients(Z), np.rint(frame.offset / phi.steps), intercept)
+
+    def _answer(self, inverse: Inverse) -> Floats | None:
+        """U for the rows held now; None where P is gone, or too far from them."""
+        if inverse.frame is None or not inverse.penalty.standardize:
+            return inverse.U
+        ridge = self._ridge_now(inverse.frame)
+        return None if ridge is None else inverse.with_ridge(ridge)
 
     def _ridge_now(self, frame: Frame) -> Floats | None:
         """D of the rows held now; P has that of the rows it was built for.
