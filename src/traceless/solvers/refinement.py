@@ -302,7 +302,7 @@ class _Expansion:
         An entry that is smaller than others by as much as the d differ may still move the
         solution by more: where ρ is huge, that of a free intercept does.
         """
-        lengths = np.frompyfunc(int.bit_length, 1, 1)(self.residual).astype(np.int64)
+        lengths = np.asarray(np.frompyfunc(int.bit_length, 1, 1)(self.residual)).astype(np.int64)
         lengths += np.where(lengths > 0, self.scale_places, self.scale_places.min())
         spread = int(self.scale_places.max() - self.scale_places.min())
         exponents = lengths.max(axis=0) - _LEADING_BITS - spread
@@ -321,10 +321,11 @@ class _Expansion:
 
     def of(self, columns: NDArray[np.bool_]) -> _Expansion:
         """The same for some of the columns."""
-        parts = self.X, self.residual, self.bits, self.sizes
         if columns.all():
             return self
-        return _Expansion(*(part[..., columns] for part in parts), self.scale_places)
+        parts = self.X, self.residual, self.bits, self.sizes
+        X, residual, bits, sizes = (part[..., columns] for part in parts)
+        return _Expansion(X, residual, bits, sizes, self.scale_places)
 
     def gain(self, *exponents: NDArray[np.int64]) -> NDArray[np.int64]:
         """`sizes` with a correction that is about to be made; raises if it gains too little."""
