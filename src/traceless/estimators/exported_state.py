@@ -104,12 +104,12 @@ class ExportedState(LeastSquares):
         state = self._held()
         if not isinstance(state, Woodbury):
             raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
-        self._check_penalty(what)
+        self._check_penalty(what, AttributeError)
         return state
 
-    def _check_penalty(self, what: str) -> None:
+    def _check_penalty(self, what: str, error: type[Exception]) -> None:
         if self.free_intercept or self.standardize is not False:
-            raise ValueError(
+            raise error(
                 f"{what} belongs to the papers' penalty ρ‖w‖², of all coefficients alike. Set "
                 "free_intercept=False and standardize=False."
             )
@@ -120,7 +120,7 @@ class ExportedState(LeastSquares):
                 "import_state needs solver='woodbury' and what export_state returned, got "
                 f"solver={self.solver!r} and format {str(state.get('format'))!r}."
             )
-        self._check_penalty("A state made by export_state")
+        self._check_penalty("A state made by export_state", ValueError)
         self._check_unguarded("A state made by export_state has no digests of its rows")
         specification = json.loads(str(state["specification"]))
         self.n_features_in_ = int(specification["n_features"])

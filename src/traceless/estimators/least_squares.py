@@ -490,8 +490,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return state, phi, self._penalty(rho, phi), weights
 
     def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
+        """The papers' where there is no constant feature: sums without it have no means."""
+        if not phi.has_bias:
+            return Penalty(rho)
         scaled = phi.has_units if self.standardize is None else bool(self.standardize)
-        return Penalty(rho, bool(self.free_intercept) and phi.has_bias, scaled)
+        return Penalty(rho, bool(self.free_intercept), scaled)
 
     def _evidence(self, state: Cholesky, phi: BoundMap, weights: Weights | None) -> float:
         """The ρ that the sums choose, once for each state."""

@@ -65,10 +65,10 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
     standardize : bool, optional
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
-        in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. By default this is done where features have the
-        units of columns (`Linear`, `Polynomial`, maps of your own), and not where they are bounded
-        numbers (`RandomFourier`, `RandomLayer`, `Landmarks`). It may be changed after training.
+        in the units of the columns, and without a scaler that remembers rows. By default this is
+        done where features have the units of columns (`Linear`, `Polynomial`, maps of your own),
+        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`, `Landmarks`); never
+        without a constant feature, whose sums have no means. It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -352,10 +352,10 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
     standardize : bool, optional
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
-        in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. By default this is done where features have the
-        units of columns (`Linear`, `Polynomial`, maps of your own), and not where they are bounded
-        numbers (`RandomFourier`, `RandomLayer`, `Landmarks`). It may be changed after training.
+        in the units of the columns, and without a scaler that remembers rows. By default this is
+        done where features have the units of columns (`Linear`, `Polynomial`, maps of your own),
+        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`, `Landmarks`); never
+        without a constant feature, whose sums have no means. It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)

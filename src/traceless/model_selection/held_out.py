@@ -105,7 +105,7 @@ class FullModel:
         self.usable = bool(self._factor.trusted())
         self._w = self._system.solution().Z if self.usable else np.zeros((0, 0))
         self._weights = data.weights(total)
-        self._moving = _MovingRidge(data, total, self._system, data.penalty(rho))
+        self._moving = _MovingRidge(total, self._system, data.penalty(rho))
 
     def folds(self, folds: Sequence[Indices], verbose: bool = False) -> Iterator[Floats | None]:
         """The held-out scores of each fold in turn, or None where float64 cannot be trusted."""
@@ -201,11 +201,10 @@ class FullModel:
 class _MovingRidge:
     """A standardised ridge, and how it changes when rows leave; false where the ridge stays."""
 
-    def __init__(self, data: Dataset, total: Knowledge, system: System, penalty: Penalty) -> None:
+    def __init__(self, total: Knowledge, system: System, penalty: Penalty) -> None:
         self._moves: bool = penalty.standardize
-        self._has_bias = data.probe._bind().has_bias
-        self._ridge, self._n_rows = system.ridge.near, total.n_samples
-        self._rho = penalty.rho * (2.0**total.weight_bits if self._has_bias else 1.0)
+        self._ridge = system.ridge.near
+        self._rho = penalty.rho * 2.0**total.weight_bits
         self._squares = system.S.diagonal().astype(np.float64)
         self._sums = system.S[:, -1].astype(np.float64)
 
@@ -216,19 +215,16 @@ class _MovingRidge:
         """The change of the ridge without some rows together: one row of it."""
         parts = codes * weight[:, None], codes**2 * weight[:, None], weight
         sums, squares, total = (part.sum(axis=0, keepdims=True) for part in parts)
-        return self._changes(sums, squares, total, int((weight > 0).sum()))
+        return self._changes(sums, squares, total)
 
     def without_each(self, codes: Floats, weight: Floats) -> Floats:
         """The change of the ridge without each of some rows alone."""
-        return self._changes(codes * weight[:, None], codes**2 * weight[:, None], weight, 1)
+        return self._changes(codes * weight[:, None], codes**2 * weight[:, None], weight)
 
-    def _changes(self, sums: Floats, squares: Floats, weight: Floats, n_rows: int) -> Floats:
-        if self._has_bias:
-            n = np.maximum(self._sums[-1] - weight, _TINY)[:, None]
-            ridge = self._rho * ((self._squares - squares) / n - ((self._sums - sums) / n) ** 2)
-            ridge[:, -1] = self._ridge[-1]
-        else:
-            ridge = self._rho * (self._squares - squares) / max(self._n_rows - n_rows, 1)
+    def _changes(self, sums: Floats, squares: Floats, weight: Floats) -> Floats:
+        n = np.maximum(self._sums[-1] - weight, _TINY)[:, None]
+        ridge = self._rho * ((self._squares - squares) / n - ((self._sums - sums) / n) ** 2)
+        ridge[:, -1] = self._ridge[-1]
         return np.where(self._ridge > 0, np.maximum(ridge, 0.0) - self._ridge, 0.0)
 
 

@@ -165,7 +165,6 @@ class Inverse:
     """
 
     frame: Frame | None = None  # also of those that were pickled before there were any
-    _step: Floats | float = 0.0
 
     def __init__(
         self,
@@ -178,7 +177,6 @@ class Inverse:
         frame: Frame | None = None,
     ) -> None:
         self.frame = frame
-        self._step = 0.0  # to the U of a D close by, when last asked for
         self._P = [] if P is None else [np.asfortranarray(P)]
         self.U, self.rho = np.asfortranarray(U), rho
         self.strain, self.floor, self.patience = strain, floor, patience
@@ -211,19 +209,21 @@ class Inverse:
         return replace(change, F=change.F - self.frame.offset)
 
     def with_ridge(self, ridge: Floats) -> Floats | None:
-        """U for another D, close to ours; None if it is not, or P is not here."""
+        """U for another D, close to ours; None if it is not, or P is not here.
+
+        It depends on P, U and D alone, so that copies and files give the same bits.
+        """
         P = self.take()
         if P is None:
             return None
         try:
-            difference, U = (ridge - self.ridge)[:, None], self.U + self._step
+            difference, U = (ridge - self.ridge)[:, None], self.U
             before = np.inf
             for _ in range(_STEPS_TO_RIDGE):
                 after = self.U - dsymm(1.0, P, np.asfortranarray(difference * U))
                 error = np.abs(after - U).max(initial=0.0)
                 U = after
                 if error <= 2.0**-51 * np.abs(U).max(initial=0.0):
-                    self._step = U - self.U
                     return np.asfortranarray(U)
                 if not error < before / 4:
                     return None
@@ -346,10 +346,7 @@ class Plan:
             else:
                 P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
         patience, frame = before.patience, self._frame
-        inverse = Inverse(P, self._U, before.rho, self._strain, before.floor, patience, frame)
-        if np.shape(before._step) == self._U.shape:
-            inverse._step = before._step  # a good guess: D moves by one part in n with each row
-        return inverse
+        return Inverse(P, self._U, before.rho, self._strain, before.floor, patience, frame)
 
     def _check(self, pivots: Floats, block: Change) -> None:
         self._strain += 1.0

@@ -6,8 +6,8 @@
     r_j = ρ σ_j²,    σ_j² = (n S_jj - s_j²) / n²   standardised: no square root appears
     r_b = 0                                        for a free intercept, else ρ
 
-(b the constant feature, n = S_bb the weight of all rows). Without a constant feature nothing is
-centred, and σ_j² is S_jj over the number of rows. Standardised ridges are fractions over one
+(b the constant feature, n = S_bb the weight of all rows). Without a constant feature the sums have
+neither n nor means, and the ridge is plain. Standardised ridges are fractions over one
 denominator, so coefficients can be correctly rounded for exactly these. The scales are those of
 all rows, whatever weights their classes are given: scikit-learn's pipeline of a scaler and a
 weighted classifier does the same. A constant feature of the user's has σ = 0, and coefficient 0.
@@ -35,8 +35,8 @@ _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 class Penalty(NamedTuple):
     """How coefficients are penalised: ρ, whether the intercept is, and in which units.
 
-    An intercept is free only where the feature map has a constant feature. There may be a ρ for
-    each target.
+    Free intercepts and standardised features are those of maps with a constant feature. There may
+    be a ρ for each target.
     """
 
     rho: Any
@@ -51,11 +51,7 @@ class Penalty(NamedTuple):
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
-        if not phi.has_bias:
-            numerators = S.diagonal().astype(object) * rho.numerator
-            denominator = max(known.n_samples, 1)  # of no rows all sums are 0
-            return Ridge.of_fractions(numerators, denominator * rho.denominator)
-        n, s = max(int(S[-1, -1]), 1), S[:, -1].astype(object)
+        n, s = max(int(S[-1, -1]), 1), S[:, -1].astype(object)  # of no rows all sums are 0
         unit = rho.numerator << known.weight_bits
         numerators = (n * S.diagonal().astype(object) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit

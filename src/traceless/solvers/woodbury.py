@@ -190,13 +190,12 @@ class Woodbury(Cholesky):
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
         inverse = self.inverse(penalty)
-        frame, U = inverse.frame, inverse.U
-        if frame is not None and penalty.standardize:
-            U_now = inverse.with_ridge(self._ridge_now(frame, phi.has_bias))
-            if U_now is None:
-                inverse = self._inverse = self._built(penalty)
-                frame, U_now = inverse.frame, inverse.U
-            U = U_now
+        U = self._answer(inverse)
+        if U is None:
+            inverse = self._inverse = self._built(penalty)
+            U = self._answer(inverse)  # as a copy or a file of it would have it
+            U = inverse.U if U is None else U
+        frame = inverse.frame
         Z = code(U) * phi.steps[:, None] + 0.0
         if frame is None or not penalty.free_intercept:
             return Coefficients(Z)
@@ -213,18 +212,26 @@ class Woodbury(Cholesky):
             return np.asarray(solution.Z[-1])
         return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
-    def _ridge_now(self, frame: Frame, has_bias: bool) -> Floats:
-        """D of the rows held now; P has that of the rows it was built for."""
-        rho, free_intercept, _ = frame.penalty
-        if has_bias:
-            n = frame.sums[-1]
-            ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
-            ridge[-1] = 0.0 if free_intercept else rho
-        else:
-            ridge = rho * frame.squares / self.n_samples
+    def _answer(self, inverse: Inverse) -> Floats | None:
+        """U for the rows held now; None where P is gone, or too far from them."""
+        if inverse.frame is None or not inverse.penalty.standardize:
+            return inverse.U
+        ridge = self._ridge_now(inverse.frame)
+        return None if ridge is None else inverse.with_ridge(ridge)
+
+    def _ridge_now(self, frame: Frame) -> Floats | None:
+        """D of the rows held now; P has that of the rows it was built for.
+
+        None where a column has become constant, or is so no more: its D is not close by.
+        """
+        (rho, free_intercept, _), n = frame.penalty, frame.sums[-1]
+        ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
+        ridge[-1] = 0.0 if free_intercept else rho
         constant = frame.ridge >= _CONSTANT
-        varies = ridge * self.n_samples > 1e-13 * rho * frame.squares  # beyond the roundings of 0
-        return np.where(constant & ~varies | (ridge <= 0.0), frame.ridge, ridge)
+        varies = ridge * n > 1e-13 * rho * frame.squares  # beyond the roundings of 0
+        if (constant == varies)[:-1].any():
+            return None
+        return np.where(constant, frame.ridge, ridge)
 
     def inverse(self, penalty: Penalty) -> Inverse:
         """U for this penalty, and P unless a later state has taken it over."""
@@ -384,8 +391,7 @@ class Woodbury(Cholesky):
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
             D = np.where(ridge.near > 0.0, D, (1.0 + S.diagonal()) * _CONSTANT)
             D[-1] = 0.0 if ridge.is_free else D[-1]
-            sums = S[:, -1].copy() if self.recipe.phi.has_bias else np.zeros(len(S))
-            frame = Frame(penalty, D, offset, sums, S.diagonal().copy())
+            frame = Frame(penalty, D, offset, S[:, -1].copy(), S.diagonal().copy())
         try:
             inverse = Inverse.of(S, V, penalty.rho, frame)
         except LinAlgError:
