@@ -35,6 +35,7 @@ NUMBERS = DOCS / "benchmarks.json"
 TITLES = {
     "foundation": ("Learning in one go", "make bench"),
     "updates": ("Small changes", "make bench-updates"),
+    "penalties": ("What a free intercept and scales cost", "make bench-penalties"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
     "refitting": ("When refitting is faster", "make bench-refitting"),
