@@ -129,8 +129,9 @@ def test_the_file_says_which_model_it_is(rng, tmp_path):
 def test_a_state_without_knowledge_has_no_digest(rng):
     X = rows(rng)
     y = labels(X, ["a", "b"])
-    state = LSSVC(solver="woodbury").fit(X, y).export_state()
-    clf = LSSVC(solver="woodbury").import_state(state)
+    paper = {"solver": "woodbury", "free_intercept": False, "standardize": False}
+    state = LSSVC(**paper).fit(X, y).export_state()
+    clf = LSSVC(**paper).import_state(state)
     model = to_onnx(clf)
     assert not model.metadata_props
     close(answers(model, X)["scores"], clf.decision_function(X))

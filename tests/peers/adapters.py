@@ -80,7 +80,7 @@ class Ridge(Adapter, LSSVR):
 
     def _ours(self, alpha, fit_intercept, **_):
         grid = Linear(bias=fit_intercept, resolution=FINE)
-        return {"rho": alpha, "feature_map": grid, "target_resolution": FINE}
+        return {"rho": alpha, "standardize": False, "feature_map": grid, "target_resolution": FINE}
 
 
 class RidgeClassifier(Adapter, LSSVC):
@@ -91,7 +91,12 @@ class RidgeClassifier(Adapter, LSSVC):
 
     def _ours(self, alpha, fit_intercept, class_weight, **_):
         grid = Linear(bias=fit_intercept, resolution=FINE)
-        return {"rho": alpha, "feature_map": grid, "class_weight": class_weight}
+        return {
+            "rho": alpha,
+            "standardize": False,
+            "feature_map": grid,
+            "class_weight": class_weight,
+        }
 
 
 def dispatched(ours, theirs):
