@@ -55,7 +55,7 @@ class RhoDisplay:
         >>> X, y = load_diabetes(return_X_y=True)
         >>> selection = select_rho(LSSVR(), X, y, [0.01, 0.1, 1.0])
         >>> RhoDisplay.from_selection(selection, score_name="R²").best
-        0.01
+        0.1
         """
         order = selection.rhos.argsort()
         rhos, mean, std = (v[order] for v in (selection.rhos, selection.mean, selection.std))

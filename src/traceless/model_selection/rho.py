@@ -121,9 +121,9 @@ def select_rho(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> select_rho(LSSVR(), X, y, [0.01, 0.1, 1.0])
     <RhoSelection over 5 splits
-      0.01          0.48142 ± 0.04850  best
-      0.1           0.47986 ± 0.04725
-      1             0.41009 ± 0.04434>
+      0.01          0.48229 ± 0.04925
+      0.1           0.48230 ± 0.04919  best
+      1             0.48217 ± 0.04885>
     """
     if isinstance(scoring, list | tuple | set | dict):
         raise ValueError(f"select_rho compares one score, got several: {scoring!r}.")
