@@ -1,8 +1,8 @@
 """Our estimators under the names and parameters of scikit-learn's.
 
 `SVC` is a PathSVC, `Ridge` an LSSVR and `RidgeClassifier` an LSSVC. What has a counterpart is
-passed on (alpha is rho, fit_intercept the constant feature), everything else is kept for
-`get_params` and has no effect. Grids are so fine that rounding to them is far below any tolerance
+passed on (alpha is rho, fit_intercept the constant feature; nothing is standardised), everything
+else is kept for `get_params` and has no effect. Grids are so fine that rounding to them is far below any tolerance
 of the tests. The functions for cross-validation are ours for estimators of ours, else
 scikit-learn's.
 """
