@@ -2,9 +2,9 @@
 
 `SVC` is a PathSVC, `Ridge` an LSSVR and `RidgeClassifier` an LSSVC. What has a counterpart is
 passed on (alpha is rho, fit_intercept the constant feature; nothing is standardised), everything
-else is kept for `get_params` and has no effect. Grids are so fine that rounding to them is far below any tolerance
-of the tests. The functions for cross-validation are ours for estimators of ours, else
-scikit-learn's.
+else is kept for `get_params` and has no effect. Grids are so fine that rounding to them is far
+below most tolerances of the tests. The functions for cross-validation are ours for estimators of
+ours, else scikit-learn's.
 """
 
 from contextlib import ExitStack
