@@ -177,17 +177,22 @@ class FullModel:
 
     def _moved_solve(self, codes: Floats, Delta: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """(A + Δ)⁻¹c of each row c, with Δ of its own or one for all, and which were found."""
-        first = Z = self._factor.solve(codes.T).T
+        Z = self._factor.solve(codes.T).T
+        first, Delta = Z.copy(), np.broadcast_to(Delta, codes.shape)
         size = before = np.abs(Z * codes).sum(axis=1)
+        found, left = np.zeros(len(codes), dtype=bool), np.arange(len(codes))
         for _ in range(_STEPS):
-            after = first - self._factor.solve((Delta * Z).T).T
-            error = np.abs((after - Z) * codes).sum(axis=1)
+            after = first[left] - self._factor.solve((Delta[left] * Z[left]).T).T
+            error = np.abs((after - Z[left]) * codes[left]).sum(axis=1)
             # each step has the last one's gain, so what is left now is error²/before
-            Z, found = after, error * error <= 2.0**-50 * size * before
-            if (found | ~(error < before / 2)).all():
+            gains = error <= before / 2
+            found[left] = gains & (error * error <= 2.0**-50 * size[left] * before)
+            Z[left] = after
+            again = gains & ~found[left]
+            left, before = left[again], error[again]
+            if not left.size:
                 break
-            before = error
-        return Z, found & (error <= before / 2)
+        return Z, found
 
     def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Codes of some rows, their scores, residuals and weights."""
