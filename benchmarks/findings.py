@@ -21,6 +21,7 @@ from papers.timing import machine
 
 RESULTS = Path(__file__).parent / "results"
 FLOOR = "floor"
+PAPERS: dict[str, Any] = {"free_intercept": False, "standardize": False}  # ρ‖w‖²
 Unit = Literal["s", "B", "share", "number"]
 SCALES: dict[Unit, list[tuple[str, float]]] = {
     "s": [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)],

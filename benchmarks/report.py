@@ -36,6 +36,7 @@ TITLES = {
     "foundation": ("Learning in one go", "make bench"),
     "everyday": ("Raw everyday data, default parameters", "make bench-everyday"),
     "updates": ("Small changes", "make bench-updates"),
+    "penalties": ("What a free intercept and scales cost", "make bench-penalties"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
     "refitting": ("When refitting is faster", "make bench-refitting"),

@@ -3,12 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import findings, probabilities, report
+from benchmarks import findings, penalties, probabilities, report
 from benchmarks.findings import Findings, Record
 from papers import page
 from papers.claims import Claim
+from traceless import LSSVC, Knowledge
+from traceless.features import Linear
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = [
@@ -145,3 +148,34 @@ def test_calibration_is_drawn(losses, tmp_path):
     picture = tmp_path / "curve.png"
     assert report.picture(Findings(losses), picture)
     assert picture.stat().st_size > 5000
+
+
+@pytest.fixture
+def images(monkeypatch, rng):
+    X = rng.random((400, 784)) * (rng.random((400, 784)) < 0.5)
+    monkeypatch.setattr(penalties, "mnist_or_random", lambda: (X, np.arange(400) % 10))
+
+
+def test_penalties_are_compared_on_the_same_rows(images, monkeypatch):
+    monkeypatch.setattr(penalties, "threadpool_limits", lambda *_, **__: None)  # ours go on
+    found = penalties.measure(quick=True)
+    for records in found.jobs().values():
+        assert [r.way for r in records] == [*penalties.PENALTIES] * 2
+        assert {r.case for r in records} == {"J = 64, K = 1", "J = 64, K = 10"}
+        assert all(0 < r.value < 10 for r in records)
+    assert list(found.jobs()) == [
+        penalties.FIT,
+        penalties.SOLVE,
+        penalties.UPDATE,
+        penalties.ONE_OUT,
+    ]
+    assert len(found.claims) == 2 * len(penalties.GOALS)
+
+
+def test_penalties_are_three_models(images):
+    X, y = penalties.rows(200, 64, 10)
+    coef = [LSSVC(**p).fit(X, y).feature_coef_ for p in penalties.PENALTIES.values()]
+    assert not np.allclose(coef[0], coef[1])
+    assert not np.allclose(coef[1], coef[2])
+    solved = penalties.solve(penalties.PENALTIES[penalties.BOTH], Knowledge.of(Linear(), X, y))()
+    assert np.array_equal(solved, coef[2])

@@ -196,6 +196,7 @@ import sys
 sys.modules["onnx"] = None
 from traceless import LSSVC
 from traceless.arithmetic.products import Coefficients
+from traceless.solvers.cholesky import Solution
 from traceless.estimators.onnx import to_onnx
 try:
     to_onnx(LSSVC().fit([[0.0], [1.0]], ["a", "b"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import sys
@@ -148,11 +149,18 @@ def show(store: Store, level: float) -> Result:
     An interval holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho
     is not too large.
     """
+    import numpy as np
+
+    from traceless.sources import Schema
+
     model = store.model()
     if not hasattr(model, "summary"):
         raise click.UsageError(
             f"A {type(model).__name__} has no coefficients to show: it is made of rows."
         )
+    model = copy.copy(model)
+    names = Schema.from_facts(store.about["table"]).feature_names
+    model.feature_names_in_ = np.array(names, dtype=object)
     is_regression = hasattr(model, "predict_interval")
     found = model.summary(level) if is_regression else model.summary()
     columns = found.columns

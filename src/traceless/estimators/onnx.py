@@ -78,8 +78,8 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     weights, phi = estimator._weights()
     Z, graph = weights.Z, _Graph()
     features = _features(_Value(graph, "X"), estimator._map(), phi)
-    if weights.shift is not None:
-        features = features - weights.shift[: len(phi.steps) - phi.has_bias]
+    if weights.shift is not None:  # a free intercept counts from near the means
+        features = features - weights.shift[:-1]
     scores = features @ Z[:-1] + Z[-1] if phi.has_bias else features @ Z
     finish = _labelled if isinstance(estimator, LSSVC) else _predicted
     model = graph.model(finish(scores, estimator, Z.shape[1]), phi.n_features)

@@ -23,7 +23,7 @@ class Linear(FeatureMap):
         Append the constant feature 1, whose coefficient is the intercept.
     resolution : float or sequence of float, default=2**-14
         Step of the grid, a power of two; one for all columns, or one each. The default
-        suits standardised or unit-scaled data. Large values cost speed, not correctness.
+        suits columns that vary by a hundredth or more. Large values cost speed, not correctness.
 
     Examples
     --------

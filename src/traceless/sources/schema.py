@@ -144,6 +144,11 @@ class Number:
     kind: ClassVar[str] = "number"
     width: ClassVar[int] = 1
 
+    @property
+    def feature_names(self) -> list[str]:
+        """The name of the column."""
+        return [self.name]
+
     def __post_init__(self) -> None:
         shift, scale = self.shift, self.scale
         numbers = {type(shift), type(scale)} <= {int, float}
@@ -177,6 +182,11 @@ class Category:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         _check_words(self.values, f"The categories of column {self.name!r}")
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The column and each of its values."""
+        return [f"{self.name}={value}" for value in self.values]
 
     @property
     def width(self) -> int:
@@ -215,6 +225,11 @@ class Hashed:
                 f"Column {self.name!r}: the number of buckets must be between 1 and "
                 f"{MOST_BUCKETS}, got {self.buckets!r}."
             )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The column and the number of each of its bins."""
+        return [f"{self.name}#{k}" for k in range(self.width)]
 
     @property
     def width(self) -> int:
@@ -289,6 +304,11 @@ class Schema:
         wanted = {"text": str, "int": int}.get(self.labels)
         if any(type(label) is not wanted for label in self.classes):
             raise ValueError(f"Classes {list(self.classes)} do not suit labels={self.labels!r}.")
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features that the columns give to a model, in order."""
+        return [name for column in self.columns for name in column.feature_names]
 
     @property
     def width(self) -> int:
