@@ -89,6 +89,18 @@ def test_it_is_the_probability_of_the_coded_classes(rows, penalty, n_classes, cl
         np.testing.assert_allclose([found, sums.exactly(rho)], wanted, atol=1e-7)
 
 
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_it_is_the_probability_of_several_labels(rows, penalty):
+    X, Y, weight = rows
+    labels = (np.median(Y, axis=0) < Y).astype(int)
+    sums = sums_of(LSSVC(rho="evidence", **penalty).fit(X, labels, weight))
+    phi = scaled(Linear().transform(X), weight, penalty["standardize"])
+    for rho in sums.grid()[::7]:
+        wanted = of_rows(phi, 2.0 * labels - 1.0, rho, weight, penalty["free_intercept"])
+        found = sums.floats().evidence(np.array([rho]))[0][0]
+        np.testing.assert_allclose([found, sums.exactly(rho)], wanted, atol=1e-7)
+
+
 @pytest.mark.parametrize("load", [load_diabetes, load_iris, load_breast_cancer, load_wine])
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_floats_are_within_their_bound(load, penalty):
@@ -231,8 +243,7 @@ def test_weights_of_each_problem_are_refused():
 
 
 def test_rho_is_a_number_or_the_evidence():
-    message = "rho must be a positive finite number or 'evidence', got 'best'"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="one for each target or 'evidence', got 'best'"):
         LSSVR(rho="best").fit([[1.0]], [1.0])
 
 

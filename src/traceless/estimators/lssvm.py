@@ -16,8 +16,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.columns import ForgettableColumns
-from traceless.estimators.errors import PredictionErrors
-from traceless.estimators.explained import Explained
+from traceless.estimators.errors import Explained, PredictionErrors
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
@@ -283,10 +282,12 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         return Summary(title, facts, {"name": names, **table}, _NO_ERRORS)
 
     def _worst_losses(self) -> Floats:
-        weights = shared_weights(self._problem()[3])
-        totals = np.array([float(n) for n in self.knowledge_.class_totals])
+        weights, known = shared_weights(self._problem()[3]), self.knowledge_
+        sums = known.gram.diagonal()[known.n_outputs :]
+        totals = np.array([float(n) for n in sums]) * 2.0**-known.weight_bits
         totals *= 1.0 if weights is None else np.array(weights)
-        n, t = totals.sum(), self._code(totals[None])[0]
+        n = totals[-1] if self._task == "multilabel" else totals.sum()
+        t = self._code(totals[None])[0]
         if not self._bind().has_bias:
             return np.full(len(t), n)
         return np.asarray((n - t) * (n + t) / n)

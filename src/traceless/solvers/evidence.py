@@ -207,6 +207,8 @@ class _Sums:
         if self.known.task == "regression":
             bias = self.phi.has_bias
             return int(self.known.feature_gram[-1, -1]) if bias else self._rows
+        if self.known.task == "multilabel":  # whose last response is the constant
+            return int(self.known.gram[-1, -1])
         totals = self.known.class_totals
         weights = self.mixture.weights if self.class_weights is not None else (1,) * len(totals)
         scaled = (w * n for w, n in zip(weights, totals, strict=True))

@@ -15,7 +15,10 @@ def loss(model, X, y, weight):
     phi = model._map().transform(X)
     has_bias = model._bind().has_bias
     if isinstance(model, LSSVC):
-        y = model._code((y[:, None] == model.classes_).astype(float))
+        one_hot = (
+            np.hstack([y, np.ones((len(y), 1))]) if y.ndim == 2 else y[:, None] == model.classes_
+        )
+        y = model._code(one_hot.astype(float))
         scores = model.decision_function(X)
     else:
         scores = model.predict(X)
@@ -48,13 +51,15 @@ PENALTIES = [
     "feature_map",
     [Linear(resolution=2**-20), Linear(False, 2**-20), Polynomial(2, resolution=2**-20)],
 )
-@pytest.mark.parametrize("kind", ["targets", "two classes", "three classes"])
+@pytest.mark.parametrize("kind", ["targets", "two classes", "three classes", "labels"])
 def test_costs_are_those_of_fits_without_the_column(rng, penalty, feature_map, kind):
     X = np.round(rng.normal(size=(90, 4)) * [1.0, 2.0, 0.5, 1.0], 3)
     weight = rng.integers(1, 4, 90).astype(float)
     score = X @ [1.0, 0.5, 0.0, -1.0] + 0.3 * rng.normal(size=90)
     if kind == "targets":
         y = np.round(np.column_stack([score, 50 + score**2]) * 2**14) / 2**14
+    elif kind == "labels":
+        y = np.column_stack([score > 0, X[:, 1] > 1]).astype(int)
     else:
         y = np.digitize(score, [0.0, 1.0][: 1 + (kind == "three classes")])
     estimator = LSSVR if kind == "targets" else LSSVC
