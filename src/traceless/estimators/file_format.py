@@ -142,8 +142,8 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     U = facts.tensor(tensors, "U", "f", shape)
     P = integers.unpacked(triangle, shape[0])
     frame = None
-    if any(flags):
-        vectors = facts.tensor(tensors, "frame", "f", (4, shape[0]))
+    if flags[0]:
+        vectors = facts.tensor(tensors, "frame", "f", (5, shape[0]))
         if not (vectors[0] >= 0.0).all():
             raise ValueError("a penalty below zero.")
         frame = Frame(Penalty(rho, *flags), *vectors.copy())

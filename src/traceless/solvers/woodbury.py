@@ -55,7 +55,6 @@ _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
-_CONSTANT = 2.0**100  # D of a column that has not varied yet, whose coefficient is 0
 _REFINEMENTS = 4  # at most, each time the residual is looked at
 
 
@@ -175,7 +174,8 @@ class Woodbury(Cholesky):
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
-        the knowledge is solved. So it is where each target has a ρ of its own.
+        the knowledge is solved. So it is where each target has a ρ of its own, or features are
+        standardised beside a penalised intercept.
         """
         if self._exactly(penalty, class_weights):
             return super().coefficients(penalty, phi, code, class_weights)
@@ -186,7 +186,8 @@ class Woodbury(Cholesky):
 
     def _exactly(self, penalty: Penalty, class_weights: Weights | None) -> bool:
         """Whether P cannot answer, and the knowledge is solved."""
-        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple)
+        mixed = penalty.standardize and not penalty.free_intercept
+        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple) or mixed
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
         inverse = self.inverse(penalty)
@@ -214,24 +215,7 @@ class Woodbury(Cholesky):
 
     def _answer(self, inverse: Inverse) -> Floats | None:
         """U for the rows held now; None where P is gone, or too far from them."""
-        if inverse.frame is None or not inverse.penalty.standardize:
-            return inverse.U
-        ridge = self._ridge_now(inverse.frame)
-        return None if ridge is None else inverse.with_ridge(ridge)
-
-    def _ridge_now(self, frame: Frame) -> Floats | None:
-        """D of the rows held now; P has that of the rows it was built for.
-
-        None where a column has become constant, or is so no more: its D is not close by.
-        """
-        (rho, free_intercept, _), n = frame.penalty, frame.sums[-1]
-        ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
-        ridge[-1] = 0.0 if free_intercept else rho
-        constant = frame.ridge >= _CONSTANT
-        varies = ridge * n > 1e-13 * rho * frame.squares  # beyond the roundings of 0
-        if (constant == varies)[:-1].any():
-            return None
-        return np.where(constant, frame.ridge, ridge)
+        return inverse.with_ridge_now() if inverse.penalty.standardize else inverse.U
 
     def inverse(self, penalty: Penalty) -> Inverse:
         """U for this penalty, and P unless a later state has taken it over."""
@@ -387,11 +371,12 @@ class Woodbury(Cholesky):
             offset = whole_means(known.feature_gram) * self.recipe.phi.steps
         S, V, _ = self._floats(offset)
         frame = None
-        if penalty != Penalty(penalty.rho):
+        if penalty.free_intercept:
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
-            D = np.where(ridge.near > 0.0, D, (1.0 + S.diagonal()) * _CONSTANT)
-            D[-1] = 0.0 if ridge.is_free else D[-1]
-            frame = Frame(penalty, D, offset, S[:, -1].copy(), S.diagonal().copy())
+            usual = np.median(D[D > 0.0]) if (D > 0.0).any() else penalty.rho
+            D[:-1][D[:-1] == 0.0] = usual  # columns that have not varied yet
+            squares = S.diagonal().copy()
+            frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
         try:
             inverse = Inverse.of(S, V, penalty.rho, frame)
         except LinAlgError:
@@ -430,7 +415,7 @@ class Woodbury(Cholesky):
         known, queue = self._exact
         assert known is not None
         S, V, norm = self._base_of(inverse)
-        U, ridge = inverse.U, np.reshape(inverse.ridge, (-1, 1))
+        U, ridge = inverse.U, inverse.ridge[:, None]
         R = spread(V, known.responses, self.responses) - ridge * U - dsymm(1.0, S, U)
         for q in queue:
             change = inverse.moved(q.aligned(self.responses))
@@ -457,7 +442,7 @@ class Woodbury(Cholesky):
         """How far P A x is from x, relatively, for a probe x: the error that P has."""
         S, _, _ = self._base_of(inverse)
         x = np.cos(np.arange(1.0, len(S) + 1.0))[:, None]
-        y = np.reshape(inverse.ridge, (-1, 1)) * x + dsymm(1.0, S, x)
+        y = inverse.ridge[:, None] * x + dsymm(1.0, S, x)
         for q in self._exact[1]:
             change = inverse.moved(q.change)
             Fx = dgemm(1.0, change.F.T, x, trans_a=True)
