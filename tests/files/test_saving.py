@@ -676,6 +676,7 @@ def test_a_map_whose_codes_have_changed_is_not_taken_for_the_old_one(fourier, mo
 def test_tables_of_a_map_are_made_for_who_has_such_rows(rng, tmp_path):
     """A small file may speak of very wide rows; it costs nothing until they come."""
     X = sparse.random(20, 10**5, density=1e-4, random_state=0, format="csr")
+    X.data[:] = 1.0
     LSSVC(RandomFourier(4)).fit(X, np.arange(20) % 2).save(tmp_path / "x")
     with little_memory():
         clf = traceless.load(tmp_path / "x")

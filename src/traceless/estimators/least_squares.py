@@ -475,6 +475,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             )
         weights = None
         if self.class_weight is not None or self.weighting not in SCOPES:
+            self._check_unweighted()
             known = state.knowledge()
             weights = class_weights(
                 self.class_weight, self.weighting, known.responses, known.class_totals
@@ -505,6 +506,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             lambda known: evidence_rho(known, penalty, phi, self._code, shared),
         )
         return found
+
+    def _check_unweighted(self) -> None:
+        """Raise if classes cannot be weighted."""
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""

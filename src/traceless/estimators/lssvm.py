@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
-from traceless.arithmetic.products import Coefficients
 from traceless.estimators.columns import ForgettableColumns
 from traceless.estimators.errors import Explained, PredictionErrors
 from traceless.estimators.exported_state import ExportedState
@@ -22,7 +21,7 @@ from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.estimators.posterior import CONSTRAINTS, Posterior
 from traceless.estimators.summary import Summary
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
 from traceless.knowledge.responses import Task, label_array
 from traceless.knowledge.sums import Knowledge, Recipe
@@ -259,7 +258,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         now = snapshot(self)  # scores and classes of one state
         if now._task == "multilabel":
             return (now._decision(X) > 0).astype(now.__dict__.get("_label_type", np.int64))
-        return np.asarray(now.classes_[now._winners(X)])
+        winners = now._winners(X)  # first: it checks the rows and the model
+        return np.asarray(now.classes_[winners])
 
     def summary(self) -> Summary:
         """The coefficients of each class by name, as a table.
@@ -312,10 +312,6 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         if known is None:
             self._check_unweighted()
         return super()._recipe(known)
-
-    def _weights(self) -> tuple[Coefficients, BoundMap]:
-        self._check_unweighted()
-        return super()._weights()
 
     def _check_unweighted(self) -> None:
         """Raise if classes of several labels are to be weighted."""

@@ -123,14 +123,15 @@ def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> N
     """Warn of columns that vary by a few steps of their grid only, and lie off it."""
     values = np.asarray(values, dtype=np.float64)  # booleans have no differences
     spread = values.max(axis=0) - values.min(axis=0)
-    coarse = np.flatnonzero((spread > 0) & (spread < _COARSE * steps))
+    least = _COARSE if len(values) > 2 else _COARSE / 4  # two rows may be close by chance
+    coarse = np.flatnonzero((spread > 0) & (spread < least * steps))
     codes = values[:, coarse] / steps[coarse]
     coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
     if coarse.size:
         bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)
         named = ", ".join(map(str, coarse[:5])) + (", ..." if coarse.size > 5 else "")
         warnings.warn(
-            f"{what} {named} varies by less than {_COARSE} steps of its grid, so that part of it "
+            f"{what} {named} varies by less than {least:g} steps of its grid, so that part of it "
             f"is rounded away. Give it other units, or a finer grid: {parameter}=2**{bits} (for "
             "columns, an array with one number for each).",
             ResolutionWarning,
