@@ -1,10 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from cases import exact_gram, whole
+from cases import whole
 from traceless.arithmetic import integers as exact
 
 LARGE = 2**53
@@ -41,46 +40,9 @@ def test_limbs_of_a_row_do_not_depend_on_its_neighbours():
     assert [(s, np.sum(p)) for _, s, p in alone] == [(s, np.sum(p)) for _, s, p in beside]
 
 
-@given(matrices(), st.data())
-def test_cross_product(A, data):
-    B = data.draw(matrices(rows=st.just(len(A))))
-    assert (exact.cross_product(A.astype(float), B.astype(float)) == whole(A).T @ whole(B)).all()
-
-
-@given(st.lists(matrices(rows=st.integers(1, 9), columns=st.just(3)), min_size=1, max_size=4))
-def test_gram_sum_of_blocks(blocks):
-    total = exact.GramSum(3)
-    for block in blocks:
-        Z = total.block(len(block))
-        Z[:, :3] = block
-        total.add(Z, exact.energy(Z))
-    expected = exact_gram(np.vstack(blocks))
-    assert (total.total() == expected).all()
-    assert total.total().dtype == exact.narrow(expected).dtype
-
-
-@given(matrices(columns=st.just(3)), st.data())
-def test_weighted_gram(block, data):
-    weights = data.draw(npst.arrays(np.int64, len(block), elements=st.integers(0, 2**32)))
-    total = exact.GramSum(3)
-    Z = total.block(len(block))
-    Z[:, :3] = block
-    total.add(Z, exact.energy(Z), weights.astype(float))
-    assert (total.total() == exact_gram(block, weights)).all()
-
-
-def test_gram_sum_moves_to_integers_before_float64_rounds():
-    total = exact.GramSum(1)
-    for _ in range(5):
-        Z = total.block(1)
-        Z[0, 0] = 2**26 - 1  # two such squares pass 2^52, and their sum is odd
-        total.add(Z, exact.energy(Z))
-    assert total.total()[0, 0] == 5 * (2**26 - 1) ** 2
-
-
 def test_mirror_over_several_tiles(rng):
     lower = np.tril(rng.integers(-9, 9, size=(300, 300)))
-    full = exact._mirror(lower.copy())
+    full = exact.mirror(lower.copy())
     assert (full == full.T).all()
     assert (np.tril(full) == lower).all()
 
@@ -117,11 +79,3 @@ def test_matrix_times(A, shift, data):
     S = exact.narrow(whole(A + A.T) << shift)
     D = data.draw(npst.arrays(np.int64, (4, 2), elements=st.integers(-(2**20), 2**20)))
     assert (exact.matrix_times(S, D.astype(float), 20) == whole(S) @ whole(D)).all()
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_products_leave_their_arguments_alone(rng, order):
-    A = np.array(rng.integers(-9, 9, size=(20, 6)), dtype=float, order=order)
-    before = A.copy()
-    exact.cross_product(A, A)
-    assert (before == A).all()
