@@ -197,7 +197,8 @@ class _Parts:
 
         Fewer rows at a time leave room for larger squares, but are moved to integers more often.
         """
-        zeros = np.where(squares > _room(most) / _BLOCKS, zeros, 0)
+        blocks = _BLOCKS if most >= _ROWS[1] else 1  # fewer rows are all that there are
+        zeros = np.where(squares > _room(most) / blocks, zeros, 0)
         sizes = np.ldexp(squares, -2 * zeros)[:, None] * 4.0 ** (-bits * np.arange(4))
         limbs = {
             rows: 1 + (sizes > _room(rows)).sum(axis=1) for rows in {min(most, n) for n in _ROWS}
@@ -268,8 +269,9 @@ def _padded(width: int) -> int:
 def _common_zeros(Z: Floats) -> Indices:
     """By how many zeros all numbers of a column end in binary, rounded down to sevens."""
     seen = np.zeros(Z.shape[1], dtype=np.int64)
-    for start in range(0, len(Z), 64):
-        seen |= np.bitwise_or.reduce(Z[start : start + 64].astype(np.int64), axis=0)
+    size = max(1, _CACHE // max(Z.shape[1], 1))
+    for start in range(0, len(Z), size):
+        seen |= np.bitwise_or.reduce(Z[start : start + size].astype(np.int64), axis=0)
     seen |= 1 << _MOST_ZEROS
     last = np.frexp((seen & -seen).astype(np.float64))[1] - 1
     return np.asarray(last // _ZEROS * _ZEROS, dtype=np.intp)
