@@ -200,14 +200,13 @@ class _Parts:
         blocks = _BLOCKS if most >= _ROWS[1] else 1  # fewer rows are all that there are
         zeros = np.where(squares > _room(most) / blocks, zeros, 0)
         sizes = np.ldexp(squares, -2 * zeros)[:, None] * 4.0 ** (-bits * np.arange(4))
-        limbs = {
-            rows: 1 + (sizes > _room(rows)).sum(axis=1) for rows in {min(most, n) for n in _ROWS}
-        }
-        best = min(limbs, key=lambda rows: int(limbs[rows].sum()) ** 2 * (1 + _FLUSH / rows))
+        rows = np.minimum(most, _ROWS)
+        limbs = 1 + (sizes[:, :, None] > _room(rows)).sum(axis=1)
+        best = int(np.argmin(limbs.sum(axis=0) ** 2 * (1 + _FLUSH / rows)))
         parts = cls(_padded(len(zeros)))
-        parts.rows = best
-        if zeros.any() or limbs[best].max() > 1:
-            parts._cut(zeros, limbs[best], bits)
+        parts.rows = int(rows[best])
+        if zeros.any() or limbs[:, best].max() > 1:
+            parts._cut(zeros, limbs[:, best], bits)
         return parts
 
     def _cut(self, zeros: Indices, limbs: Indices, bits: int) -> None:
@@ -256,7 +255,7 @@ def _largest_sum(product: Floats) -> float:
     return float(product.diagonal().max()) * (1 + 1e-6)
 
 
-def _room(rows: int) -> float:
+def _room(rows: Any) -> Any:
     """The mean square that so many numbers may have: half of what fits, since means differ."""
     return LARGEST / 2 / rows
 
