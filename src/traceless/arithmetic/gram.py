@@ -53,6 +53,7 @@ class GramSum:
 
     Blocks are added in float64, by BLAS, for as long as the sum provably stays below
     2^53, and only then moved to integers: one matrix product per block, nothing else.
+    Blocks with larger columns are written as `_Parts` first.
     """
 
     def __init__(self, width: int) -> None:
