@@ -4,16 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
-	@echo "             make bench-updates, bench-refitting, bench-cv, bench-engines, bench-out-of-core, bench-path,"
-	@echo "             bench-store for small changes, when refitting is faster, cross-validation, Dask and Spark,"
-	@echo "             4 GB of Parquet, PathSVC, stores; bench-everyday for accuracy on sixty raw data sets"
+	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
+	@echo "             bench-path, bench-probabilities, bench-store for small changes, when refitting is faster, free"
+	@echo "             intercepts and scales, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC, probabilities,"
+	@echo "             stores; bench-everyday for accuracy on sixty raw data sets"
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
@@ -71,6 +72,12 @@ bench-out-of-core: $(VENV)/with-bench
 
 bench-path: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.paths
+
+bench-probabilities: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.probabilities
+
+bench-penalties: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.penalties
 
 bench-refitting: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.refitting

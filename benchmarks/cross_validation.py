@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
-from benchmarks.findings import FLOOR, Findings, Record, Unit, main
+from benchmarks.findings import FLOOR, PAPERS, Findings, Record, Unit, main
 from benchmarks.floor import Rates, cholesky_flops, gram_flops
 from papers.claims import Claim
 from papers.datasets import Floats, mnist_or_random
@@ -50,7 +50,7 @@ def some_folds(X: Floats, t: Floats, n_folds: int) -> Callable[[], object]:
 
 
 def jobs_of(X: Floats, t: Floats, quick: bool) -> dict[tuple[str, str], Callable[[], object]]:
-    model, ten, hundred = LSSVR(), KFold(10), KFold(100)
+    model, ten, hundred = LSSVR(**PAPERS), KFold(10), KFold(100)
     jobs: dict[tuple[str, str], Callable[[], object]] = {
         (TEN, OURS): lambda: ours.cross_val_score(model, X, t, cv=ten),
         (HUNDRED, OURS): lambda: ours.cross_val_score(model, X, t, cv=hundred),
@@ -133,10 +133,10 @@ def mislabelled(X: Floats, y: Any, n: int, peer_rows: int) -> list[Record]:
     X, y = np.ascontiguousarray(X[rows]), y[rows].astype(int)
     wrong = rng.random(n) < 0.1
     noisy = np.where(wrong, (y + rng.integers(1, 10, size=n)) % 10, y)
-    fourier = LSSVC(RandomFourier(1000, gamma=0.02, random_state=0))
+    fourier = LSSVC(RandomFourier(1000, gamma=0.02, random_state=0), **PAPERS)
     rankings = {
         "influence, RandomFourier(1000)": influence_of(fourier),
-        "influence, linear": influence_of(LSSVC()),
+        "influence, linear": influence_of(LSSVC(**PAPERS)),
         "LogisticRegression, self-confidence": self_confidence,
     }
     return [

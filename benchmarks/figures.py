@@ -1,4 +1,4 @@
-"""Pictures of what a benchmark found: lines over sizes, or multiples of our time."""
+"""Pictures of what a benchmark found: lines over sizes, multiples of our time, calibration."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COLUMNS = 3
 
 
 def picture(found: Findings, path: Path) -> bool:
-    """Draw all jobs that were timed, one axes each; False where there are none."""
-    jobs = {job: rs for job, rs in found.jobs().items() if all(r.unit == "s" for r in rs)}
+    """Draw all jobs that were timed or are curves, one axes each; False where there are none."""
+    jobs = {job: rs for job, rs in found.jobs().items() if rs[0].unit == "s" or _is_curve(rs)}
     if not jobs:
         return False
     columns = min(COLUMNS, len(jobs))
@@ -27,7 +27,8 @@ def picture(found: Findings, path: Path) -> bool:
     figure, axes = panels(len(jobs), height, columns, width, sharex=False, sharey=False)
     colours = _colours(found)
     for ax, (job, records) in zip(axes, jobs.items(), strict=False):
-        (_lines if _sizes(records) else _multiples)(ax, records, colours)
+        draw = _reliability if _is_curve(records) else _lines if _sizes(records) else _multiples
+        draw(ax, records, colours)
         ax.set_title(fill(job, 42), fontsize=9, loc="left")
         ax.tick_params(labelsize=8)
     for ax in axes[len(jobs) :]:
@@ -40,6 +41,23 @@ def picture(found: Findings, path: Path) -> bool:
 def _sizes(records: list[Record]) -> bool:
     """Whether a job was measured at three sizes or more."""
     return len({r.size for r in records}) > 2 and all(r.size is not None for r in records)
+
+
+def _is_curve(records: list[Record]) -> bool:
+    """Whether these are shares over percentages: how often what was said to be likely came true."""
+    return records[0].unit == "share" and records[0].case.startswith("p = ")
+
+
+def _reliability(ax: Any, records: list[Record], colours: dict[str, str]) -> None:
+    """Shares over percentages, beside the diagonal that they should lie on."""
+    ax.plot([0, 100], [0, 100], "--", color="0.6", lw=1)
+    for way in dict.fromkeys(r.way for r in records):
+        points = sorted((r.size or 0, 100 * r.value) for r in records if r.way == way)
+        ours = way == records[0].way
+        style = {"lw": 2 if ours else 1.2, "ms": 5 if ours else 3, "zorder": 3 if ours else 2}
+        ax.plot(*zip(*points, strict=True), "o-", label=way, color=colours[way], **style)
+    ax.set_xlabel("said, %", fontsize=8)
+    ax.set_ylabel("came true, %", fontsize=8)
 
 
 def _colours(found: Findings) -> dict[str, str]:

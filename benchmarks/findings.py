@@ -21,13 +21,15 @@ from papers.timing import machine
 
 RESULTS = Path(__file__).parent / "results"
 FLOOR = "floor"
-Unit = Literal["s", "B", "share"]
+PAPERS: dict[str, Any] = {"free_intercept": False, "standardize": False}  # ρ‖w‖²
+Unit = Literal["s", "B", "share", "number"]
 SCALES: dict[Unit, list[tuple[str, float]]] = {
     "s": [("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)],
     "B": [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)],
     "share": [("%", 1e-2)],
+    "number": [("", 1.0)],
 }
-HEADS = {"s": "time", "B": "size", "share": "share"}
+HEADS = {"s": "time", "B": "size", "share": "share", "number": "value"}
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,10 @@ class Record:
 
 
 def spoken(value: float, unit: Unit) -> str:
-    """A number with its unit, to three figures: 1.23 ms, 27 MB, 91 %."""
+    """A number with its unit, if it has any, to three figures: 1.23 ms, 27 MB, 91 %, 0.5."""
     name, one = next((s for s in SCALES[unit] if value >= s[1]), SCALES[unit][-1])
-    return f"{value / one:.3g} {name}" if value < 1000 * one else f"{value / one:.0f} {name}"
+    said = f"{value / one:.3g} {name}" if value < 1000 * one else f"{value / one:.0f} {name}"
+    return said.rstrip()
 
 
 def times(ratio: float, figures: int = 2) -> str:

@@ -20,7 +20,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.findings import Findings, Record, main, records_of
+from benchmarks.findings import PAPERS, Findings, Record, main, records_of
 from benchmarks.paths import CASES
 from benchmarks.updates import repeat
 from papers.datasets import Floats, mnist_or_random
@@ -98,7 +98,7 @@ def among_mnist(rounds: int) -> dict[str, float]:
     X, labels = mnist_or_random()
     y = np.where(labels % 2 == 0, 1.0, -1.0)
     kept, new = (X[:55_000], y[:55_000]), (X[55_000:55_001], y[55_000:55_001])
-    model = LSSVR(Linear(bias=False), target_resolution=1.0).fit(*kept)
+    model = LSSVR(Linear(bias=False), target_resolution=1.0, **PAPERS).fit(*kept)
     refit = lambda: Ridge(fit_intercept=False, solver="cholesky").fit(*kept)  # noqa: E731
     return seconds(
         {UPDATE: lambda: there_and_back(model, *new)}, {"scikit-learn Ridge": refit}, rounds

@@ -19,11 +19,11 @@ from traceless import LSSVC
 from traceless.arithmetic.integers import Floats
 from traceless.features import RandomFourier
 
-RHO, GAMMA = 0.1, 0.1
+GAMMA = 0.0004
 
 
 def new_model() -> LSSVC:
-    return LSSVC(RandomFourier(300, gamma=GAMMA, random_state=0), rho=RHO)
+    return LSSVC(RandomFourier(300, gamma=GAMMA, random_state=0))
 
 
 class FloatSums:
@@ -41,7 +41,7 @@ class FloatSums:
 
     def weights(self) -> Any:
         """The coefficients that these sums give."""
-        return np.linalg.solve(self.S + RHO * np.eye(len(self.S)), self.Q)
+        return np.linalg.solve(self.S + 0.1 * np.eye(len(self.S)), self.Q)
 
 
 def stages(X: Floats, y: Any) -> list[tuple[str, int, Any, Any]]:
@@ -64,7 +64,7 @@ def stages(X: Floats, y: Any) -> list[tuple[str, int, Any, Any]]:
 
 def run() -> list[dict[str, Any]]:
     X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X / 16, y, random_state=0)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=0)
     model, floats = new_model(), FloatSums()
     held: list[tuple[int, int]] = []
     history = []

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as npst
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
-from cases import MAPS, name
+from cases import MAPS, PENALTIES, examples, name, penalty_name
 from traceless import LSSVC, LSSVR, Knowledge
 from traceless.features import Landmarks, Linear, RandomFourier
 from traceless.knowledge import gathering
@@ -109,13 +109,14 @@ def assert_same_bits(a, b, X):
 @settings(max_examples=50)
 @given(data=st.data())
 def test_any_history_equals_a_fit_from_scratch(kind, phi, data):
-    model = kind(phi, rho=data.draw(st.sampled_from([1.0, 0.1, 100.0])))
+    penalty = data.draw(st.sampled_from(PENALTIES))
+    model = kind(phi, rho=data.draw(st.sampled_from([1.0, 0.1, 100.0])), **penalty)
     X, take, held = played(model, data)
     if not held:
         assert model.n_samples_ == 0
         assert not model.knowledge_.gram.any()
         return
-    fresh = kind(phi, rho=model.rho).fit(*take(sorted(held)))
+    fresh = kind(phi, rho=model.rho, **penalty).fit(*take(sorted(held)))
     assert_same_bits(model, fresh, X)
 
 
@@ -124,20 +125,23 @@ def test_any_history_equals_a_fit_from_scratch(kind, phi, data):
 @given(data=st.data())
 def test_class_weights_leave_no_trace_either(weighting, data):
     rule = data.draw(st.sampled_from(["balanced", "inverse", "golden", None]))
-    model = LSSVC(class_weight=rule, weighting=weighting, classwise=True)
+    penalty = data.draw(st.sampled_from(PENALTIES))
+    model = LSSVC(class_weight=rule, weighting=weighting, classwise=True, **penalty)
     X, take, held = played(model, data)
     if held:
         assert_same_bits(model, clone(model).fit(*take(sorted(held))), X)
 
 
 @pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 @pytest.mark.parametrize("kind", [LSSVC, LSSVR])
+@examples(40)
 @given(data=st.data())
-def test_a_live_history_is_close_and_once_sealed_the_same(kind, data):
-    model = kind(Linear(), solver="woodbury")
+def test_a_live_history_is_close_and_once_sealed_the_same(kind, penalty, data):
+    model = kind(Linear(), solver="woodbury", **penalty)
     X, take, held = played(model, data)
     if held:
-        fresh = kind(Linear()).fit(*take(sorted(held)))
+        fresh = kind(Linear(), **penalty).fit(*take(sorted(held)))
         np.testing.assert_allclose(model.coef_, fresh.coef_, rtol=1e-4, atol=1e-7)
         assert_same_bits(model.seal(), fresh, X)
 

@@ -91,7 +91,8 @@ def test_the_house_does_not_grow_in_silence():
     found = measured(Path(traceless.__file__).parent)
     assert found["modules at the root"] <= 6
     assert found["longest import chain"] <= 14, found["which is"]
-    assert found["code lines"] <= 14_800
+    # issue 15 (free intercepts, standardised features, closed forms for both) needs 600 lines
+    assert found["code lines"] <= 15_400
 
 
 def test_imports_point_down_through_nine_layers():

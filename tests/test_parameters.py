@@ -25,12 +25,18 @@ def test_every_parameter_is_declared_and_its_default_allowed(thing):
     check_parameters(thing)
 
 
+RHO = (
+    "rho must be a positive finite number, a sequence of them, one for each target or 'evidence', "
+    "got "
+)
+
+
 @pytest.mark.parametrize(
     ("thing", "message"),
     [
-        (LSSVC(rho=0), "rho must be a positive finite number, got 0."),
-        (LSSVC(rho=True), "rho must be a positive finite number, got True."),
-        (LSSVR(rho=math.nan), "rho must be a positive finite number, got nan."),
+        (LSSVC(rho=0), RHO + "0."),
+        (LSSVC(rho=True), RHO + "True."),
+        (LSSVR(rho=math.nan), RHO + "nan."),
         (LSSVC(solver="qr"), "solver must be 'cholesky' or 'woodbury', got 'qr'."),
         (LSSVC(guard="yes"), "guard must be True or False, got 'yes'."),
         (LSSVC(n_jobs=1.5), "n_jobs must be None or a number of processes, got 1.5."),

@@ -22,7 +22,7 @@ reference = LSSVC().fit(X, y)
 
 
 def float_coefficients(X: da.Array, y: da.Array) -> np.ndarray:
-    """The same model from Dask's float products."""
+    """A plain ridge regression from Dask's float products."""
     F = da.hstack([X, da.ones_like(X[:, :1])])
     S, q = da.compute(F.T @ F, F.T @ (2.0 * y - 1.0))
     return np.asarray(np.linalg.solve(S + np.eye(21), q))

@@ -17,18 +17,17 @@ from sklearn.model_selection import train_test_split
 from traceless import LSSVC
 
 X, y = load_breast_cancer(return_X_y=True)
-X = np.log(0.001 + X)  # agreed beforehand, not fitted to anyone's patients
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
 where = np.searchsorted(np.quantile(X[:, 0], [0.25, 0.5, 0.75]), X[:, 0])
 
 
 def fit(rows: np.ndarray) -> LSSVC:
-    return LSSVC(rho=0.01).fit(X[rows], y[rows])
+    return LSSVC().fit(X[rows], y[rows])
 
 
 names = ["north", "east", "south", "west"]
 sites = {name: fit(where == k) for k, name in enumerate(names)}
-pool = LSSVC(rho=0.01)
+pool = LSSVC()
 for name, site in sites.items():
     pool.merge(site.knowledge_, name=name)
 
@@ -41,7 +40,7 @@ print("as a fit on all rows:", pool.digest() == fit(where >= 0).digest())
 # %%
 # The west withdraws. What is left is the model of the other three.
 
-rest = LSSVC(rho=0.01).merge(pool).merge(-sites["west"].knowledge_)
+rest = LSSVC().merge(pool).merge(-sites["west"].knowledge_)
 print("no trace of the west:", rest.digest() == fit(where != 3).digest())
 
 # %%

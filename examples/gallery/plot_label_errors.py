@@ -20,12 +20,12 @@ plt.rc("figure.constrained_layout", use=True)
 plt.rc("axes.spines", top=False, right=False)
 
 X, y = load_digits(return_X_y=True)
-X, X_test, y_true, y_test = train_test_split(X / 16, y, random_state=0)
+X, X_test, y_true, y_test = train_test_split(X, y, random_state=0)
 rng = np.random.default_rng(0)
 wrong = rng.random(len(X)) < 0.2
 y = np.where(wrong, (y_true + rng.integers(1, 10, len(X))) % 10, y_true)
 
-model = LSSVC(RandomFourier(500, gamma=0.3, random_state=0), rho=0.1)
+model = LSSVC(RandomFourier(500, gamma=0.001, random_state=0), rho=100.0)
 found = influence(model, X, y)
 suspects = found.suspicious(wrong.sum())
 print(

@@ -20,7 +20,7 @@ X, y = X.iloc[:, 2:], y.map({0: "setosa", 1: "versicolor", 2: "virginica"})
 
 def new_model() -> LSSVC:
     phi = RandomFourier(100, gamma=0.3, random_state=0)
-    return LSSVC(phi, rho=0.01)
+    return LSSVC(phi)
 
 
 model = new_model().fit(X, y)

@@ -18,7 +18,7 @@ from traceless.displays import HistoryDisplay
 from traceless.features import RandomFourier
 
 X, digits = load_digits(return_X_y=True)
-X, X_test, digits, asked = train_test_split(X / 16, digits, random_state=0)
+X, X_test, digits, asked = train_test_split(X, digits, random_state=0)
 y, y_test = digits % 2, asked % 2
 
 # %%
@@ -37,7 +37,7 @@ steps += [
     ("without them", "forget", wrong),
 ]
 
-model = LSSVC(RandomFourier(300, gamma=0.1, random_state=0), rho=0.1)
+model = LSSVC(RandomFourier(300, gamma=0.0004, random_state=0))
 display = HistoryDisplay.from_estimator(model, steps, X_test, y_test)
 plt.show()
 

@@ -25,7 +25,8 @@ def run(folder: Path, quick: bool = False) -> Path:
     maps = "; ".join(str(phi) for phi in data.maps.values())
     facts = {
         "Data": f"{data.described}; even against odd digits",
-        "Model": f"LSSVC, ρ = {measure.RHO:g}, with the feature maps {maps}",
+        "Model": f"LSSVC, ρ = {measure.RHO:g} for all coefficients, the intercept among them; "
+        f"the feature maps are {maps}",
         "Times": f"medians of {plan.rounds} rounds in which the jobs take turns, on one thread; "
         "an update ends when the new coefficients are there",
     }

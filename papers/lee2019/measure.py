@@ -29,6 +29,7 @@ from traceless import LSSVC, NotLearnedError
 from traceless.features import FeatureMap, Linear, RandomFourier
 
 RHO = 1.0
+PENALTY: dict[str, Any] = {"free_intercept": False, "standardize": False}  # ρ‖w‖² of eq. 1, b in w
 STEPS = 10  # in which wrong labels are forgotten
 ERRORS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of an estimated row, relative to its length
 NOISES = ("on the ink", "everywhere")  # pixels in proportion to their values, or all alike
@@ -74,12 +75,12 @@ def _data(images: Images, plan: Plan, gamma: float) -> Data:
 
 def exact_model(phi: FeatureMap) -> LSSVC:
     """A model whose coefficients are correctly rounded when asked for."""
-    return LSSVC(phi, rho=RHO)
+    return LSSVC(phi, rho=RHO, **PENALTY)
 
 
 def updating_model(phi: FeatureMap) -> LSSVC:
     """A model that updates w and P = (ρI + S)⁻¹ with each change, as the paper does w and C."""
-    return LSSVC(phi, rho=RHO, solver="woodbury")
+    return LSSVC(phi, rho=RHO, solver="woodbury", **PENALTY)
 
 
 # --- (a) and (b): accuracy -------------------------------------------------------------------

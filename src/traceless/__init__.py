@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         StoreBusyError,
         StoreError,
         TableError,
+        UninformativeWarning,
         UnsealableError,
     )
     from traceless.knowledge import Knowledge
@@ -61,6 +62,7 @@ __all__ = [
     "StoreBusyError",
     "StoreError",
     "TableError",
+    "UninformativeWarning",
     "UnsealableError",
     "from_spark",
     "load",

@@ -55,3 +55,7 @@ class StoreBusyError(TimeoutError):
 
 class RevealingWarning(UserWarning):
     """So few rows are forgotten that the models before and after would reveal them."""
+
+
+class UninformativeWarning(UserWarning):
+    """A model has as many degrees of freedom as rows, so its probabilities are the priors."""

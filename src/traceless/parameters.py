@@ -69,7 +69,7 @@ def whole(said: str, low: int, high: int = 2**62) -> Constraint:
 
 def choice(*names: str) -> Constraint:
     """One of some strings."""
-    said = ", ".join(map(repr, names[:-1])) + f" or {names[-1]!r}"
+    said = " or ".join([", ".join(map(repr, names[:-1])), repr(names[-1])][len(names) == 1 :])
     return Constraint(said, constants=names)
 
 

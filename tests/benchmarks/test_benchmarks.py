@@ -3,12 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import findings, report
+from benchmarks import findings, penalties, probabilities, report
 from benchmarks.findings import Findings, Record
 from papers import page
 from papers.claims import Claim
+from traceless import LSSVC, Knowledge
+from traceless.features import Linear
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = [
@@ -58,6 +61,7 @@ def test_many_cases_become_rows_and_gaps_are_shown():
         (27.4e6, "B", "27.4 MB"),
         (12, "B", "12 B"),
         (0.914, "share", "91.4 %"),
+        (0.0914, "number", "0.0914"),
     ],
 )
 def test_numbers_are_told_with_units(value, unit, said):
@@ -108,3 +112,70 @@ def test_the_readme_has_the_committed_numbers():
     readme = (ROOT / "README.md").read_text()
     between = readme.partition(report.MARKS[0])[2].partition(report.MARKS[1])[0]
     assert between == report.readme_table(report.committed())
+
+
+@pytest.fixture(scope="module")
+def losses():
+    sets = [data.some(120) for data in (*probabilities.bundled(), *probabilities.generated())]
+    ways = {name: probabilities.WAYS[name] for name in (probabilities.OURS, probabilities.SIGMOID)}
+    chosen = [data for data in sets if data.name in ("wine", "5 % of a class", "counts")]
+    return probabilities.compare(chosen, ways, often=1)
+
+
+def test_probabilities_are_judged_by_four_tables(losses):
+    found = Findings(losses, name="probabilities").jobs()
+    P = probabilities
+    assert list(found) == [P.LOSS, P.BRIER, P.RIGHT, P.CURVE]
+    for job in (P.LOSS, P.BRIER, P.RIGHT):
+        *sets, last = findings.columns_of(found[job])[1]
+        assert [row[0].partition(":")[0] for row in sets] == ["wine", "5 % of a class", "counts"]
+        assert last[0] == P.MEAN
+    claims = P.claims_of(losses)
+    assert [round(claim.goal, 1) for claim in claims] == [1.0, 1.0]
+    ours = [r.value for r in losses if (r.job, r.way) == (P.LOSS, P.OURS)]
+    assert abs(ours[-1] - sum(ours[:-1]) / 3) < 1e-12
+
+
+def test_there_are_enough_sets_for_probabilities():
+    sets = [*probabilities.bundled(), *probabilities.generated()]
+    assert len(sets) >= 20
+    assert len({data.case for data in sets}) == len(sets)
+    for data in sets:
+        assert len(set(data.some(50).y)) == len(set(data.y))
+
+
+def test_calibration_is_drawn(losses, tmp_path):
+    picture = tmp_path / "curve.png"
+    assert report.picture(Findings(losses), picture)
+    assert picture.stat().st_size > 5000
+
+
+@pytest.fixture
+def images(monkeypatch, rng):
+    X = rng.random((400, 784)) * (rng.random((400, 784)) < 0.5)
+    monkeypatch.setattr(penalties, "mnist_or_random", lambda: (X, np.arange(400) % 10))
+
+
+def test_penalties_are_compared_on_the_same_rows(images, monkeypatch):
+    monkeypatch.setattr(penalties, "threadpool_limits", lambda *_, **__: None)  # ours go on
+    found = penalties.measure(quick=True)
+    for records in found.jobs().values():
+        assert [r.way for r in records] == [*penalties.PENALTIES] * 2
+        assert {r.case for r in records} == {"J = 64, K = 1", "J = 64, K = 10"}
+        assert all(0 < r.value < 10 for r in records)
+    assert list(found.jobs()) == [
+        penalties.FIT,
+        penalties.SOLVE,
+        penalties.UPDATE,
+        penalties.ONE_OUT,
+    ]
+    assert len(found.claims) == 2 * len(penalties.GOALS)
+
+
+def test_penalties_are_three_models(images):
+    X, y = penalties.rows(200, 64, 10)
+    coef = [LSSVC(**p).fit(X, y).feature_coef_ for p in penalties.PENALTIES.values()]
+    assert not np.allclose(coef[0], coef[1])
+    assert not np.allclose(coef[1], coef[2])
+    solved = penalties.solve(penalties.PENALTIES[penalties.BOTH], Knowledge.of(Linear(), X, y))()
+    assert np.array_equal(solved, coef[2])

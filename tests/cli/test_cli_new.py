@@ -28,6 +28,11 @@ def test_choices_are_those_that_can_be_built():
         ("--class-weight u=2,v=1", LSSVC(Linear(), class_weight={"u": 2.0, "v": 1.0})),
         ("--no-bias --resolution 0.25", LSSVC(Linear(bias=False, resolution=0.25))),
         ("--solver woodbury", LSSVC(Linear(), solver="woodbury")),
+        ("--free-intercept --standardize", LSSVC(Linear())),  # the defaults
+        ("--no-free-intercept", LSSVC(Linear(), free_intercept=False)),
+        ("--no-standardize --regression", LSSVR(Linear(), standardize=False)),
+        ("--model lpsvm --free-intercept", LPSVM(free_intercept=True)),
+        ("--model esvm --standardize", ESVM(standardize=True)),
         ("--map polynomial --degree 3 --coef0 2", LSSVC(Polynomial(3, coef0=2.0))),
         (
             "--map fourier --components 30 --gamma 0.5 --seed 7",
@@ -60,6 +65,10 @@ def test_options_become_the_model(call, options, model):
         ("--columns a --gamma 1", "--gamma does nothing with --map linear"),
         ("--columns a --map fourier --degree 2", "--degree does nothing with --map fourier"),
         ("--columns a --C 1", "--C does nothing with --map linear"),
+        (
+            "--columns a --model pathsvc --no-standardize",
+            "--standardize does nothing with --model pathsvc",
+        ),
         ("--columns a --model esvm --rho 1", "--rho does nothing with --model esvm"),
         ("--columns a --model esvm --map linear", "leave out --map linear"),
         ("--columns a --model pathsvc --regression", "--regression is --model lssvr"),

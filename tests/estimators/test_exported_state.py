@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cases import PAPER
 from traceless import LSSVC, NotLearnedError, UnsealableError
 from traceless.features import Linear, RandomFourier
 
@@ -18,41 +19,48 @@ def close(a, b):
 
 def test_the_auxiliary_matrix_of_the_paper(rng):
     X, y = data(rng)
-    model = LSSVC(solver="woodbury", rho=0.7).fit(X, y)
+    model = LSSVC(solver="woodbury", **PAPER, rho=0.7).fit(X, y)
     F = Linear().transform(X)
     C = F.T @ np.linalg.solve(F @ F.T + 0.7 * np.eye(300), F)
     np.testing.assert_allclose(model.auxiliary_, C, atol=1e-9)
     with pytest.raises(AttributeError, match="needs solver='woodbury'"):
         _ = LSSVC().fit(X, y).auxiliary_
+    with pytest.raises(AttributeError, match="free_intercept=False and standardize=False"):
+        _ = LSSVC(solver="woodbury").fit(X, y).auxiliary_
 
 
 def test_export_and_import_of_the_papers_state(rng, tmp_path):
     X, y = data(rng)
     labels = np.array(["a", "b", "c"])[y]
-    server = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury").fit(X[:200], labels[:200])
+    server = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury", **PAPER).fit(
+        X[:200], labels[:200]
+    )
     np.savez(tmp_path / "state.npz", **server.export_state())
     with np.load(tmp_path / "state.npz") as file:
-        user = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury").import_state(file)
+        user = LSSVC(RandomFourier(40), rho=0.5, solver="woodbury", **PAPER).import_state(file)
     assert user.classes_.tolist() == ["a", "b", "c"]
     assert user.n_samples_ == 200
     assert (user.decision_function(X) == server.decision_function(X)).all()
     user.update(add=(X[200:], labels[200:]), forget=(X[:50], labels[:50]))
     close(
-        user.feature_coef_, LSSVC(RandomFourier(40), rho=0.5).fit(X[50:], labels[50:]).feature_coef_
+        user.feature_coef_,
+        LSSVC(RandomFourier(40), rho=0.5, **PAPER).fit(X[50:], labels[50:]).feature_coef_,
     )
     for ask in (user.seal, user.digest, lambda: user.merge(server), lambda: user.knowledge_):
         with pytest.raises(UnsealableError, match="cannot be sealed"):
             ask()
-    with pytest.raises(UnsealableError, match="rho cannot be changed"):
+    with pytest.raises(UnsealableError, match="rho and the penalty cannot be changed"):
         user.set_params(rho=1.0).predict(X)
     assert user.set_params(rho=0.5).n_samples_ == 250
+    with pytest.raises(UnsealableError, match="rho and the penalty cannot be changed"):
+        user.set_params(free_intercept=True).predict(X)
 
 
 def test_an_imported_state_is_all_or_nothing(rng):
     X, y = data(rng, n=30)
     phi = RandomFourier(100, gamma=0.2)
-    state = LSSVC(phi, solver="woodbury").fit(X, y).export_state()
-    user = LSSVC(phi, solver="woodbury").import_state(state)
+    state = LSSVC(phi, solver="woodbury", **PAPER).fit(X, y).export_state()
+    user = LSSVC(phi, solver="woodbury", **PAPER).import_state(state)
     before = user.decision_function(X)
     with pytest.raises(NotLearnedError, match="not in the data"):
         user.update(add=(X[:2], y[:2]), forget=(X[:3] + 9, y[:3]))
@@ -62,8 +70,8 @@ def test_an_imported_state_is_all_or_nothing(rng):
 
 def test_forgetting_an_estimate_by_name(rng):
     X, y = data(rng)
-    exact = LSSVC(solver="woodbury").fit(X[1:], y[1:])
-    model = LSSVC(solver="woodbury").fit(X, y)
+    exact = LSSVC(solver="woodbury", **PAPER).fit(X[1:], y[1:])
+    model = LSSVC(solver="woodbury", **PAPER).fit(X, y)
     guess = X[:1] + 0.05 * np.linalg.norm(X[0]) * np.array([[0.5, 0.5, -0.5, 0.5]])
     predicted = model.forget_estimate(guess, y[:1], error=0.05)
     real = np.linalg.norm(model.coef_ - exact.coef_) / np.linalg.norm(exact.coef_)
@@ -76,7 +84,7 @@ def test_forgetting_an_estimate_by_name(rng):
 
 def test_an_estimate_that_is_refused_changes_nothing(rng):
     X, y = data(rng, n=30)
-    model = LSSVC(RandomFourier(100, gamma=0.2), solver="woodbury").fit(X, y)
+    model = LSSVC(RandomFourier(100, gamma=0.2), solver="woodbury", **PAPER).fit(X, y)
     digest = model.digest()
     with pytest.raises(NotLearnedError, match=r"too many|not in the data"):
         model.forget_estimate(X + 5, y)

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from cases import MAPS, exact_gram, name, rational_solve, whole
+from cases import MAPS, PAPER, PENALTIES, exact_model, examples, name, penalty_name
 from traceless import (
     LSSVC,
     LSSVR,
@@ -64,7 +64,7 @@ def test_against_float64_on_the_features_before_rounding(kind, bits, tolerance):
     """The difference to a dense float solve is explained by the grid alone."""
     X, y = load_diabetes(return_X_y=True)
     X, y = StandardScaler().fit_transform(X), y / y.std()
-    ours = LSSVR(at_bits(kind, bits), rho=10.0, target_resolution=2**-24).fit(X, y)
+    ours = LSSVR(at_bits(kind, bits), rho=10.0, target_resolution=2**-24, **PAPER).fit(X, y)
     if kind is Landmarks:
         points = elementary.normal(0, "points", 64 * X.shape[1]).reshape(64, -1)
         F = np.hstack([rbf_kernel(X, points, gamma=0.1), np.ones((len(X), 1))])
@@ -78,7 +78,7 @@ def test_against_float64_on_the_features_before_rounding(kind, bits, tolerance):
 @pytest.mark.parametrize("phi", MAPS, ids=name)
 def test_against_a_direct_solve_and_ridge_on_the_same_features(phi, iris):
     X, y = iris
-    model = LSSVC(phi, rho=0.7).fit(X, y)
+    model = LSSVC(phi, rho=0.7, **PAPER).fit(X, y)
     F = phi.transform(X)
     Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     w = np.linalg.solve(F.T @ F + 0.7 * np.eye(F.shape[1]), F.T @ Y)
@@ -95,7 +95,7 @@ def test_against_a_direct_solve_and_ridge_on_the_same_features(phi, iris):
 def test_weights_against_ridge(iris, rng):
     X, y = iris
     weights = rng.uniform(0.1, 3, size=len(y))
-    model = LSSVR(rho=2.0, feature_map=Linear(resolution=2**-20)).fit(X, y, weights)
+    model = LSSVR(Linear(resolution=2**-20), rho=2.0, **PAPER).fit(X, y, weights)
     F = Linear(resolution=2**-20).transform(X)
     ridge = Ridge(alpha=2.0, fit_intercept=False).fit(F, y, rounded_weights(weights, len(y)))
     np.testing.assert_allclose(model.coef_, ridge.coef_[:-1], rtol=1e-9)
@@ -106,7 +106,7 @@ def test_weights_against_ridge(iris, rng):
 def test_accuracy_on_digits_is_that_of_ridge(digits, bits):
     X, X_test, y, y_test = digits
     F, F_test = (np.hstack([A, np.ones((len(A), 1))]) for A in (X, X_test))
-    ours = LSSVC(Linear(resolution=2.0**-bits)).fit(X, y).score(X_test, y_test)
+    ours = LSSVC(Linear(resolution=2.0**-bits), **PAPER).fit(X, y).score(X_test, y_test)
     theirs = RidgeClassifier(fit_intercept=False, solver="cholesky").fit(F, y).score(F_test, y_test)
     assert abs(ours - theirs) <= 0.001
 
@@ -115,30 +115,31 @@ def test_accuracy_on_mnist_is_that_of_ridge(mnist):
     X, y, X_test, y_test = mnist
     X, y = X[:20_000], y[:20_000]
     F, F_test = (np.hstack([A, np.ones((len(A), 1))]) for A in (X, X_test))
-    ours = LSSVC().fit(X, y).score(X_test, y_test)
+    ours = LSSVC(**PAPER).fit(X, y).score(X_test, y_test)
     theirs = RidgeClassifier(fit_intercept=False, solver="cholesky").fit(F, y).score(F_test, y_test)
     assert abs(ours - theirs) <= 0.001
 
 
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 @given(
     X=npst.arrays(np.int64, (5, 2), elements=st.integers(-4, 4)),
     y=npst.arrays(np.int64, 5, elements=st.integers(0, 2)),
     rho=st.sampled_from([1.0, 0.1, 3.0]),
 )
-def test_coefficients_are_correctly_rounded(X, y, rho):
-    """Exact rational arithmetic on the knowledge of small rows, every coefficient."""
+@examples(50)
+def test_coefficients_are_correctly_rounded(penalty, X, y, rho):
+    """Exact rational arithmetic on small rows, every coefficient and intercept."""
     phi = Linear(resolution=[0.25, 0.125])
-    model = LSSVC(phi, rho=rho).fit(X / 4, y)
-    C = whole(phi.bind(2).codes(X / 4))
+    model = LSSVC(phi, rho=rho, **penalty).fit(X / 4, y)
     codings = [np.where(y == c, 1, -1) for c in model.classes_]
     codings = codings[1:] if len(codings) == 2 else codings
     if len(model.classes_) == 1:
         codings = [np.ones(5, dtype=int)]
-    steps = np.array([0.25, 0.125, 1.0])
-    z = rational_solve(exact_gram(C), rho / steps**2, C.T @ whole(np.array(codings).T))
-    w = z / steps[:, None]
-    assert (model.coef_ == w[:-1].T).all()
-    assert (model.intercept_ == w[-1]).all()
+    steps = np.array([0.25, 0.125])
+    C = phi.bind(2).codes(X / 4)[:, :-1]
+    Z, b = exact_model(C, np.array(codings).T, rho, penalty, steps)
+    assert (model.coef_ == (Z / steps[:, None]).T).all()
+    assert (model.intercept_ == b).all()
 
 
 # --- classes, targets, parameters ----------------------------------------------------------------

@@ -9,10 +9,11 @@ import onnxruntime
 import pytest
 
 from cases import MAPS, Cubes, name
-from traceless import LSSVC, LSSVR, PathSVC
+from traceless import LPSVM, LSSVC, LSSVR, PathSVC
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.onnx import to_onnx
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.solvers.cholesky import Solution
 
 OURS = [
     *(phi for phi in MAPS if not isinstance(phi, Cubes)),
@@ -59,6 +60,45 @@ def test_classifiers(rng, phi, names):
     found = answers(to_onnx(clf), T)
     assert found["label"].tolist() == clf.predict(T).tolist()
     close(found["scores"], clf.decision_function(T))
+    assert np.abs(found["probabilities"] - clf.predict_proba(T)).max() < 1e-9
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 6])
+@pytest.mark.parametrize("decision", ["scores", "posterior"])
+@pytest.mark.parametrize("classwise", [False, True])
+def test_probabilities(rng, n_classes, decision, classwise):
+    X = rows(rng, 400)
+    y = labels(X, list("abcdef"[:n_classes]))
+    clf = LSSVC(Polynomial(2), decision=decision, classwise=classwise).fit(X, y)
+    T = rows(rng, 500, 2.0)
+    for priors in (
+        None,
+        np.arange(1, n_classes + 1) / sum(range(n_classes + 1)),
+        [0.0] * 5 + [1.0],
+    ):
+        if priors is not None and len(priors) != n_classes:
+            continue
+        found = answers(to_onnx(clf.set_params(priors=priors)), T)
+        assert np.abs(found["probabilities"] - clf.predict_proba(T)).max() < 1e-11
+        assert found["label"].tolist() == clf.predict(T).tolist()
+
+
+def test_columns_far_from_zero_lose_no_digits(rng):
+    X = np.round(rows(rng) * 2**14) / 2**14 + 1e6
+    y = labels(X - 1e6, ["a", "b", "c"])
+    clf = LSSVC().fit(X, y)
+    found = answers(to_onnx(clf), X)
+    close(found["scores"], clf.decision_function(X))
+    assert np.abs(found["probabilities"] - clf.predict_proba(X)).max() < 1e-11
+
+
+def test_who_has_no_probabilities(rng):
+    X = rows(rng)
+    y = labels(X, ["a", "b", "c"])
+    apart = LSSVC(class_weight="balanced", weighting="one_vs_rest").fit(X, y)
+    assert "probabilities" not in answers(to_onnx(apart), X)
+    with pytest.raises(ValueError, match="needs the probabilities that this model lacks"):
+        to_onnx(apart.set_params(decision="posterior"))
 
 
 @pytest.mark.parametrize("phi", OURS, ids=name)
@@ -82,7 +122,7 @@ def test_features_are_those_of_the_model_to_the_bit(rng, phi):
     codes = bound.codes(T)
     for j in range(0, J, max(1, J // 5)):
         only[:], only[j] = 0.0, 1.0
-        reg._weights = lambda: (Coefficients(only), bound)
+        reg._weights = lambda: (Solution(Coefficients(only)), bound)
         found = answers(to_onnx(reg), T)["prediction"]
         assert (found == codes[:, j] * reg.target_resolution).all()
 
@@ -128,11 +168,13 @@ def test_the_file_says_which_model_it_is(rng, tmp_path):
 def test_a_state_without_knowledge_has_no_digest(rng):
     X = rows(rng)
     y = labels(X, ["a", "b"])
-    state = LSSVC(solver="woodbury").fit(X, y).export_state()
-    clf = LSSVC(solver="woodbury").import_state(state)
+    state = LPSVM(solver="woodbury").fit(X, y).export_state()
+    clf = LPSVM(solver="woodbury").import_state(state)
     model = to_onnx(clf)
     assert not model.metadata_props
-    close(answers(model, X)["scores"], clf.decision_function(X))
+    found = answers(model, X)
+    close(found["scores"], clf.decision_function(X))
+    assert "probabilities" not in found
 
 
 def test_what_has_no_form_is_refused(rng):
@@ -154,6 +196,7 @@ import sys
 sys.modules["onnx"] = None
 from traceless import LSSVC
 from traceless.arithmetic.products import Coefficients
+from traceless.solvers.cholesky import Solution
 from traceless.estimators.onnx import to_onnx
 try:
     to_onnx(LSSVC().fit([[0.0], [1.0]], ["a", "b"]))

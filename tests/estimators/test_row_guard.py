@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import traceless
+from cases import PAPER
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, NotLearnedError
 from traceless.estimators.row_guard import Book
 
@@ -130,12 +131,12 @@ def test_a_guard_must_know_all_rows(tmp_path):
     with pytest.raises(ValueError, match="digests of all 50 rows held, and there are 0"):
         model.set_params(guard=True).forget(X[:1], Y[:1])
     model.set_params(guard=False).forget(X[:1], Y[:1])
-    live = guarded(solver="woodbury")
+    live = guarded(solver="woodbury", **PAPER)
     with pytest.raises(ValueError, match="guard=True cannot allow"):
         live.forget_estimate(X[:1], Y[:1])
     state = live.set_params(guard=False).export_state()
     with pytest.raises(ValueError, match="guard=True cannot allow"):
-        LSSVC(guard=True, solver="woodbury").import_state(state)
+        LSSVC(guard=True, solver="woodbury", **PAPER).import_state(state)
     np.save(tmp_path / "rows.npy", np.column_stack([X, Y]))
     source = traceless.scan(tmp_path / "rows.npy", target=4)
     with pytest.raises(ValueError, match="needs rows in memory"):

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from forge import Forged, rehashed
 from scipy import sparse
+from sklearn.base import clone
 
 import traceless
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
@@ -67,7 +68,8 @@ def models(rng):
     yield LSSVC(class_weight={"a": 2.0}, classwise=True).fit(X, y).merge(Knowledge.of(
         Linear(), X, y, classwise=True), name="north")  # fmt: skip
     yield LSSVC(Landmarks(X[:4]), solver="woodbury").fit(X, twice * 7).forget(X[:2], twice[:2] * 7)
-    yield LSSVC(solver="woodbury").import_state(LSSVC(solver="woodbury").fit(X, y).export_state())
+    paper = LSSVC(solver="woodbury", free_intercept=False, standardize=False)
+    yield clone(paper).import_state(paper.fit(X, y).export_state())
     yield LSSVR(RandomLayer(5)).fit(X, X[:, 0])
     yield LSSVR(Linear(resolution=2**-40), solver="woodbury").fit(X * 1e3, X[:, :2]).seal()
     yield PathSVC(gamma=0.5).fit(X, y).forget(ids=[3, 4])

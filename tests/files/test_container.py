@@ -67,7 +67,7 @@ def test_safetensors_opens_it(path):
         metadata = file.metadata()
     assert (metadata["format"], metadata["version"], metadata["kind"]) == (
         "traceless",
-        "2",
+        "3",
         "Thing",
     )
     assert json.loads(metadata["facts"]) == FACTS
@@ -140,9 +140,9 @@ def test_safetensors_of_others(tmp_path):
 
 def test_a_newer_version_says_so_whatever_it_looks_like(path):
     forged = Forged(path)
-    forged.metadata["version"] = "3"
+    forged.metadata["version"] = "4"
     forged.write(path)
-    with pytest.raises(FileError, match=r"newer version: its format is 3.* reads up to 2"):
+    with pytest.raises(FileError, match=r"newer version: its format is 4.* reads up to 3"):
         container.read(path)
     text = b'{"__metadata__":{"format":"traceless","version":"7","other":"' + b"x" * 99 + b'"}}'
     path.write_bytes(len(text).to_bytes(8, "little") + text)

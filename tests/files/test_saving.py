@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import traceless
-from cases import MAPS, Cubes, name
+from cases import MAPS, PAPER, PENALTIES, Cubes, name, penalty_name
 from fixtures.make import said
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.estimators import version_1
@@ -30,7 +30,7 @@ from traceless.files import container
 from traceless.files.saving import described
 from traceless.knowledge.sample_weights import rounded_weights
 
-V1 = Path(__file__).parents[1] / "fixtures" / "v1"
+V1, V2 = (Path(__file__).parents[1] / "fixtures" / version for version in ("v1", "v2"))
 OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
     None,
     Linear(resolution=[2**-4, 2**-14, 2**-20]),
@@ -214,8 +214,8 @@ def test_live_states_are_saved_as_they_stand(rng, there_and_back):
 def test_states_without_knowledge(rng, there_and_back):
     X = rows(rng)
     y = labels(X, ["a", "b", "c"])
-    state = LSSVC(solver="woodbury").fit(X, y).export_state()
-    clf = LSSVC(solver="woodbury").import_state(state)
+    state = LSSVC(solver="woodbury", **PAPER).fit(X, y).export_state()
+    clf = LSSVC(solver="woodbury", **PAPER).import_state(state)
     again = there_and_back(clf)
     assert answers(again, X) == answers(clf, X)
     for model in (clf, again):
@@ -707,7 +707,7 @@ FLOATS = ("lssvc-woodbury", "pathsvc-precomputed")
 def test_old_files_stay_readable(path):
     recorded = json.loads((V1 / "said.json").read_text())[path.stem]
     for old in version_1._parameters_in(recorded):
-        old |= {"guard": False, "fingerprint": False}  # which came later
+        old |= {"guard": False, "fingerprint": False, **PAPER}  # which came later
     fractions = path.stem == "lssvc-polynomial-classwise"  # the one with such weights
     told = pytest.warns(UserWarning, match=r"rint\(w \* 65536\)") if fractions else nullcontext()
     with told:
@@ -723,6 +723,63 @@ def test_old_files_stay_readable(path):
         close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
         assert [float.fromhex(v) for v in now] == close
     assert found == recorded
+
+
+@pytest.mark.parametrize("path", sorted(V2.glob("*.traceless")), ids=lambda path: path.stem)
+def test_files_of_version_2_have_the_papers_penalty(path):
+    recorded = json.loads((V2 / "said.json").read_text())[path.stem]
+    for old in version_1._parameters_in(recorded):
+        assert not old.keys() & PAPER.keys()
+        old |= PAPER
+    model = traceless.load(path)
+    found = said(model)
+    if path.stem in FLOATS:
+        then, now = recorded.pop("answers"), found.pop("answers")
+        close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
+        assert [float.fromhex(v) for v in now] == close
+    assert found == recorded
+    least_squares = getattr(model, "estimator", model)
+    if isinstance(least_squares, LSSVC | LSSVR):
+        assert (least_squares.free_intercept, least_squares.standardize) == (False, False)
+
+
+def test_an_old_file_is_written_anew_and_goes_on(tmp_path, rng):
+    old = traceless.load(V2 / "lssvc-woodbury.traceless")
+    old.save(tmp_path / "new")
+    new = traceless.load(tmp_path / "new")
+    assert Forged(tmp_path / "new").metadata["version"] == "3"
+    X = rows(rng, 5)
+    assert answers(new, X) == answers(old, X)
+    for model in (old, new):
+        model.partial_fit(X, ["no"] * 5).forget(X[:2], ["no"] * 2)
+    assert answers(new, X) == answers(old, X)
+    assert new.seal().digest() == old.digest()
+
+
+def test_a_description_of_an_older_version_has_the_papers_penalty():
+    said = described(LSSVC(rho=0.5, **PAPER))
+    for later in ("free_intercept", "standardize", "guard", "fingerprint"):
+        del said["parameters"][later]
+    model = from_description(said)
+    assert described(model) == described(LSSVC(rho=0.5, **PAPER))
+    window = described(SlidingWindow(LSSVR(**PAPER), size=9))
+    for later in ("free_intercept", "standardize"):
+        del window["parameters"]["estimator"]["parameters"][later]
+    assert from_description(window).estimator.standardize is False
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
+def test_all_penalties_there_and_back(penalty, solver, rng, there_and_back):
+    X = rows(rng) + 1000.0
+    y = labels(X, ["a", "b"])
+    model = LSSVC(solver=solver, **penalty).fit(X, y).forget(X[:3], y[:3])
+    again = there_and_back(model)
+    assert {k: v for k, v in again.get_params().items() if k in penalty} == penalty
+    for some in (model, again):
+        some.update(add=(X[:2], y[:2]), forget=(X[9:11], y[9:11]))
+    assert answers(again, X) == answers(model, X)
+    assert there_and_back(again).seal().coef_.tolist() == model.seal().coef_.tolist()
 
 
 @given(st.floats(2.0**-16, 16.0))

@@ -271,3 +271,8 @@ class TestCheckPossible:
         assert (
             k - Knowledge.of(PHI, X[:400], np.arange(400) % 3)
         ).check_possible().n_samples == 100
+
+
+def test_there_is_no_such_task():
+    with pytest.raises(ValueError, match="task must be one of 'classification', 'regression'"):
+        Knowledge.of(PHI, [[1.0]], [1], task="labels")

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.preprocessing import StandardScaler
 
-from cases import whole
+from cases import PAPER, PENALTIES, whole
 from traceless import LSSVC, Knowledge, RangeError
 from traceless.features import Linear
 from traceless.knowledge import gathering
@@ -175,8 +175,10 @@ def test_weights_that_add_up_to_one(rng):
 def test_weights_of_a_thousandth_keep_their_digits(rng):
     X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
     w = rng.uniform(0.5e-3, 1.5e-3, 200)
-    a, b = LSSVC(rho=1e-3).fit(X, y, w), LSSVC(rho=1e-3 * 2**40).fit(X, y, w * 2.0**40)
-    assert (a.coef_ == b.coef_).all()
+    for penalty in (*PENALTIES[:3], PAPER):
+        a, b = LSSVC(rho=1e-3, **penalty), LSSVC(rho=1e-3 * 2**40, **penalty)
+        assert (a.fit(X, y, w).coef_ == b.fit(X, y, w * 2.0**40).coef_).all()
+        assert (a.intercept_ == b.intercept_).all()
     F = Linear().transform(X)
     t = np.where(y == 1, 1.0, -1.0)
     exactly = np.linalg.solve(1e-3 * np.eye(4) + (F.T * w) @ F, F.T @ (w * t))

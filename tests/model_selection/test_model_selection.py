@@ -15,7 +15,7 @@ from sklearn import config_context, model_selection
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import Ridge
-from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.metrics import make_scorer, mean_squared_error, r2_score
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -29,7 +29,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cases import MAPS, name
+from cases import MAPS, PENALTIES, name, penalty_name
 from traceless import LSSVC, LSSVR, ResolutionWarning
 from traceless.features import Linear, Polynomial, RandomFourier
 from traceless.model_selection import (
@@ -276,6 +276,7 @@ def test_pandas_keeps_its_names_and_sparse_rows_work(kind):
 
 def test_what_has_no_score_fails_as_in_scikit_learn():
     X, y, estimator = data("two")
+    estimator.set_params(class_weight="balanced", weighting="one_vs_rest")  # no probabilities
     for function in (cross_val_score, model_selection.cross_val_score):
         with pytest.warns(UserWarning, match="Scoring failed"):
             assert np.isnan(function(estimator, X, y, cv=2, scoring="neg_log_loss")).all()
@@ -562,8 +563,10 @@ def test_choosing_rho_by_leave_one_out(kind, rng, weighted):
         assert_allclose(score, best, **CLOSE)
 
 
-def test_one_decomposition_serves_all_rhos_and_is_dropped_where_inaccurate(monkeypatch, rng):
+@pytest.mark.parametrize("free", [True, False])
+def test_one_decomposition_serves_all_rhos_and_is_dropped_where_inaccurate(monkeypatch, free):
     X, y, estimator = data("target")
+    estimator = estimator.set_params(free_intercept=free, standardize=False)
     factored = []
     original = rho_module.leave_one_out_scores
     monkeypatch.setattr(
@@ -574,7 +577,8 @@ def test_one_decomposition_serves_all_rhos_and_is_dropped_where_inaccurate(monke
     select_rho(estimator, X, y, RHOS, "loo")
     assert factored == []
     X = X * [1, 1e-3, 1e3, 1]
-    estimator = LSSVR(Linear(resolution=[2**-14, 2**-24, 2**-4, 2**-14]))
+    finer = Linear(resolution=[2**-14, 2**-24, 2**-4, 2**-14])
+    estimator = LSSVR(finer, free_intercept=free, standardize=False)
     result = select_rho(estimator, X, y, [1e-4, 1e3], "loo", "neg_mean_squared_error")
     assert factored == [1e-4]
     held_out = leave_one_out(clone(estimator).set_params(rho=1e-4), X, y)
@@ -695,5 +699,56 @@ class TestClassWeights:
             lambda: select_rho(model, X, y, [1.0], cv="loo"),
             lambda: cross_val_score(model, X, y, path="hat"),
         ):
-            with pytest.raises(ValueError, match="which class weights do not allow"):
+            with pytest.raises(
+                ValueError, match="which class weights and rho='evidence' do not allow"
+            ):
                 ask()
+
+
+# --- all penalties -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_closed_forms_equal_refits_for_all_penalties(penalty, bias, weighted, rng):
+    X = rng.normal(size=(40, 5)) * [1, 10, 0.1, 1, 3] + [0, 1000 if bias else 0, 0, 5, 0]
+    y = X @ rng.normal(size=5) + rng.normal(size=40)
+    X[:, 3] = 5.0
+    X[7, 0] *= 50  # without this row the scale of its column is another
+    w = rng.choice([1.0, 2.0, 0.5], 40) if weighted else None
+    three = (y > np.median(y)).astype(int) + (y > np.quantile(y, 0.8))
+
+    def refitted(model, folds, targets, ask):
+        out = []
+        for train, test in folds:
+            model.fit(X[train], targets[train], None if w is None else w[train])
+            out.append(getattr(model, ask)(X[test]))
+        return np.concatenate(out)
+
+    ones, tens, halves = (list(KFold(k).split(X)) for k in (40, 10, 2))
+    regressor = LSSVR(Linear(bias=bias), rho=3.0, **penalty)
+    classifier = LSSVC(Linear(bias=bias), rho=0.5, **penalty)
+    params = None if w is None else {"sample_weight": w}
+    for found, expected in (
+        (leave_one_out(regressor, X, y, w), refitted(regressor, ones, y, "predict")),
+        (
+            cross_val_predict(regressor, X, y, cv=KFold(10), params=params),
+            refitted(regressor, tens, y, "predict"),
+        ),
+        (
+            leave_one_out(classifier, X, three, w),
+            refitted(classifier, ones, three, "decision_function"),
+        ),
+    ):
+        assert np.abs(found - expected).max() <= 1e-9 * np.abs(expected).max()
+    selected = select_rho(regressor, X, y, [0.1, 10.0], cv=KFold(2), sample_weight=w).scores
+    for rho, scores in zip([0.1, 10.0], selected, strict=True):
+        for (train, test), score in zip(halves, scores, strict=True):
+            model = clone(regressor).set_params(rho=rho)
+            model.fit(X[train], y[train], None if w is None else w[train])
+            assert score == pytest.approx(model.score(X[test], y[test]), rel=1e-9)
+    loo = select_rho(regressor, X, y, [0.1, 10.0], cv="loo", sample_weight=w).scores[:, 0]
+    for rho, score in zip([0.1, 10.0], loo, strict=True):
+        held_out = leave_one_out(clone(regressor).set_params(rho=rho), X, y, w)
+        assert score == pytest.approx(r2_score(y, held_out), rel=1e-9)

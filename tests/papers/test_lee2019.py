@@ -122,6 +122,17 @@ def test_theorem_1_is_a_refit(rng):
     np.testing.assert_allclose(C, expected_C, atol=1e-12)
 
 
+@pytest.mark.parametrize("make", [measure.exact_model, measure.updating_model])
+def test_models_have_the_penalty_of_the_paper(make):
+    data = measure.load_small(TINY)
+    phi = data.maps["Linear"]
+    F = phi.transform(data.X)
+    A = measure.RHO * np.eye(F.shape[1]) + F.T @ F  # the intercept is one of w
+    expected = np.linalg.solve(A, F.T @ (2.0 * data.y - 1.0))
+    got = measure.coefficients(make(phi).fit(data.X, data.y))
+    np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
+
+
 def test_forgetting_an_estimate_is_the_dense_formula(rng):
     data = measure.load_small(TINY)
     phi = data.maps["RandomFourier"]

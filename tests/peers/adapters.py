@@ -1,10 +1,10 @@
 """Our estimators under the names and parameters of scikit-learn's.
 
 `SVC` is a PathSVC, `Ridge` an LSSVR and `RidgeClassifier` an LSSVC. What has a counterpart is
-passed on (alpha is rho, fit_intercept the constant feature), everything else is kept for
-`get_params` and has no effect. Grids are so fine that rounding to them is far below any tolerance
-of the tests. The functions for cross-validation are ours for estimators of ours, else
-scikit-learn's.
+passed on (alpha is rho, fit_intercept the constant feature; nothing is standardised), everything
+else is kept for `get_params` and has no effect. Grids are so fine that rounding to them is far
+below most tolerances of the tests. The functions for cross-validation are ours for estimators of
+ours, else scikit-learn's.
 """
 
 from contextlib import ExitStack
@@ -80,7 +80,7 @@ class Ridge(Adapter, LSSVR):
 
     def _ours(self, alpha, fit_intercept, **_):
         grid = Linear(bias=fit_intercept, resolution=FINE)
-        return {"rho": alpha, "feature_map": grid, "target_resolution": FINE}
+        return {"rho": alpha, "standardize": False, "feature_map": grid, "target_resolution": FINE}
 
 
 class RidgeClassifier(Adapter, LSSVC):
@@ -91,7 +91,12 @@ class RidgeClassifier(Adapter, LSSVC):
 
     def _ours(self, alpha, fit_intercept, class_weight, **_):
         grid = Linear(bias=fit_intercept, resolution=FINE)
-        return {"rho": alpha, "feature_map": grid, "class_weight": class_weight}
+        return {
+            "rho": alpha,
+            "standardize": False,
+            "feature_map": grid,
+            "class_weight": class_weight,
+        }
 
 
 def dispatched(ours, theirs):

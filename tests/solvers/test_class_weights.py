@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 from sklearn.utils.class_weight import compute_class_weight
 
-from cases import rational_solve, whole
+from cases import PAPER, PENALTIES, exact_model, examples, penalty_name, rational_solve, whole
 from traceless import LSSVC, Knowledge, MismatchError, NotLearnedError, RangeError
 from traceless.features import Linear, RandomLayer
 from traceless.solvers.class_weights import class_weights
@@ -88,7 +88,7 @@ def direct(F, y, omega, rho, label):
 @pytest.mark.parametrize("phi", [Linear(), RandomLayer(20, activation="tanh")], ids=str)
 def test_shared_weights_are_those_of_a_direct_solve(rule, phi, rng):
     X, y = imbalanced(rng)
-    model = LSSVC(phi, rho=0.01, class_weight=rule).fit(X, y)
+    model = LSSVC(phi, rho=0.01, class_weight=rule, **PAPER).fit(X, y)
     (weights,) = class_weights(rule, "shared", LABELS, np.bincount(y).tolist())
     F, omega = phi.transform(X), np.array(weights)[y]
     for k in LABELS:
@@ -102,37 +102,47 @@ def test_shared_weights_are_those_of_a_direct_solve(rule, phi, rng):
 @pytest.mark.parametrize("rule", ["balanced", "inverse", "golden", RULES[-1]], ids=names)
 def test_weights_of_each_problem_are_those_of_a_direct_solve(rule, rng):
     X, y = imbalanced(rng)
-    model = LSSVC(rho=0.01, class_weight=rule, weighting="one_vs_rest").fit(X, y)
+    model = LSSVC(rho=0.01, class_weight=rule, weighting="one_vs_rest", **PAPER).fit(X, y)
     pairs = class_weights(rule, "one_vs_rest", LABELS, np.bincount(y).tolist())
     F = Linear().transform(X)
     for k, pair in enumerate(pairs):
         w = direct(F, y, np.array(pair)[(y == k).astype(int)], 0.01, k)
         np.testing.assert_allclose(np.r_[model.coef_[k], model.intercept_[k]], w, rtol=1e-9)
-        binary = LSSVC(rho=0.01, class_weight=rule).fit(X, y == k)
+        binary = LSSVC(rho=0.01, class_weight=rule, **PAPER).fit(X, y == k)
         assert (binary.coef_[0] == model.coef_[k]).all()  # the same problem, the same bits
+    for penalty in PENALTIES:
+        model.set_params(**penalty)
+        binary.set_params(**penalty)  # of the last class
+        assert (binary.coef_[0] == model.coef_[k]).all()
+        assert binary.intercept_[0] == model.intercept_[k]
 
 
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+@pytest.mark.parametrize("scope", ["shared", "one_vs_rest"])
 @given(
     st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 2)), min_size=1),
     st.sampled_from(["balanced", "inverse", "golden", {0: 0.3, 1: 0.0}]),
     st.sampled_from([1.0, 0.1, 2.0**-30]),
+    st.sampled_from([0.0, 0.0, 1e6]),
 )
-@settings(max_examples=60)
-def test_coefficients_are_the_nearest_floats_to_the_exact_ones(rows, rule, rho):
-    X, y = np.array([r[:2] for r in rows], dtype=float), np.array([r[2] for r in rows])
-    model = LSSVC(Linear(resolution=1.0), rho=rho, class_weight=rule).fit(X, y)
+@examples(20)
+def test_coefficients_are_the_nearest_floats_to_the_exact_ones(
+    penalty, scope, rows, rule, rho, far
+):
+    X, y = np.array([(a + far, b) for a, b, _ in rows]), np.array([label for *_, label in rows])
+    model = LSSVC(
+        Linear(resolution=1.0), rho=rho, class_weight=rule, weighting=scope, **penalty
+    ).fit(X, y)
     labels, counts = np.unique(y, return_counts=True)
-    (weights,) = class_weights(rule, "shared", labels.tolist(), counts.tolist())
-    unit = 2**120
-    omega = np.array([int(w * unit) if w else 0 for w in weights], dtype=object)[
-        np.searchsorted(labels, y)
-    ]
-    F = whole(np.c_[X, np.ones(len(X))])
+    groups = class_weights(rule, scope, labels.tolist(), counts.tolist())
     code = model._code(whole(y[:, None] == labels))
-    exact = rational_solve(
-        F.T @ (omega[:, None] * F), np.full(3, rho * unit), F.T @ (omega[:, None] * code)
-    )
-    assert np.array_equal(np.c_[model.coef_, model.intercept_].T, exact)
+    for k in range(code.shape[1]):
+        shared = len(groups) == 1
+        of_rows = np.searchsorted(labels, y) if shared else (y == labels[k]).astype(int)
+        omega = np.array(groups[0 if shared else k])[of_rows]
+        Z, b = exact_model(X, code[:, [k]], rho, penalty, [1.0, 1.0], class_weights=omega)
+        assert np.array_equal(model.coef_[k], Z[:, 0])
+        assert model.intercept_[k] == b[0]
 
 
 @pytest.mark.parametrize("largest", [10, 2**25])  # sums of 32 and of 60 bits
@@ -140,7 +150,7 @@ def test_many_classes_are_solved_as_few(largest, rng):
     X = rng.integers(1 - largest, largest, size=(400, 3)).astype(float)
     y = np.sort(rng.integers(0, 60, 400) ** 2 // 60)  # 60 classes of unequal size
     labels, counts = np.unique(y, return_counts=True)
-    model = LSSVC(Linear(resolution=1.0), rho=0.5, class_weight="golden").fit(X, y)
+    model = LSSVC(Linear(resolution=1.0), rho=0.5, class_weight="golden", **PAPER).fit(X, y)
     M = model.knowledge_.sums[:, :4, :4]
     (weights,) = class_weights("golden", "shared", labels.tolist(), counts.tolist())
     mixture = Mixture.of(list(M), weights)
@@ -149,6 +159,14 @@ def test_many_classes_are_solved_as_few(largest, rng):
     V = whole(model.knowledge_.response_sums) * np.array(mixture.weights, dtype=object)
     exact = rational_solve(mixture.integers(), np.full(4, 0.5 * mixture.unit), model._code(V))
     assert np.array_equal(np.c_[model.coef_, model.intercept_].T, exact)
+    model.set_params(free_intercept=True, standardize=True)
+    omega = np.array(weights)[np.searchsorted(labels, y)]
+    code = model._code(whole(y[:, None] == labels))[:, :2]
+    Z, b = exact_model(
+        X, code, 0.5, {"free_intercept": True, "standardize": True}, [1.0] * 3, None, omega
+    )
+    assert np.array_equal(model.coef_[:2], Z.T)
+    assert np.array_equal(model.intercept_[:2], b)
 
 
 def test_the_solution_does_not_depend_on_the_number_of_threads(rng):

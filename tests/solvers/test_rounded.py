@@ -8,12 +8,23 @@ from hypothesis.extra import numpy as npst
 from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
-from cases import exact_gram, examples, rational_solve, whole
+from cases import (
+    PAPER,
+    PENALTIES,
+    exact_gram,
+    exact_model,
+    examples,
+    penalty_name,
+    rational_solve,
+    whole,
+)
 from traceless import LSSVC, LSSVR, ConditionError, RangeError
 from traceless.arithmetic import integers
 from traceless.features import Linear
 from traceless.solvers import refinement, rounded
-from traceless.solvers.rounded import Mixture, correctly_rounded_solve, ridge_in_steps
+from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.ridge import Ridge, ridge_in_steps
+from traceless.solvers.rounded import Mixture, correctly_rounded_solve
 
 
 @st.composite
@@ -63,7 +74,7 @@ def test_targets_and_columns_far_from_zero(system):
 @pytest.mark.parametrize("target", [2e7, 5e11])
 def test_targets_may_be_as_large_as_their_grid_allows(rng, target):
     X, y = rng.normal(size=(200, 3)), target + rng.normal(size=200)
-    model = LSSVR().fit(X, y)
+    model = LSSVR(**PAPER).fit(X, y)
     F = np.column_stack([np.rint(X * 2**14), np.ones(200)])
     ridge = np.append(np.full(3, 2.0**28), 1.0)
     exactly = rational_solve(exact_gram(F), ridge, whole(F).T @ whole(np.rint(y * 2**14))[:, None])
@@ -99,13 +110,27 @@ def test_a_ridge_of_any_size(rng, size, weights):
 
 @pytest.mark.parametrize("rho", [1e-300, 1e-200, 1e150, 1e200, 6e299])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_estimators_take_rho_of_any_size(rng, rho, class_weight):
+@pytest.mark.parametrize("penalty", [PENALTIES[0], PAPER], ids=penalty_name)
+def test_estimators_take_rho_of_any_size(rng, rho, class_weight, penalty):
     X = rng.normal(size=(30, 2))
     y = rng.integers(0, 3, size=30)
-    model = LSSVC(rho=rho, class_weight=class_weight).fit(X, y)
+    rho = min(rho, 1e299) if penalty["standardize"] else rho  # times a variance above 1
+    model = LSSVC(rho=rho, class_weight=class_weight, **penalty).fit(X, y)
     assert np.isfinite(model.coef_).all()
     assert model.coef_.any()
     assert set(model.predict(X)) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("rho", [1e-100, 1e90, 1e150, 1e300])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_any_penalty_may_be_of_any_size(rng, rho, penalty):
+    table = (
+        whole(rng.integers(-99, 99, (8, 2))),
+        whole(rng.integers(-9, 9, (8, 2))),
+        np.ones(8),
+        rho,
+    )
+    assert_exact(table, penalty)
 
 
 def test_a_ridge_beyond_float64_is_refused_with_what_would_do():
@@ -123,7 +148,7 @@ def test_a_tiny_ridge_of_a_singular_system_says_what_to_do():
     X = np.array([[1.0, 1.0], [2.0, 2.0]])
     for rho in (1e-200, 1e-300):
         with pytest.raises(ConditionError, match="Increase rho"):
-            LSSVR(rho=rho).fit(X, [1.0, 2.0])
+            LSSVR(rho=rho, **PAPER).fit(X, [1.0, 2.0])
 
 
 def test_a_solution_beyond_float64_is_refused():
@@ -229,18 +254,18 @@ def test_both_ways_give_the_same_bits(system):
     used, asked = np.flatnonzero(S.diagonal()), np.flatnonzero(Q.any(axis=0))
     if not used.size or not asked.size:
         return
-    S, ridge, Q = S[np.ix_(used, used)], ridge[used], Q[np.ix_(used, asked)]
+    S, ridge, Q = S[np.ix_(used, used)], Ridge(ridge[used]), Q[np.ix_(used, asked)]
     try:
-        Z, decided = rounded._System(S, ridge).solve(Q)
+        Z, decided = rounded._System(S, ridge, None).solve(Q)
     except (rounded._HardError, OverflowError):
         return
-    assert (refinement.refined(S, ridge, Q) == Z)[decided].all()
+    assert (refinement.refined(S, ridge, Q) == Z)[:, decided].all()
 
 
 def test_usual_systems_need_no_python_integers(rng, monkeypatch):
     F = np.rint(rng.normal(size=(300, 20)) * 2**14).astype(np.int64)
     S, Q = F.T @ F, F.T @ np.sign(F[:, :3])
-    expected = refinement.refined(S, np.full(20, 0.3 * 2.0**28), Q)
+    expected = refinement.refined(S, Ridge(np.full(20, 0.3 * 2.0**28)), Q)
     monkeypatch.setattr(rounded, "refined", None)
     assert (correctly_rounded_solve(S, np.full(20, 0.3 * 2.0**28), Q) == expected).all()
 
@@ -268,3 +293,107 @@ def test_arguments_are_not_written_to(rng):
     correctly_rounded_solve(S, ridge, Q)
     assert (before[0] == S).all()
     assert (before[1] == Q).all()
+
+
+# --- a free intercept, and standardised ridges ---------------------------------------------------
+
+
+@st.composite
+def tables(draw):
+    """Whole features and targets of a few rows with weights, as users have them."""
+    n, J, K = draw(st.integers(1, 7)), draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    size = draw(st.sampled_from([1, 1, 2**10, 3 * 2**16]))
+    F = whole(draw(npst.arrays(np.int64, (n, J), elements=st.integers(-3, 3)))) * size
+    far = st.sampled_from([0, 0, 0, 7, 1000 * 2**14, -(10**6) * 2**14])
+    F = F + whole(draw(st.lists(far, min_size=J, max_size=J)))
+    if draw(st.booleans()):
+        F[:, draw(st.integers(0, J - 1))] = draw(st.sampled_from([0, 5, 10**6 * 2**14]))
+    Y = whole(draw(npst.arrays(np.int64, (n, K), elements=st.integers(-2, 2))))
+    Y = Y + draw(st.sampled_from([0, 0, 1, 10**4 * 2**14]))
+    weights = draw(npst.arrays(np.int64, n, elements=st.integers(1, 3)))
+    return F, Y, weights, draw(st.sampled_from([1.0, 0.1, 7.3, 2.0**-20, 1e6]))
+
+
+def system_of(F, Y, weights, rho, penalty):
+    """S, ridge, Q and shift of a table, in the units of its whole numbers."""
+    J, n = F.shape[1], int(weights.sum())
+    C = np.column_stack([F, whole(np.ones(len(F)))])
+    S, Q = integers.narrow(exact_gram(C, weights)), (C.T * whole(weights)) @ Y
+    ridge = np.full(J + 1, Fraction(rho))
+    if penalty["standardize"]:
+        variances = [Fraction(n * int(S[j, j]) - int(S[j, -1]) ** 2, n * n) for j in range(J)]
+        ridge[:J] = ridge[:J] * np.array(variances, dtype=object)
+    shift = None
+    if penalty["free_intercept"]:
+        ridge[-1], shift = Fraction(0), whole_means(S)
+        S, Q = shifted(S, shift), shifted_right_side(Q, shift)
+    denominator = int(np.lcm.reduce(np.array([r.denominator for r in ridge], dtype=object)))
+    numerators = np.array([int(r * denominator) for r in ridge], dtype=object)
+    return S, Ridge.of_fractions(numerators, denominator), integers.narrow(Q), shift
+
+
+def assert_exact(table, penalty):
+    F, Y, weights, rho = table
+    Z = correctly_rounded_solve(*system_of(*table, penalty))
+    coef, intercept = exact_model(F, Y, rho, penalty, np.ones(F.shape[1]), weights)
+    assert (Z[: len(coef)] == coef).all()
+    assert (Z[-1] == intercept).all()
+    assert not np.signbit(Z[Z == 0]).any()
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+@examples(100)
+@given(tables())
+def test_all_penalties_give_the_nearest_floats(penalty, table):
+    assert_exact(table, penalty)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+@examples(60)
+@given(tables())
+def test_all_penalties_in_python_integers_alone(penalty, table):
+    def hard(*_):
+        raise rounded._HardError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounded, "_System", hard)
+        assert_exact(table, penalty)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_usual_tables_need_no_python_integers(penalty, rng, monkeypatch):
+    F = whole(np.rint(rng.normal(size=(200, 12)) * 2**14)) + whole(rng.integers(-9, 9, 12)) * 2**18
+    rho = 0.3 if penalty["standardize"] else 0.3 * 2.0**28
+    table = F, whole(rng.integers(-1, 2, size=(200, 3))), rng.integers(1, 3, 200), rho
+    system = system_of(*table, penalty)
+    S, ridge, Q, shift = system
+    expected = refinement.refined(S, ridge, Q, shift)
+    monkeypatch.setattr(rounded, "refined", None)
+    assert (correctly_rounded_solve(*system) == expected).all()
+
+
+@pytest.mark.parametrize("far", [0, 1, -5, 2**30])
+def test_ties_and_zeros_of_a_free_intercept(far):
+    """Features far ± 1 with ridge 2: coefficient t/2, intercept the mean less far t/2."""
+    for t, mean in ((2**54 + 2, 2**53 + 1), (2**54 + 6, 2**53 + 3), (0, 2**53 + 1), (0, 0)):
+        F = whole([[far - 1], [far + 1]])
+        Y = whole([[mean - t], [mean + t]])
+        assert_exact((F, Y, np.ones(2, dtype=np.int64), 2.0), PENALTIES[1])
+        assert_exact((F, Y, np.ones(2, dtype=np.int64), 2.0), PENALTIES[0])
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_numbers_beyond_int64_with_any_penalty(penalty, rng):
+    F = whole(rng.integers(-(2**45), 2**45, size=(9, 3))) + 2**48
+    table = F, whole(rng.integers(-5, 5, size=(9, 2))), rng.integers(1, 3, 9), 2.0**40
+    assert_exact(table, penalty)
+
+
+def test_a_shift_is_read_only_memory_too(rng):
+    table = whole(rng.integers(0, 50, (20, 3))), whole(np.ones((20, 1))), np.ones(20, np.int64), 1.0
+    S, ridge, Q, shift = system_of(*table, PENALTIES[0])
+    for a in (S, Q, shift, ridge.near):
+        a.setflags(write=False)
+    before = S.copy(), Q.copy(), shift.copy()
+    correctly_rounded_solve(S, ridge, Q, shift)
+    assert all((a == b).all() for a, b in zip(before, (S, Q, shift), strict=True))

@@ -5,8 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.linalg import cho_factor, cho_solve
 
+from cases import PAPER, PENALTIES, examples, penalty_name
 from traceless import (
     LSSVC,
     LSSVR,
@@ -18,6 +21,7 @@ from traceless import (
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.solvers import woodbury
+from traceless.solvers.ridge import Penalty
 from traceless.solvers.rounded import correctly_rounded_solve
 from traceless.solvers.woodbury import Woodbury
 
@@ -31,11 +35,11 @@ class Stream:
         self.phi, self.rho = Linear(bias=False).bind(X.shape[1]), rho
         recipe = Recipe(self.phi, "regression", 2**-14)
         self.state = Woodbury(recipe, recipe.knowledge((X, y, None)))
-        self.state.inverse(rho)
+        self.state.inverse(Penalty(rho))
 
     def errors(self):
         """(error of the live coefficients, error of a float64 retrain), both relative."""
-        U, known = self.state.inverse(self.rho).U, self.state.knowledge()
+        U, known = self.state.inverse(Penalty(self.rho)).U, self.state.knowledge()
         steps = self.phi.steps[:, None]
         Z = correctly_rounded_solve(
             known.feature_gram, self.rho / steps[:, 0] ** 2, known.response_sums
@@ -281,7 +285,122 @@ def test_a_queue_of_all_kinds_is_folded_at_once(rng):
 def test_ill_conditioned_systems_name_the_other_solver(rng):
     X = rng.integers(-(2**30), 2**30, size=(3, 6)).astype(float)
     with pytest.raises(ConditionError, match="solver='cholesky'"):
-        LSSVC(rho=1e-6, solver="woodbury").fit(X, [0, 1, 0])
+        LSSVC(rho=1e-6, solver="woodbury", **PAPER).fit(X, [0, 1, 0])
+    with pytest.raises(ConditionError, match="solver='cholesky'"):
+        LSSVC(rho=1e-30, solver="woodbury").fit(X, [0, 1, 0])
+
+
+# --- all penalties -------------------------------------------------------------------------------
+
+TABLE_ROWS, TABLE_COLUMNS = 50, 6
+
+
+def table(rng, far):
+    """Columns of many sizes, some far from zero, one that never varies, and targets."""
+    size = 10.0 ** rng.integers(-1, 3, TABLE_COLUMNS)
+    far = rng.choice([0, far / 100, far], TABLE_COLUMNS)
+    X = rng.normal(size=(TABLE_ROWS, TABLE_COLUMNS)) * size + far
+    y = (X - far) @ rng.normal(size=TABLE_COLUMNS) + rng.normal(size=TABLE_ROWS) + 100.0
+    X[:, 3] = 5.0
+    return X, y
+
+
+def same(live, exact, X):
+    a, b = live.predict(X), exact.predict(X)
+    assert np.abs(a - b).max() <= 1e-10 * np.abs(b).max()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+@examples(8)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_live_histories_of_all_penalties(penalty, bias, seed):
+    rng = np.random.default_rng(seed)
+    X, y = table(rng, 1e5 if bias and penalty["free_intercept"] else 1.0)  # which float64 can hold
+    weights = rng.choice([0.5, 1.0, 2.0], TABLE_ROWS)
+    live, exact = (LSSVR(Linear(bias=bias), solver=s, **penalty) for s in ("woodbury", "cholesky"))
+    held = list(range(30))
+    for model in (live, exact):
+        model.fit(X[held], y[held], weights[held])
+    for i in range(30, TABLE_ROWS):
+        gone = [held.pop(int(rng.integers(len(held)))) for _ in range(rng.integers(0, 3))]
+        held.append(i)
+        for model in (live, exact):
+            model.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1])
+            if gone:
+                model.forget(X[gone], y[gone], weights[gone])
+        same(live, exact, X)
+    assert live.digest() == exact.digest()
+    assert (live.seal().coef_ == exact.coef_).all()
+    assert (live.predict(X) == exact.predict(X)).all()
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_a_column_that_begins_constant_and_one_that_ends_so(rng, penalty):
+    X, y = rng.integers(-9, 9, size=(40, 3)).astype(float), rng.normal(size=40)
+    X[:20, 0], X[20:, 1] = 7.0, -3.0
+    live, exact = (LSSVR(solver=s, **penalty) for s in ("woodbury", "cholesky"))
+    for model in (live, exact):
+        model.fit(X[:20], y[:20])
+    for i in range(20, 40):  # one comes, and one goes: in the end column 1 is constant
+        for model in (live, exact):
+            model.partial_fit(X[i : i + 1], y[i : i + 1]).forget(
+                X[i - 20 : i - 19], y[i - 20 : i - 19]
+            )
+        same(live, exact, X)
+        np.testing.assert_allclose(live.coef_, exact.coef_, rtol=1e-9, atol=1e-12)
+    if penalty["standardize"]:
+        assert abs(live.coef_[1]) < 1e-25  # its ridge is 2^100
+        assert live.coef_[0] != 0.0
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_forgetting_down_to_one_row_and_to_none(rng, penalty, bias):
+    X, y = rng.normal(size=(12, 3)) + 50.0, rng.normal(size=12)
+    live = LSSVR(Linear(bias=bias), solver="woodbury", **penalty).fit(X, y)
+    for i in range(11):
+        live.forget(X[i : i + 1], y[i : i + 1])
+        same(live, LSSVR(Linear(bias=bias), **penalty).fit(X[i + 1 :], y[i + 1 :]), X)
+    live.forget(X[11:], y[11:])
+    assert live.n_samples_ == 0
+    assert not live.knowledge_.gram.any()
+    live.partial_fit(X, y)
+    same(live, LSSVR(Linear(bias=bias), **penalty).fit(X, y), X)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+def test_rows_never_learned_are_refused_with_any_penalty(rng, penalty):
+    far = 1000.0 if penalty["free_intercept"] else 0.0
+    X, y = rng.normal(size=(10, 20)) + far, rng.normal(size=10)
+    live = LSSVR(solver="woodbury", rho=1e-3, **penalty).fit(X, y)
+    live.partial_fit(X[:1], y[:1])
+    digest, before = live.digest(), live.predict(X)
+    for strange in (X[:1] + 1.0, 2 * X[:1], rng.normal(size=(3, 20))):
+        with pytest.raises(NotLearnedError, match="not those of any data set"):
+            live.forget(strange, np.ones(len(strange)))
+    assert live.digest() == digest
+    assert (live.predict(X) == before).all()
+    live.forget(X[:1], y[:1])
+    same(live, LSSVR(rho=1e-3, **penalty).fit(X, y), X)
+
+
+def test_the_penalty_may_change_at_any_time(rng):
+    X, y = data(rng)
+    live = LSSVC(solver="woodbury").fit(X, y)
+    for penalty in [*PENALTIES, PENALTIES[0]]:
+        live.set_params(**penalty).forget(X[:1], y[:1]).partial_fit(X[:1], y[:1])
+        fresh = LSSVC(**penalty).fit(X, y)
+        close(live.coef_, fresh.coef_)
+        close(live.intercept_, fresh.intercept_)
+        assert live.digest() == fresh.digest()
+
+
+def test_a_zero_last_column_without_a_constant_feature(rng):
+    X, y = rng.normal(size=(20, 3)) * [1, 1, 0], rng.normal(size=20)
+    live, exact = (LSSVR(Linear(bias=False), solver=s).fit(X, y) for s in ("woodbury", "cholesky"))
+    same(live, exact, X)
+    assert exact.coef_[2] == 0.0
 
 
 # --- the paper's state, without the knowledge -----------------------------------------------------
@@ -289,19 +408,24 @@ def test_ill_conditioned_systems_name_the_other_solver(rng):
 
 def test_import_checks_what_it_is_given(rng):
     X, y = data(rng)
-    state = LSSVC(solver="woodbury").fit(X, y).export_state()
+    state = LSSVC(solver="woodbury", **PAPER).fit(X, y).export_state()
     for model, error, message in (
-        (LSSVC(Linear(bias=False), solver="woodbury"), MismatchError, "bias is False here"),
-        (LSSVC(rho=2.0, solver="woodbury"), MismatchError, r"rho is 2\.0 here and 1\.0"),
-        (LSSVC(), ValueError, "needs solver='woodbury'"),
-        (LSSVR(solver="woodbury"), MismatchError, "target_resolution|classification"),
+        (
+            LSSVC(Linear(bias=False), solver="woodbury", **PAPER),
+            MismatchError,
+            "bias is False here",
+        ),
+        (LSSVC(rho=2.0, solver="woodbury", **PAPER), MismatchError, r"rho is 2\.0 here and 1\.0"),
+        (LSSVC(**PAPER), ValueError, "needs solver='woodbury'"),
+        (LSSVC(solver="woodbury"), ValueError, "free_intercept=False and standardize=False"),
+        (LSSVR(solver="woodbury", **PAPER), MismatchError, "target_resolution|classification"),
     ):
         with pytest.raises(error, match=message):
             model.import_state(state)
         assert vars(model) == vars(copy.copy(model))
         assert not hasattr(model, "n_features_in_")
     with pytest.raises(ValueError, match="format"):
-        LSSVC(solver="woodbury").import_state({})
+        LSSVC(solver="woodbury", **PAPER).import_state({})
 
 
 def test_knowledge_of_a_live_model_is_a_value(rng):

@@ -297,3 +297,19 @@ def test_partitions_of_files_on_a_cluster(recipe, rows, digest, cluster, tmp_pat
     assert known.digest() == digest
     with pytest.raises(TypeError, match="or a SparkSession, got str"):
         scan(tmp_path / "0.parquet", "y").on("local[2]")
+
+
+def test_several_labels_for_each_row(rng):
+    X = rng.normal(size=(100, 4))
+    Y = (X[:, :3] > 0).astype(int)
+    frame = dd.from_pandas(pd.DataFrame(np.hstack([X, Y]), columns=list("abcdxyz")), npartitions=3)
+    arrays = da.from_array(X, chunks=(30, 4)), da.from_array(Y, chunks=(30, 3))
+    here = LSSVC().fit(X, Y)
+    for rows in (arrays, (frame[list("abcd")], frame[list("xyz")])):
+        model = LSSVC().partial_fit(*rows, classes=range(3))
+        assert model.digest() == here.digest()
+        assert model.partial_fit(*rows).forget(*rows).digest() == here.digest()
+        with pytest.raises(ValueError, match="must come as a matrix of 0 and 1"):
+            model.partial_fit(rows[0], rows[1][:, 0] if rows is arrays else rows[1]["x"])
+        with pytest.raises(ValueError, match="one per row"):
+            LSSVC().fit(X, Y[:, 0]).partial_fit(*rows)

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cases import PAPER
 from traceless import (
     LSSVC,
     LSSVR,
@@ -108,8 +109,8 @@ def test_a_coarse_grid_is_reported(table, tmp_path):
 
 
 def test_a_state_without_knowledge_says_so(table, files):
-    state = fit(LSSVC(solver="woodbury"), table).export_state()
-    model = LSSVC(solver="woodbury").import_state(state)
+    state = fit(LSSVC(solver="woodbury", **PAPER), table).export_state()
+    model = LSSVC(solver="woodbury", **PAPER).import_state(state)
     with pytest.raises(UnsealableError, match="without the knowledge"):
         model.forget(scan(files[0], "y"))
 

@@ -15,10 +15,10 @@ from traceless.knowledge.sums import Recipe
 from traceless.sources import partitions as module
 from traceless.sources.partitions import (
     ArrayPartition,
-    Partitioned,
     partition_arrays,
     sum_partitions,
 )
+from traceless.sources.scanning import Partitioned
 
 ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
 

@@ -14,7 +14,7 @@ from traceless import Knowledge, MismatchError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source, scan
-from traceless.sources.source import HEAD, first_rows, joined, sum_batches
+from traceless.sources.batches import HEAD, first_rows, joined, sum_batches
 
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 COUNTS = st.lists(st.integers(0, 30), max_size=8)

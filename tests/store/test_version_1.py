@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fixtures.make_stores import NAMES, SECRET, remaining, rows, tenths
-from traceless import LSSVC, Knowledge, Store
+from traceless import LSSVC, LSSVR, Knowledge, Store
 from traceless.exceptions import AlreadyMergedError, MismatchError, NotLearnedError, StoreError
 from traceless.features import Linear
 from traceless.store import Receipt, verify_receipt
@@ -48,6 +48,8 @@ def test_an_old_store_verifies(old, name):
     X, y, weight = remaining(name)
     assert store.verify().ok, str(store.verify())
     if store.status().has_model:
+        if isinstance(store.model(), LSSVC | LSSVR):
+            assert (store.model().free_intercept, store.model().standardize) == (False, False)
         assert store.verify(X, y, weight).ok, str(store.verify(X, y, weight))
         assert not store.verify(X[1:], y[1:], None if weight is None else weight[1:]).ok
     assert [entry.hash for entry in store.history()] == [r.hash for r in receipts(name)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, Integers, wide
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,12 @@ class Twofold:
         """Store `value` at `index`, in place."""
         self.high[index] = value.high
         self.low[index] = value.low
+
+
+def to_twofold(a: Integers) -> Twofold:
+    """Integers of up to 106 bits exactly, longer ones rounded."""
+    high = a.astype(np.float64)
+    return Twofold(high, (wide(a) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64))
 
 
 def two_sum(a: Floats, b: Floats) -> Twofold:
@@ -104,14 +110,24 @@ class Factor:
             A.put((slice(k + 1, n), k), ratio)
         self.A = A
 
-    def solve(self, b: Twofold) -> Floats:
-        """``A⁻¹ b`` for a matrix b of right-hand sides, rounded to float64."""
+    @property
+    def pivots(self) -> Twofold:
+        """The diagonal of D, whose product is the determinant of A."""
+        return Twofold(self.A.high.diagonal(), self.A.low.diagonal())
+
+    def forward(self, b: Twofold) -> Twofold:
+        """``L⁻¹ b`` for a matrix b of right-hand sides."""
         A, n = self.A, len(b.high)
         x = Twofold(b.high.copy(), b.low.copy())
         for k in range(n):
             below = slice(k + 1, n)
             x.put(below, subtract(x[below], multiply(A[below, k, None], x[None, k])))
-        x = divide(x, A[np.arange(n), np.arange(n), None])
+        return x
+
+    def solve(self, b: Twofold) -> Floats:
+        """``A⁻¹ b`` for a matrix b of right-hand sides, rounded to float64."""
+        A, n = self.A, len(b.high)
+        x = divide(self.forward(b), self.pivots[:, None])
         for k in range(n - 1, 0, -1):
             above = slice(0, k)
             x.put(above, subtract(x[above], multiply(A[k, above, None], x[None, k])))

@@ -46,10 +46,12 @@ class Coefficients:
     ----------
     Z : float64 array of shape (J, K), finite
         Kept, and not to be changed.
+    shift : float64 array of shape (J,), optional
+        Whole numbers that are subtracted from codes first.
     """
 
-    def __init__(self, Z: Floats) -> None:
-        self.Z = Z
+    def __init__(self, Z: Floats, shift: Floats | None = None) -> None:
+        self.Z, self.shift = Z, shift
 
     @cached_property
     def _made(self) -> dict[float, list[_Block]]:
@@ -64,17 +66,20 @@ class Coefficients:
             ]
         return self._made[limit]
 
-    def __getstate__(self) -> dict[str, Floats]:
+    def __getstate__(self) -> dict[str, Floats | None]:
         """For pickle: what can be made again need not travel."""
-        return {"Z": self.Z}
+        return {"Z": self.Z, "shift": self.shift}
 
     def times(self, codes: Floats) -> Floats:
-        """``codes Z``, each entry the float64 nearest to the exact sum; zero is +0.0.
+        """``(codes - shift) Z``, each entry the float64 nearest to the exact sum; zero is +0.0.
 
         Parameters
         ----------
         codes : integers up to 2^53, as float64 array of shape (n, J)
+            Given away: a shift is subtracted in place.
         """
+        if self.shift is not None:
+            codes -= self.shift
         out = np.empty((len(codes), self.Z.shape[1]))
         largest = max(codes.max(initial=0.0), -codes.min(initial=0.0))
         limit = next((limit for limit in _LIMITS if largest <= limit), np.inf)

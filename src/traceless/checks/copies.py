@@ -1,4 +1,4 @@
-"""Copies, pickles, mapped memory and files: an equal model that changes by itself."""
+"""A copy, a pickle or a file gives an equal model; each then changes without the other."""
 
 from __future__ import annotations
 

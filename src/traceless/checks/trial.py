@@ -83,11 +83,6 @@ class Trial:
         """A new estimator, fitted to some rows."""
         return clone(self.estimator).fit(*self.take(numbers))
 
-    def refitted(self, numbers: Sequence[int]) -> Any:
-        """A new estimator, fitted to the rows in another order unless the order matters."""
-        window = isinstance(self.estimator, SlidingWindow)
-        return self.fitted(numbers if window else self.rng.permutation(numbers).tolist())
-
     def first(self, n: int) -> list[int]:
         """The first n rows, or as many as the estimator can hold."""
         return list(range(min(n, self.limit)))
@@ -129,10 +124,10 @@ class Trial:
                 n = int(self.rng.integers(1, len(held) - least + 1))
                 gone = [held[i] for i in self.rng.permutation(len(held))[:n]]
                 add = [] if verb == "forget" else add
-            if verb == "merge" and tuple(sorted(add)) in merged:  # refused, rightly
-                verb = "learn"
             if verb == "merge":
-                merged.add(tuple(sorted(add)))
+                slice_ = tuple(sorted(add))
+                verb = "learn" if slice_ in merged else "merge"  # a second merge is refused
+                merged.add(slice_)
             step = Step(str(verb), tuple(add), tuple(gone))
             held = self.after(held, step)
             out.append((step, held))
@@ -243,7 +238,8 @@ def demand_refit(trial: Trial, model: Any, held: list[int], when: str) -> None:
     demand(n == len(held), f"the model holds {len(held)} rows {when}", f"n_samples_ is {n}")
     if not held:
         return
-    fresh = trial.refitted(held)
+    window = isinstance(trial.estimator, SlidingWindow)  # the order of its rows matters
+    fresh = trial.fitted(held if window else trial.rng.permutation(held).tolist())
     if not (certain(model) and certain(fresh)):
         return
     promise = f"{when}, the model is that of a fit from scratch on the rows held"

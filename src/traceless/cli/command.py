@@ -68,9 +68,12 @@ class Command(click.Command):
             try:
                 result = super().invoke(ctx)
             finally:
-                said = list(dict.fromkeys([" ".join(str(w.message).split()) for w in caught]))
-                for message in said:
-                    say("warning", message)
+                said: list[str] = []
+                for warning in caught:
+                    message = " ".join(str(warning.message).split())
+                    if message not in said:
+                        said.append(message)
+                        say("warning", message)
         return Result({**result.data, "warnings": said}, result.shown, result.ok)
 
 

@@ -20,8 +20,8 @@ def demo() -> Result:
     from traceless.store import Store
 
     X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = X[:1500] / 16, X[1500:] / 16, y[:1500], y[1500:]
-    model = LSSVC(RandomFourier(300, gamma=0.1, random_state=0), rho=0.1, fingerprint=True)
+    X, X_test, y, y_test = X[:1500], X[1500:], y[:1500], y[1500:]
+    model = LSSVC(RandomFourier(300, gamma=0.0004, random_state=0), fingerprint=True)
     with tempfile.TemporaryDirectory() as folder:
         store = Store.new(f"{folder}/digits", model)
         receipts: list[tuple[str, Any, slice]] = [

@@ -15,7 +15,10 @@ from traceless.cli.output import Grid, Result, fields
 
 # of the problem below: the same on every machine, and in every version
 DIGEST = "38d55632c9e455cb83fe4c7d5de58d59ae079d213cba65fbbe22c19dfcac3360"
-COEFFICIENTS = "66b588bd4092ab7652221b2910c612b83ebcd3f9194d28ff63926acbaf81d616"
+COEFFICIENTS = {  # by free_intercept and standardize
+    (False, False): "66b588bd4092ab7652221b2910c612b83ebcd3f9194d28ff63926acbaf81d616",
+    (True, True): "4ced81fc8ab3680a4c1048e83db8a46e8c60f88da5e52d401745d3572cf4f863",
+}
 
 
 @command("traceless doctor", "traceless doctor --json")
@@ -77,8 +80,10 @@ def _coefficients() -> str:
     import numpy as np
 
     model = _model().fit(*_problem())
-    both = np.column_stack([model.feature_coef_, model.intercept_]).astype("<f8")
-    _expect(COEFFICIENTS, hashlib.sha256(np.ascontiguousarray(both).tobytes()).hexdigest())
+    for (free, scaled), expected in COEFFICIENTS.items():
+        model.set_params(free_intercept=free, standardize=scaled)
+        both = np.column_stack([model.feature_coef_, model.intercept_]).astype("<f8")
+        _expect(expected, hashlib.sha256(np.ascontiguousarray(both).tobytes()).hexdigest())
     return "correctly rounded"
 
 

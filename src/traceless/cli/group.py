@@ -1,4 +1,4 @@
-"""The group of all commands. What a command needs is imported when it is called."""
+"""The group of all commands. A command imports its libraries when it is called."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def completion(shell: str) -> Result:
 
 for _command in (
     *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
-    *(changes.seal, changes.destroy, models.predict, models.score, models.cv),
+    *(changes.seal, changes.destroy, models.predict, models.score, models.cv, models.show),
     *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
     *(demo, doctor, completion),
 ):

@@ -20,21 +20,39 @@ _MODELS = ("LSSVC", "LSSVR", "PathSVC", "LPSVM", "ESVM", "wESVM")
 MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
-_PARAMETERS = {  # of options that are called otherwise than their parameters
+_PARAMETERS = {  # of the options whose names differ from the names of their parameters
     "components": ("n_components", "n_units", "points"),
     "spread": ("scale",),
     "seed": ("random_state",),
     "c": ("C",),
 }
+_PASSED_ON = {"free_intercept", "standardize", "class_weight", "weighting", "solver", "decision"}
+
+
+class Rho(click.ParamType[Any]):
+    """A number, or "evidence": chosen from the sums at each solve."""
+
+    name = "rho"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: D102
+        return value if value == "evidence" else click.FLOAT.convert(value, param, ctx)
+
+
 _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, help
     ("--model",): (list(MODELS), "The estimator [lssvc]."),
     ("--map", "map_"): (list(MAPS), "The feature map [linear]."),
-    ("--rho",): (float, "Regularisation of lssvc and lssvr [1]."),
+    ("--rho",): (Rho(), "Regularisation of lssvc and lssvr, or evidence [1]."),
     ("--C", "c"): (float, "The same for the other models, 1/rho [1]."),
+    ("--free-intercept/--no-free-intercept",): (bool, "Intercept outside the penalty [yes]."),
+    ("--standardize/--no-standardize",): (bool, "Columns in units of their deviations [yes]."),
     ("--class-weight",): (str, "balanced, inverse, golden, or a=2,b=1."),
     ("--weighting",): (
         ["shared", "one_vs_rest"],
         "Whether all problems share class weights [shared].",
+    ),
+    ("--decision",): (
+        ["scores", "posterior"],
+        "Predict the class of the highest score, or of the highest probability [scores].",
     ),
     ("--solver",): (["cholesky", "woodbury"], "Solve when asked, or after each change [cholesky]."),
     ("--components",): (click.IntRange(min=1), "Features of a map [100]."),
@@ -94,7 +112,7 @@ def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
 def _parameters(make: Callable[..., Any]) -> dict[str, str]:
     """Options and the parameters that they set; `LPSVM` and its like pass some on to `LSSVC`."""
     names = {*inspect.signature(make).parameters}
-    names |= {"class_weight", "weighting", "solver"} if "parameters" in names else set()
+    names |= _PASSED_ON if "parameters" in names else set()
     options = (flags[-1].split("/")[0].lstrip("-").replace("-", "_") for flags in _OPTIONS)
     several = ((option, name) for option in options for name in _PARAMETERS.get(option, (option,)))
     return {option: name for option, name in several if name in names}

@@ -1,11 +1,12 @@
-"""Commands that use the model: predict, score, cv, export. The store is not changed, or locked."""
+"""Commands that use the model: predict, score, cv, show, export. The store stays as it is."""
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +23,35 @@ if TYPE_CHECKING:
 
 @command(
     "traceless predict shop today.csv --out answers.csv",
-    "traceless predict shop today.parquet --keep id --scores",
+    "traceless predict shop today.parquet --keep id --probabilities",
+    "traceless predict prices today.csv --interval 0.9",
     "traceless predict shop - < today.csv",
 )
 @inputs.store_argument
 @inputs.table_argument
 @click.option("--keep", default="", help="Columns to copy into the answers, as a,b,c.")
 @click.option("--scores", is_flag=True, help="Also the score of each class.")
+@click.option("--probabilities", is_flag=True, help="Also the probability of each class.")
+@click.option("--interval", type=float, metavar="LEVEL", help="Also where targets will be.")
 @inputs.out_option
-def predict(store: Store, table: Table, keep: str, scores: bool, out: str | None) -> Result:
+def predict(
+    store: Store,
+    table: Table,
+    keep: str,
+    scores: bool,
+    probabilities: bool,
+    interval: float | None,
+    out: str | None,
+) -> Result:
     """Predict for the rows of files, as CSV.
 
-    The target column is not needed.
+    The target column is not needed. With --interval 0.95 a target lies between the columns "low"
+    and "high" in 95 of 100 cases.
     """
     model, kept = store.model(), inputs.split_names(keep)
-    header = [*kept, *_headings(model, table, scores)]
-    batches = _predictions(model, table, kept, scores)
+    answers = _answers(model, table, scores, probabilities, interval)
+    header = [*kept, *(heading for headings, _ in answers for heading in headings)]
+    batches = _predictions([answer for _, answer in answers], table, kept)
     if out is None and click.get_current_context().meta["as_json"]:
         rows = [dict(zip(header, row, strict=True)) for batch in batches for row in batch]
         return Result({"predictions": rows})
@@ -126,6 +140,44 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
     )
 
 
+@command("traceless show prices", "traceless show prices --level 0.9 --json")
+@inputs.store_argument
+@click.option("--level", type=float, default=0.95, help="Of the intervals [0.95].")
+def show(store: Store, level: float) -> Result:
+    """Show the coefficients of the model, with errors for numbers.
+
+    An interval holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho
+    is not too large.
+    """
+    import numpy as np
+
+    from traceless.sources import Schema
+
+    model = store.model()
+    if not hasattr(model, "summary"):
+        raise click.UsageError(
+            f"A {type(model).__name__} has no coefficients to show: it is made of rows."
+        )
+    model = copy.copy(model)
+    names = Schema.from_facts(store.about["table"]).feature_names
+    model.feature_names_in_ = np.array(names, dtype=object)
+    is_regression = hasattr(model, "predict_interval")
+    found = model.summary(level) if is_regression else model.summary()
+    columns = found.columns
+    rows = [
+        [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row]
+        for row in zip(*columns.values(), strict=True)
+    ]
+    facts = {
+        name: f"{value:.6g}" if isinstance(value, float) else value
+        for name, value in found.facts.items()
+    }
+    return Result(
+        {"model": dict(found.facts), "coefficients": dict(columns)},
+        [found.title, fields(facts), Grid(rows, list(columns)), found.note],
+    )
+
+
 @command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
 @inputs.store_argument
 @click.argument("out", type=click.Path())
@@ -150,26 +202,53 @@ def export(store: Store, out: str) -> Result:
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
 
 
-def _predictions(model: Any, table: Table, kept: list[str], scores: bool) -> Iterator[list[Any]]:
+_Answer = tuple[list[str], Callable[[Any], Any]]  # headings, and the columns for some rows
+
+
+def _answers(
+    model: Any, table: Table, scores: bool, probabilities: bool, interval: float | None
+) -> list[_Answer]:
+    """What is to be written for each row; refuses what the model has not."""
+    import numpy as np
+
+    targets, is_regression = table.schema.target, table.schema.labels == "number"
+    for wanted, name, why in (
+        (scores and is_regression, "--scores", "is for classes, and this is a regression"),
+        (probabilities and is_regression, "--probabilities", "is for classes, as --scores is"),
+        (
+            probabilities and not hasattr(model, "predict_proba"),
+            "--probabilities",
+            f"cannot be told by a {type(model).__name__}",
+        ),
+        (interval is not None and not is_regression, "--interval", "is for numbers, not classes"),
+    ):
+        if wanted:
+            raise click.UsageError(f"{name} {why}.")
+    ends = [""] if len(targets) == 1 or not is_regression else [f"_{t}" for t in targets]
+    out: list[_Answer] = [([f"prediction{end}" for end in ends], model.predict)]
+    if scores:
+        classes = list(model.classes_)[len(model.classes_) == 2 :]
+        out.append(([f"score_{label}" for label in classes], model.decision_function))
+    if probabilities:
+        out.append(([f"probability_{label}" for label in model.classes_], model.predict_proba))
+    if interval is not None:
+        names = [f"{side}{end}" for side in ("low", "high") for end in ends]
+        out.append((names, lambda X: np.column_stack(model.predict_interval(X, interval))))
+    return out
+
+
+def _predictions(
+    answers: list[Callable[[Any], Any]], table: Table, kept: list[str]
+) -> Iterator[list[Any]]:
     """Rows of the output, a batch at a time."""
     import numpy as np
 
     batches = ((batch.X, batch) for batch in table.batches([*table.schema.features, *kept]))
     for X, batch in inputs.with_progress(table, batches, "predicting"):
         columns = [batch.cells[name].array.to_pylist() for name in kept]
-        for answers in (model.predict(X), *([model.decision_function(X)] if scores else [])):
-            columns += np.atleast_2d(answers.T).tolist()
+        for answer in answers:
+            columns += np.atleast_2d(answer(X).T).tolist()
         yield list(zip(*columns, strict=True))
-
-
-def _headings(model: Any, table: Table, scores: bool) -> list[str]:
-    targets = table.schema.target
-    if table.schema.labels == "number":
-        if scores:
-            raise click.UsageError("--scores is for classes, and this is a regression.")
-        return ["prediction"] if len(targets) == 1 else [f"prediction_{t}" for t in targets]
-    classes = list(model.classes_)[len(model.classes_) == 2 :] if scores else []
-    return ["prediction", *(f"score_{label}" for label in classes)]
 
 
 def _write(texts: Iterator[str], path: str | None) -> None:

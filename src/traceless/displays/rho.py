@@ -1,4 +1,4 @@
-"""ρ against the exact cross-validated score."""
+"""ρ against the exact cross-validated score, or the evidence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RhoDisplay:
         ----------
         selection : RhoSelection
         score_name : str, default="score"
-            What the scores are, for the axis.
+            What the scores are, for the axis; "log evidence" if they are.
         ax : matplotlib axes, optional
 
         Returns
@@ -55,10 +55,12 @@ class RhoDisplay:
         >>> X, y = load_diabetes(return_X_y=True)
         >>> selection = select_rho(LSSVR(), X, y, [0.01, 0.1, 1.0])
         >>> RhoDisplay.from_selection(selection, score_name="R²").best
-        0.01
+        0.1
         """
         order = selection.rhos.argsort()
         rhos, mean, std = (v[order] for v in (selection.rhos, selection.mean, selection.std))
+        if selection.method == "evidence" and score_name == "score":
+            score_name = "log evidence"
         return cls(rhos, mean, std, selection.best, score_name).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -89,7 +91,11 @@ class RhoDisplay:
             ha="center",
             color=ORANGE,
         )
-        ax.set(xscale="log", xlabel="ρ", ylabel=f"{self.score_name}, cross-validated")
+        ax.set(xscale="log", xlabel="ρ", ylabel=self._label())
         ax.margins(y=0.12)
         quieten(ax)
         return self
+
+    def _label(self) -> str:
+        by_evidence = self.score_name == "log evidence"
+        return self.score_name if by_evidence else f"{self.score_name}, cross-validated"

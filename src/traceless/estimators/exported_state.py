@@ -92,8 +92,9 @@ class ExportedState(LeastSquares):
     @property
     def auxiliary_(self) -> Floats:
         """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
-        P = self._live("auxiliary_").whole_inverse(positive("rho", self.rho)).full()
-        return np.asarray(np.eye(len(P)) - self.rho * P)
+        rho = positive("rho", self.rho)
+        P = self._live("auxiliary_").whole_inverse(rho).full()
+        return np.asarray(np.eye(len(P)) - rho * P)
 
     def _check_unguarded(self, why: str) -> None:
         if self.guard:
@@ -103,12 +104,12 @@ class ExportedState(LeastSquares):
         state = self._held()
         if not isinstance(state, Woodbury):
             raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
-        self._check_penalty(what)
+        self._check_penalty(what, AttributeError)
         return state
 
-    def _check_penalty(self, what: str) -> None:
-        if self.free_intercept or self.standardize:
-            raise ValueError(
+    def _check_penalty(self, what: str, error: type[Exception]) -> None:
+        if self.free_intercept or self.standardize is not False:
+            raise error(
                 f"{what} belongs to the papers' penalty ρ‖w‖², of all coefficients alike. Set "
                 "free_intercept=False and standardize=False."
             )
@@ -119,11 +120,13 @@ class ExportedState(LeastSquares):
                 "import_state needs solver='woodbury' and what export_state returned, got "
                 f"solver={self.solver!r} and format {str(state.get('format'))!r}."
             )
-        self._check_penalty("A state made by export_state")
+        self._check_penalty("A state made by export_state", ValueError)
         self._check_unguarded("A state made by export_state has no digests of its rows")
         specification = json.loads(str(state["specification"]))
         self.n_features_in_ = int(specification["n_features"])
-        self._check_ours(specification, str(state["task"]))
+        task: Any = str(state["task"])
+        self._begin(task)
+        self._check_ours(specification, task)
         if float(state["rho"]) != self.rho:
             raise MismatchError(f"rho is {self.rho} here and {float(state['rho'])} in the state.")
         self._state = Woodbury.imported(self._recipe(), state)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from traceless.knowledge.sums import Rows
 
 _IN_MEMORY = {np.ndarray, list, int, float, type(None)}  # types that are surely no source
+# Types that labels come back in, besides those that Python's own labels become in NumPy.
+_KINDS = ("?", "i1", "i2", "i4", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "O")
+LABEL_TYPES = frozenset(np.dtype(kind).name for kind in _KINDS)
 
 
 def checked(estimator: Any, rows: Rows | Source, task: Task, reset: bool) -> Rows | Source:
@@ -60,18 +64,46 @@ def n_rows(rows: Any) -> int:
     return X.shape[0] if getattr(X, "shape", ()) else len(X) if hasattr(X, "__len__") else 1
 
 
+def task_of(rows: Any) -> Task:
+    """What labels are for: a matrix of two columns or more has several for each row."""
+    y = rows[1] if isinstance(rows, tuple) and len(rows) > 1 else None
+    first: Any = y[0] if isinstance(y, list | tuple) and y else None
+    shape = getattr(y, "shape", None) or (1, *np.shape(first))
+    return "multilabel" if len(shape) == 2 and shape[1] > 1 else "classification"
+
+
+def _check_kind(rows: Rows, task: Task) -> None:
+    """Raise if there is one label for each row where there are to be several, or the reverse."""
+    if task == "regression" or task == task_of(rows):
+        return
+    if task == "multilabel":
+        raise MismatchError(
+            "This model has learned several labels for each row, and got one for each. Give y as "
+            "the matrix of 0 and 1 that it was learned with; fit starts anew."
+        )
+    raise MismatchError(
+        "There is one label for each row here, and y is a matrix with several columns. Models "
+        "take one kind from their first rows on, so fit a new one to several labels; "
+        "traceless.model_selection takes single labels only, scikit-learn's functions both."
+    )
+
+
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
     regression = task == "regression"
+    _check_kind(rows, task)
     X, y = validate_data(
         estimator,
         *rows[:2],
         reset=reset,
         accept_sparse="csr",
         ensure_all_finite=False,
-        multi_output=regression,
+        multi_output=task != "classification",
         y_numeric=regression,
     )
+    y = y.toarray() if issparse(y) else y
+    if reset and not regression:
+        _take_label_type(estimator, y.dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
@@ -104,11 +136,27 @@ def take_names(estimator: Any, theirs: NDArray[Any] | None) -> None:
         )
 
 
+def _take_label_type(estimator: Any, dtype: np.dtype[Any], task: Task, given: Any) -> None:
+    """Remember the type of the first labels, where it is not the one that labels have anyway.
+
+    Like the names of columns it is that of the first rows. It is no part of the knowledge: the
+    labels themselves, and with them all digests, are the same whatever type they came in.
+    """
+    vars(estimator).pop("_label_type", None)
+    came = str(getattr(given, "dtypes", getattr(given, "dtype", dtype))).lower()
+    if dtype.kind == "f" and "float" not in came:
+        return  # scikit-learn makes floats of pandas' nullable integers
+    if dtype.name in LABEL_TYPES and (dtype.kind != "b" or task == "multilabel"):
+        estimator._label_type = dtype.name
+
+
 def check_classes(y: Any, classes: Any) -> None:
     """Raise if there are labels that `classes`, where it is given, does not list."""
     if classes is None:
         return
-    unknown = sorted(set(np.unique(y).tolist()) - set(np.asarray(classes).tolist()))
+    several = task_of((None, y)) == "multilabel"  # whose labels are the numbers of the columns
+    found = range(y.shape[1] if hasattr(y, "shape") else len(y[0])) if several else np.unique(y)
+    unknown = sorted({*np.asarray(found).tolist()} - set(np.asarray(classes).tolist()))
     if unknown:
         raise ValueError(
             f"y contains classes {unknown} that are not in classes="

@@ -22,7 +22,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
-from traceless.estimators.inputs import checked, sides, take_names
+from traceless.arithmetic.products import Coefficients
+from traceless.estimators.inputs import checked, sides, take_names, task_of
+from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
@@ -30,7 +32,7 @@ from traceless.features.grid import dense_rows, report_coarse
 from traceless.features.linear import Linear
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
-from traceless.knowledge.responses import Task
+from traceless.knowledge.responses import SAID, Task
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_same_specification
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
@@ -38,15 +40,14 @@ from traceless.parameters import (
     FLAG,
     JOBS,
     NOTHING,
-    POSITIVE,
     Constraint,
     check_parameters,
     choice,
     instance,
-    positive,
 )
-from traceless.solvers.cholesky import Cholesky, Solution
-from traceless.solvers.class_weights import SCOPES, Weights, class_weights
+from traceless.solvers.cholesky import Cholesky
+from traceless.solvers.class_weights import SCOPES, Weights, class_weights, shared_weights
+from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
@@ -65,9 +66,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
-        "rho": POSITIVE,
+        "rho": RHOS | choice("evidence"),
         "free_intercept": FLAG,
-        "standardize": FLAG,
+        "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
         "guard": FLAG,
         "fingerprint": FLAG,
@@ -75,9 +76,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         "verbose": FLAG,
     }
     feature_map: FeatureMap | None
-    rho: float
+    rho: float | str
     free_intercept: bool = False  # of models that were pickled before there was any
-    standardize: bool = False
+    standardize: bool | None = False
     solver: str
     n_jobs: int | None
     verbose: bool
@@ -90,6 +91,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     _task: Task
     _state: Cholesky
     _guard: Guard
+    _label_type: str  # of the first labels, where it is not the usual one
 
     # --- learning and forgetting ----------------------------------------------------------
 
@@ -103,7 +105,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             sample_weight of the same kind; or a source that holds them all
             (`traceless.sources`): files, or a Spark dataframe.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Class labels, or targets.
+            Class labels, or targets; or, for a classifier, a matrix of 0 and 1, dense or sparse,
+            with a column for each of several labels.
         sample_weight : array-like of shape (n_samples,), optional
             Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
             significant bits, a relative error below 1e-6. A row of weight 0 is no row.
@@ -196,6 +199,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             if isinstance(other, LeastSquares):
                 other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
+                if state is None and "_label_type" in vars(other):
+                    draft._label_type = other._label_type
                 theirs, other = other._provenance, other.knowledge_
             if not isinstance(other, Knowledge):
                 raise TypeError(
@@ -203,6 +208,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                     f"{type(other).__name__}."
                 )
             if state is None:
+                draft._begin(other.task)
                 draft.n_features_in_ = int(other.specification["n_features"])
             draft._check_ours(other.specification, other.task)
             held = None if state is None else state.knowledge()
@@ -245,14 +251,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return self._held().n_samples
 
     @property
+    def rho_(self) -> Any:
+        """The ρ that is used: the parameter's, or what the evidence of the rows held now chose."""
+        return self._problem()[2].rho
+
+    @property
     def coef_(self) -> Floats:
         """Coefficients of the columns; AttributeError if the features are not the columns."""
-        if not self._map().features_are_columns:  # RFE would choose columns at random
-            raise AttributeError(
-                "coef_ has one coefficient for each column, as with Linear(); the features of "
-                f"{type(self._map()).__name__} are not the columns. feature_coef_ has their "
-                "coefficients, in the order of feature_map.transform(X)."
-            )
+        self._check_columns("coef_", "coefficient")
         return self.feature_coef_
 
     @property
@@ -264,6 +270,15 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     def intercept_(self) -> Any:
         """Coefficients of the constant feature; 0 if the feature map has none."""
         return self._intercepts()
+
+    def _check_columns(self, name: str, what: str) -> None:
+        """Raise if the features are not the columns: RFE would choose columns at random."""
+        if not self._map().features_are_columns:
+            raise AttributeError(
+                f"{name} has one {what} for each column, as with Linear(); the features of "
+                f"{type(self._map()).__name__} are not the columns. feature_{name} has their "
+                f"{what}s, in the order of feature_map.transform(X)."
+            )
 
     @property
     def merged_(self) -> dict[str, int]:
@@ -289,14 +304,19 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return written(self)
 
     def _start_anew(self) -> None:
-        for name in ("_state", "_merged", "_guard"):
+        for name in ("_state", "_merged", "_guard", "_task", "_label_type"):
             self.__dict__.pop(name, None)
+
+    def _begin(self, task: Task) -> None:
+        """Take the task of the first rows, or knowledge, where an estimator is for several."""
 
     def _learn(self, add: Rows | Source | None, forget: Rows | Source | None) -> None:
         check_parameters(self)
         state = self._current()
         if state is None and add is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned anything to forget.")
+        if state is None:
+            self._begin(task_of(add))
         new = None if add is None else checked(self, add, self._task, reset=state is None)
         old = None if forget is None else checked(self, forget, self._task, reset=False)
         guarded = self._keep_guard(state, new, old)
@@ -384,9 +404,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _check_ours(self, specification: Mapping[str, Any], task: str) -> None:
         """Raise if knowledge of this specification and task is not that of our parameters."""
-        check_same_specification(self._recipe().specification, specification)
         if task != self._task:
-            raise MismatchError(f"{type(self).__name__} cannot use the knowledge of a {task}.")
+            raise MismatchError(
+                f"This {type(self).__name__} is for {SAID[self._task]}, and cannot use the "
+                f"knowledge of {SAID.get(task, task)}."
+            )
+        check_same_specification(self._recipe().specification, specification)
 
     def _phi(self, state: Cholesky) -> BoundMap:
         """Our feature map, as it is set now; raises if it is not the one that was learned with."""
@@ -438,7 +461,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Responses to right-hand sides (or their solutions), column by column."""
         raise NotImplementedError
 
-    def _weights(self) -> tuple[Solution, BoundMap]:
+    def _weights(self) -> tuple[Coefficients, BoundMap]:
         """The solution, in steps of the grids, and the feature map."""
         state, phi, penalty, weights = self._problem()
         return state.coefficients(penalty, phi, self._code, weights), phi
@@ -457,21 +480,36 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 self.class_weight, self.weighting, known.responses, known.class_totals
             )
         phi = self._phi(state)
-        rho = self.rho
-        if type(rho) is not float or not 0.0 < rho < np.inf:
-            rho = positive("rho", rho)
-        free = bool(self.free_intercept) and phi.has_bias
-        return state, phi, Penalty(rho, free, bool(self.standardize)), weights
+        rho: Any = self.rho
+        if isinstance(rho, str) and rho == "evidence":
+            rho = self._evidence(state, phi, weights)
+        elif type(rho) is not float or not 0.0 < rho < np.inf:
+            n = 1 if self._task == "classification" else len(state.responses)
+            each = rhos(rho, n - (self._task == "multilabel"))
+            rho = each[0] if len({*each}) == 1 else each
+        return state, phi, self._penalty(rho, phi), weights
+
+    def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
+        """The papers' where there is no constant feature: sums without it have no means."""
+        if not phi.has_bias:
+            return Penalty(rho)
+        scaled = phi.has_units if self.standardize is None else bool(self.standardize)
+        return Penalty(rho, bool(self.free_intercept), scaled)
+
+    def _evidence(self, state: Cholesky, phi: BoundMap, weights: Weights | None) -> float:
+        """The ρ that the sums choose, once for each state."""
+        penalty, shared = self._penalty(1.0, phi), shared_weights(weights)
+        found: float = state.answer(
+            "evidence",
+            (penalty, shared),
+            lambda known: evidence_rho(known, penalty, phi, self._code, shared),
+        )
+        return found
 
     def _moments(self) -> Moments:
         """Means and covariances of the rows, in float64, with weights that all problems share."""
         state, phi, penalty, weights = self._problem()
-        if weights is not None and len(weights) > 1:
-            raise ValueError(
-                "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
-                "covariance of the rows. Use weighting='shared'."
-            )
-        return state.moments(penalty, phi, None if weights is None else weights[0])
+        return state.moments(penalty, phi, shared_weights(weights))
 
     def _coefficients(self) -> Floats:
         """Weights of the features' values without the constant one, a row per class or target."""
@@ -495,7 +533,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         out = np.empty((X.shape[0], solution.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):
             rows = slice(start, start + ROWS)
-            out[rows] = solution.scores(phi.codes(X, rows))
+            out[rows] = solution.times(phi.codes(X, rows))
         return out
 
     def __copy__(self) -> Self:

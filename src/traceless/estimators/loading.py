@@ -155,7 +155,7 @@ def _restore_window(window: SlidingWindow, said: Any, tensors: Tensors) -> None:
     if (
         not len(rows[2]) == inner.n_samples_ <= window.size
         or inner.n_features_in_ != window.n_features_in_
-        or (said["classes"] is not None) != hasattr(inner, "classes_")
+        or (rows[1].dtype.kind != "f") != hasattr(inner, "classes_")
     ):
         raise ValueError("the window does not hold the rows of its estimator.")
     window._model, window._rows = inner, rows

@@ -14,43 +14,60 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
+from traceless.estimators.columns import ForgettableColumns
+from traceless.estimators.errors import Explained, PredictionErrors
 from traceless.estimators.exported_state import ExportedState
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.least_squares import ROWS, LeastSquares
-from traceless.features.feature_map import FeatureMap
+from traceless.estimators.posterior import CONSTRAINTS, Posterior
+from traceless.estimators.summary import Summary
+from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import grid_steps, report_coarse
-from traceless.knowledge.responses import label_array
-from traceless.knowledge.sums import Knowledge
+from traceless.knowledge.responses import Task, label_array
+from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
-from traceless.solvers.class_weights import SCOPES
+from traceless.solvers.class_weights import SCOPES, shared_weights
 from traceless.sources.source import as_source
 from traceless.transaction import changing, snapshot
 
 __all__ = ["LSSVC", "LSSVR"]
 
+_NO_ERRORS = (
+    "Scores are those of ±1 against the rest. Labels have no normal noise, so there are no errors."
+)
 
-class LSSVC(ClassifierMixin, ExportedState):
+
+class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedState):
     """Least-squares support vector classifier that can be taken back.
 
     Binary and multi-class (one against the rest, ±1 coding, one matrix for all classes).
     Classes may appear at any time; a class whose last row is forgotten disappears.
 
+    Multi-label where y is a matrix of 0 and 1 with a column for each label, two at least: as many
+    binary problems with one matrix. The columns of y are fixed by the first rows, and a model
+    stays for several labels, or for one, until it is fitted anew. Class weights are not for
+    these: what is known of rows with and without each label is not kept apart.
+
     Parameters
     ----------
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
-    rho : float, default=1.0
+    rho : float or "evidence", default=1.0
         Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed
-        after training with ``set_params`` and takes effect at once, without the data.
+        after training with ``set_params`` and takes effect at once, without the data. "evidence"
+        chooses it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
     free_intercept : bool, default=True
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
         others are, as in the papers. Without a constant feature (``bias=False``) there is none.
-    standardize : bool, default=True
+    standardize : bool, optional
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
-        in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. It may be changed after training, like rho.
+        in the units of the columns, and without a scaler that remembers rows. By default this is
+        done where features have the units of columns (`Linear`, `Polynomial`, maps of your own),
+        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`, `Landmarks`); never
+        without a constant feature, whose sums have no means. It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -68,7 +85,14 @@ class LSSVC(ClassifierMixin, ExportedState):
     classwise : bool, optional
         Keep what is known of each class apart, K matrices instead of one, so that
         class_weight may be set or changed later without the data. By default this is done if
-        class_weight is set when learning starts.
+        class_weight is set when learning starts. Of more than two classes, `predict_proba`
+        then gives each a covariance of its own, which is often better and takes longer.
+    priors : array-like of shape (n_classes,), optional
+        How common each class is where probabilities are asked for, in the order of ``classes_``;
+        by default as common as among the rows held now, times class_weight.
+    decision : {"scores", "posterior"}, default="scores"
+        Whether `predict` takes the class of the largest score, or of the largest probability,
+        which is more often right for more than two classes. Both may be changed after training.
     guard : bool, default=False
         Keep a keyed digest of each row held, 16 bytes, so that a forget of any other row is
         refused: one that was never learned, that is forgotten twice, or that has another label,
@@ -90,11 +114,15 @@ class LSSVC(ClassifierMixin, ExportedState):
     merged_ : dict
         The slices taken in by `merge`, by name or digest.
     classes_ : ndarray of shape (n_classes,)
+        The labels in order, in the type of the first labels learned where it can hold them all,
+        as they are in `predict`. Multi-label: the numbers of the columns of y.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Correctly rounded coefficients of the columns: only with `Linear`.
     feature_coef_ : ndarray of shape (1, n_outputs) or (n_classes, n_outputs)
         The same of the features, of any map.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    rho_ : float
+        The ρ that is used.
     n_samples_ : int
         Number of rows held now.
     n_features_in_ : int
@@ -113,26 +141,32 @@ class LSSVC(ClassifierMixin, ExportedState):
     True
     """
 
-    constraints: ClassVar = LeastSquares.constraints | {
-        "class_weight": NOTHING
-        | choice("balanced", "inverse", "golden")
-        | BY_LABEL
-        | Constraint("a callable of the counts", (callable,)),
-        "weighting": choice(*SCOPES),
-        "classwise": NOTHING | FLAG,
-    }
-    _task = "classification"
+    constraints: ClassVar = (
+        LeastSquares.constraints
+        | {
+            "class_weight": NOTHING
+            | choice("balanced", "inverse", "golden")
+            | BY_LABEL
+            | Constraint("a callable of the counts", (callable,)),
+            "weighting": choice(*SCOPES),
+            "classwise": NOTHING | FLAG,
+        }
+        | CONSTRAINTS
+    )
+    _task: Task = "classification"  # "multilabel" where the first y was a matrix
 
     def __init__(
         self,
         feature_map: FeatureMap | None = None,
-        rho: float = 1.0,
+        rho: float | str = 1.0,
         free_intercept: bool = True,
-        standardize: bool = True,
+        standardize: bool | None = None,
         solver: str = "cholesky",
         class_weight: Any = None,
         weighting: str = "shared",
         classwise: bool | None = None,
+        priors: Any = None,
+        decision: str = "scores",
         guard: bool = False,
         fingerprint: bool = False,
         n_jobs: int | None = None,
@@ -146,6 +180,8 @@ class LSSVC(ClassifierMixin, ExportedState):
         self.class_weight = class_weight
         self.weighting = weighting
         self.classwise = classwise
+        self.priors = priors
+        self.decision = decision
         self.guard = guard
         self.fingerprint = fingerprint
         self.n_jobs = n_jobs
@@ -160,7 +196,7 @@ class LSSVC(ClassifierMixin, ExportedState):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Or any other form that `fit` takes.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,), or matrix of 0 and 1 of shape (n_samples, n_labels)
         classes : array-like, optional
             If given, labels outside of it are refused. Not needed: new classes may come
             at any time.
@@ -176,14 +212,18 @@ class LSSVC(ClassifierMixin, ExportedState):
             return self.update(add=(X, y, sample_weight))
         with changing(self) as draft:
             before: Any = [] if draft._current() is None else draft.classes_
-            draft._learn(source, None)
+            draft._learn((X, y, sample_weight), None)
             check_classes(np.setdiff1d(draft.classes_, before), classes)
         return self
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels of the rows held now, in order."""
-        return label_array(self._held().responses)
+        """The labels of the rows held now, in order; or the numbers of the columns of y."""
+        now = snapshot(self)
+        responses = now._held().responses
+        if now._task == "multilabel":
+            return np.arange(len(responses) - 1)
+        return label_array(responses, now.__dict__.get("_label_type"))
 
     def decision_function(self, X: Any) -> Floats:
         """Signed scores: positive for the second of two classes, or one column per class.
@@ -198,12 +238,13 @@ class LSSVC(ClassifierMixin, ExportedState):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Multi-label: a column for each label, positive where a row has it.
         """
         scores = self._decision(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row.
+        """The class of each row, or which labels it has.
 
         Parameters
         ----------
@@ -212,40 +253,110 @@ class LSSVC(ClassifierMixin, ExportedState):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Multi-label: a dense matrix of 0 and 1, of shape (n_samples, n_labels), in the type of
+            the first y that was learned.
         """
         now = snapshot(self)  # scores and classes of one state
-        scores, classes = now._decision(X), now.classes_
-        winner = scores[:, 0] > 0 if len(classes) == 2 else scores.argmax(axis=1)
-        return np.asarray(classes[winner.astype(np.intp)])
+        if now._task == "multilabel":
+            return (now._decision(X) > 0).astype(now.__dict__.get("_label_type", np.int64))
+        return np.asarray(now.classes_[now._winners(X)])
+
+    def summary(self) -> Summary:
+        """The coefficients of each class by name, as a table.
+
+        Scores of classes have no noise that an error could be the error of, so there are none.
+
+        Returns
+        -------
+        Summary
+            It prints well; ``to_frame()`` is a pandas DataFrame.
+        """
+        now = snapshot(self)
+        classes, names = now.classes_.tolist(), now._column_names()
+        rows = np.column_stack([now.intercept_, now.feature_coef_])
+        names = ["intercept", *names]
+        scored = classes if len(rows) > 1 else classes[-1:]
+        table = {str(label): row.tolist() for label, row in zip(scored, rows, strict=True)}
+        facts = now._facts() | {"classes": ", ".join(map(str, classes))}
+        title = f"{type(self).__name__}: coefficients of the score of each class"
+        return Summary(title, facts, {"name": names, **table}, _NO_ERRORS)
+
+    def _worst_losses(self) -> Floats:
+        weights, known = shared_weights(self._problem()[3]), self.knowledge_
+        sums = known.gram.diagonal()[known.n_outputs :]
+        totals = np.array([float(n) for n in sums]) * 2.0**-known.weight_bits
+        totals *= 1.0 if weights is None else np.array(weights)
+        n = totals[-1] if self._task == "multilabel" else totals.sum()
+        t = self._code(totals[None])[0]
+        if not self._bind().has_bias:
+            return np.full(len(t), n)
+        return np.asarray((n - t) * (n + t) / n)
 
     def _code(self, V: Any) -> Any:
-        """±1 coding: a class against the rest; with two classes the second against the first."""
+        """±1 coding: a class against the rest; with two classes the second against the first.
+
+        Of several labels: rows with each against those without, Σφy - Σφ(1 - y) = 2 Σφy - Σφ.
+        """
+        if self._task == "multilabel":
+            return 2 * V[:, :-1] - V[:, -1:]
         if V.shape[1] == 2:
             return V[:, 1:] - V[:, :1]
         return 2 * V - V.sum(axis=1, keepdims=True)
 
+    def _begin(self, task: Task) -> None:
+        self.__dict__.pop("_task", None)
+        if task == "multilabel":
+            self._task = task
 
-class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
+    def _recipe(self, known: Knowledge | None = None) -> Recipe:
+        if known is None:
+            self._check_unweighted()
+        return super()._recipe(known)
+
+    def _weights(self) -> tuple[Coefficients, BoundMap]:
+        self._check_unweighted()
+        return super()._weights()
+
+    def _check_unweighted(self) -> None:
+        """Raise if classes of several labels are to be weighted."""
+        if self._task == "multilabel" and (self.class_weight is not None or self.classwise):
+            raise ValueError(
+                "class_weight and classwise are for one label per row. To balance several labels, "
+                "what is known of the rows with and without each would have to be kept apart, and "
+                "it is not: set class_weight=None and classwise=None and give sample_weight, or "
+                "learn one LSSVC for each label."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self.class_weight is None and not self.classwise
+        return tags
+
+
+class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErrors, ExportedState):
     """Least-squares support vector regressor that can be taken back.
 
     Parameters
     ----------
     feature_map : FeatureMap, optional
         One of `traceless.features`; default ``Linear()``.
-    rho : float, default=1.0
+    rho : float or "evidence", default=1.0
         Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after
-        training with ``set_params`` and takes effect at once, without the data.
+        training with ``set_params`` and takes effect at once, without the data. "evidence" chooses
+        it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
     free_intercept : bool, default=True
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
         others are, as in the papers. Without a constant feature (``bias=False``) there is none.
-    standardize : bool, default=True
+    standardize : bool, optional
         Penalise each coefficient in units of its feature's standard deviation, taken from the
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
-        in the units of the columns, and without a scaler that remembers rows. Without a constant
-        feature the unit is the root mean square. It may be changed after training, like rho.
+        in the units of the columns, and without a scaler that remembers rows. By default this is
+        done where features have the units of columns (`Linear`, `Polynomial`, maps of your own),
+        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`, `Landmarks`); never
+        without a constant feature, whose sums have no means. It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -275,6 +386,12 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     feature_coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
         The same of the features, of any map.
     intercept_ : float or ndarray of shape (n_targets,)
+    coef_std_, feature_coef_std_, intercept_std_ : float or ndarray
+        Standard errors of these, of their shapes.
+    noise_std_ : float or ndarray of shape (n_targets,)
+        The standard deviation of the noise.
+    rho_ : float
+        The ρ that is used.
     n_samples_ : int
         Number of rows held now.
     n_features_in_ : int
@@ -297,9 +414,9 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
     def __init__(
         self,
         feature_map: FeatureMap | None = None,
-        rho: float = 1.0,
+        rho: float | str = 1.0,
         free_intercept: bool = True,
-        standardize: bool = True,
+        standardize: bool | None = None,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
         guard: bool = False,
@@ -345,19 +462,26 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ExportedState):
         intercept = self._intercepts() * self.target_resolution + 0.0
         return intercept[0] if len(intercept) == 1 else intercept
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predicted target of each row: the float64 nearest to the exact sum.
 
-        It does not depend on the batch the row comes in.
+        It does not depend on the batch the row comes in, and neither does its error.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of what the row will show, noise included
+            (`traceless.solvers.errors`).
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
+        mean : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        std : ndarray of the same shape
+            Only if asked for.
         """
+        if return_std:
+            return snapshot(self)._with_std(X)
         values = self._decision(X) * self.target_resolution
         return values[:, 0] if values.shape[1] == 1 else values
 

@@ -3,7 +3,8 @@
 A fitted `LSSVC` or `LSSVR` is a feature map, rounded to its grid, and one matrix product. The
 graph has the operations of `traceless.features` in their order, in float64, so its features are
 those of the model to the bit; the product is added up in the order of the runtime, so scores
-differ by a few units in the last place.
+differ by a few units in the last place. Probabilities are the formula of
+`traceless.solvers.probabilities` by the runtime's own logarithm.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import LIMB_BITS, Floats
 from traceless.estimators.lssvm import LSSVC, LSSVR
-from traceless.exceptions import UnsealableError
+from traceless.exceptions import ConditionError, UnsealableError
 from traceless.features import (
     BoundMap,
     FeatureMap,
@@ -32,6 +33,8 @@ from traceless.features import (
 )
 from traceless.features.grid import InputGrid
 from traceless.files import container
+from traceless.knowledge.responses import label_array
+from traceless.solvers.probabilities import BELOW, RISE, Discriminant, contrasts
 
 __all__ = ["to_onnx"]
 
@@ -42,10 +45,10 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     """The ONNX model of a fitted `LSSVC` or `LSSVR`.
 
     It takes ``X``, float64 of shape (n, n_features) with any n. A classifier gives ``label``
-    (strings, int64 or bool) and ``scores``, the values of `decision_function`; a regressor
-    ``prediction``. Rows are not checked: what `predict` refuses (NaN, values beyond the grid)
-    has no meaningful answer, and features are those of the model to the bit for values up to
-    2^41 steps of their grid.
+    (strings, int64 or bool), ``scores``, the values of `decision_function`, and, where it has
+    them, ``probabilities``, one column for each class; a regressor gives ``prediction``. Rows are
+    not checked: what `predict` refuses (NaN, values beyond the grid) has no meaningful answer, and
+    features are those of the model to the bit for values up to 2^41 steps of their grid.
 
     Parameters
     ----------
@@ -64,7 +67,7 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     >>> from traceless.estimators.onnx import to_onnx
     >>> model = to_onnx(LSSVC().fit([[0.0], [1.0]], ["no", "yes"]))
     >>> [output.name for output in model.graph.output]
-    ['label', 'scores']
+    ['label', 'scores', 'probabilities']
     """
     if type(estimator) not in (LSSVC, LSSVR):
         raise TypeError(
@@ -75,6 +78,8 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     weights, phi = estimator._weights()
     Z, graph = weights.Z, _Graph()
     features = _features(_Value(graph, "X"), estimator._map(), phi)
+    if weights.shift is not None:  # a free intercept counts from near the means
+        features = features - weights.shift[:-1]
     scores = features @ Z[:-1] + Z[-1] if phi.has_bias else features @ Z
     finish = _labelled if isinstance(estimator, LSSVC) else _predicted
     model = graph.model(finish(scores, estimator, Z.shape[1]), phi.n_features)
@@ -100,11 +105,12 @@ class _Graph:
         self._constants: list[Any] = []
         self.int64 = int(onnx.TensorProto.INT64)
 
-    def node(self, operation: str, *inputs: Any, **attributes: Any) -> _Value:
-        """The value of an operation on values and constants."""
+    def node(self, operation: str, *inputs: Any, unused: int = 0, **attributes: Any) -> _Value:
+        """The value of an operation on values and constants, the first of those it has."""
         out = f"v{len(self._nodes)}"
         names = [v.name if isinstance(v, _Value) else self._constant(v) for v in inputs]
-        self._nodes.append(self._onnx.helper.make_node(operation, names, [out], **attributes))
+        outputs = [out, *(f"{out}.{k}" for k in range(unused))]
+        self._nodes.append(self._onnx.helper.make_node(operation, names, outputs, **attributes))
         return _Value(self, out)
 
     def _constant(self, value: Any) -> str:
@@ -155,13 +161,18 @@ class _Value:
     concat, maximum, squeeze = map(_operation, ("Concat", "Max", "Squeeze"))
     argmax, sum, some = map(_operation, ("ArgMax", "ReduceSum", "Slice"))
     where, taken_from = _operation("Where"), _reflected("Gather")
+    log, softmax, equal = map(_operation, ("Log", "Softmax", "Equal"))
+    minimum, largest, cumulated = map(_operation, ("Min", "ReduceMax", "CumSum"))
+    sorted_down = _operation("TopK")
 
 
 # --- answers ---------------------------------------------------------------------------------
 
 
 def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
-    labels = estimator.classes_
+    if estimator._task == "multilabel":
+        raise TypeError("to_onnx takes models of one label per row, and this one has several.")
+    labels = label_array(estimator._held().responses)
     if labels.dtype.kind not in "iUb":
         raise TypeError(
             f"ONNX has no labels of {labels.dtype}: use strings, booleans or integers below 2^63."
@@ -169,16 +180,75 @@ def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
     if labels.dtype.kind == "i":
         labels = labels.astype(np.int64)
     shape: list[Any] = ["n", width]
+    columns, found = scores, _discriminant(estimator)
     if width == 1 and len(labels) == 2:
         scores, shape = scores.squeeze(np.array([1])), ["n"]
         best = (scores > 0.0).cast(to=scores.graph.int64)
     else:
         best = scores.argmax(axis=1, keepdims=0)
     kind = object if labels.dtype.kind == "U" else labels.dtype
-    return {
-        "label": (best.taken_from(labels), kind, ["n"]),
-        "scores": (scores, np.float64, shape),
-    }
+    out = {"scores": (scores, np.float64, shape)}
+    if found is not None:
+        p = _probabilities(columns, found, estimator)
+        out["probabilities"] = (p, np.float64, ["n", len(labels)])
+        if estimator.decision == "posterior":
+            best = p.argmax(axis=1, keepdims=0)
+    return {"label": (best.taken_from(labels), kind, ["n"])} | out
+
+
+def _discriminant(estimator: LSSVC) -> Discriminant | None:
+    """What probabilities are made of, where the model has any."""
+    if hasattr(estimator, "predict_proba"):
+        with suppress(UnsealableError, ConditionError):  # no knowledge, or none for float64
+            return estimator._discriminant()
+    if estimator.decision == "posterior":
+        raise ValueError(
+            "decision='posterior' needs the probabilities that this model lacks. "
+            "Use decision='scores'."
+        )
+    return None
+
+
+def _probabilities(scores: _Value, found: Discriminant, estimator: LSSVC) -> Any:
+    """As in `traceless.solvers.probabilities`."""
+    K, priors = len(found.means), estimator._checked_priors(len(found.means))
+    with np.errstate(divide="ignore"):
+        floor = np.log(found.priors if priors is None else priors)
+    scale = found.exponent
+    if K == 1 or not found.is_informative:
+        return (scores * np.zeros((1, K)) + floor).softmax(axis=1)
+    if K == 2:
+        return (_log_odds(scores, found) + floor).softmax(axis=1)
+    H = contrasts(np.eye(K))
+    parts = []
+    for c in range(K):
+        A, half_volume = found.whitenings[c % len(found.whitenings)]
+        whitened = (scores @ H - found.means[c]) @ np.ascontiguousarray(A.T)
+        distance = (whitened * whitened).sum(np.array([1]), keepdims=1)
+        parts.append((distance * (1.0 / found.nu) + 1.0).log() * -scale - half_volume)
+    p = (_concat(parts) + floor).softmax(axis=1)
+    return _agreeing(p, scores, K) if estimator.decision == "scores" and priors is None else p
+
+
+def _log_odds(scores: _Value, found: Discriminant) -> Any:
+    middle, delta, spread, reach = found.of_two
+    t = scores - middle
+    u = t * (1.0 / reach)
+    t = t.clip(-reach, reach)
+    near, far = t - delta, t + delta
+    odds = ((far * far + spread) / (near * near + spread)).log() * found.exponent
+    odds = odds + u / (abs(u) + 1.0) * RISE
+    return odds * np.array([[0.0, 1.0]])
+
+
+def _agreeing(p: _Value, scores: _Value, K: int) -> Any:
+    """The nearest probabilities of which that of the largest score is the largest."""
+    wins = scores.argmax(axis=1, keepdims=1).equal(np.arange(K))
+    own = wins.where(p, 0.0).sum(np.array([1]), keepdims=1)
+    others = wins.where(0.0, p).sorted_down(np.array([K - 1]), axis=1, unused=1)
+    means = _concat([own, others]).cumulated(np.array(1)) / np.arange(1.0, K + 1.0)
+    largest = means.largest(axes=[1], keepdims=1)
+    return wins.where(largest, p.minimum(largest * BELOW))
 
 
 def _predicted(scores: _Value, estimator: LSSVR, width: int) -> dict[str, Any]:

@@ -304,6 +304,25 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
             draft._learn(add, forget, reset=not fitted)
         return self
 
+    def forget_columns(self, columns: Any) -> Self:  # noqa: ARG002
+        """Refused: columns are forgotten by a new fit.
+
+        Parameters
+        ----------
+        columns
+            As for `LSSVC.forget_columns`.
+
+        Raises
+        ------
+        TypeError
+            Always. The model is unchanged.
+        """
+        raise TypeError(
+            "A PathSVC cannot forget columns: its kernel mixes all of them, so every value that it "
+            "keeps would change, and no path leads to the new ones. Fit a new model to rows "
+            "without these columns. Nothing was changed."
+        )
+
     def refresh(self) -> Self:
         """Follow the path to the parameters as they are set now, without refitting.
 
@@ -408,7 +427,8 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
     @property
     def kkt_residual_(self) -> float:
         """The largest violation of a KKT condition by what is published, measured now."""
-        return self._current().residual()
+        problems = self._current().problems.values()
+        return max((problem.kkt_residual() for problem in problems), default=0.0)
 
     @property
     def n_breakpoints_(self) -> int:
@@ -422,7 +442,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         return not all(problem.canonical().certain for problem in problems)
 
     def decisive_ids(self) -> Integers:
-        """Ids of the rows without any one of which the model would be another."""
+        """Ids of the rows whose removal, each by itself, would change the model."""
         return self._current().decisive_ids()
 
     # --- answers ---------------------------------------------------------------------------
@@ -497,14 +517,14 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
 
         new = None if add is None else checked(self, add, reset)
         if new is not None and reset:
-            model = HingeModel.learned(new, self._settings(), self._memory(), bool(self.verbose))
+            model = HingeModel.learned(new, self._settings())
         else:
             model, gone = self._model, np.zeros(0, dtype=np.int64)
             if isinstance(forget, tuple):
                 gone = model.find(checked(self, forget, reset))
             elif forget is not None:
                 gone = model.rows.check_ids(forget)
-            model = model.updated(new, gone, self._settings(), self._memory(), bool(self.verbose))
+            model = model.updated(new, gone, self._settings())
         if residual := model.excess(self.tol, asked=False):
             self._warn_of(residual)  # first: it raises, where warnings are errors
         ids = model.rows.ids
@@ -527,11 +547,9 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
             self.degree,
             self.coef0,
             self.strategy,
+            int(self.cache_size * 2**20),
+            bool(self.verbose),
         )
-
-    def _memory(self) -> int:
-        """Bytes for kernel matrices."""
-        return int(self.cache_size * 2**20)
 
     def _held(self) -> HingeModel:
         """The model; AttributeError before anything is learned."""
@@ -545,14 +563,17 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
         return self._now(asked=True)._model
 
     def _warn_of(self, residual: float) -> None:
-        """Warn of a KKT residual that is too large."""
+        """Warn of a KKT residual that is too large, at the line of the user that led here."""
+        frame, level = inspect.currentframe(), 1
+        while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
+            frame, level = frame.f_back, level + 1
         warnings.warn(
             f"The solution has a KKT residual of {residual:.2g}, above tol={self.tol:g}: its "
             "predictions may be wrong. Columns that are not scaled, or a very large C, make "
             "problems this hard: scale the columns, for example with "
             "sklearn.preprocessing.StandardScaler.",
             ConvergenceWarning,
-            stacklevel=_calls_of_ours(),
+            stacklevel=level,
         )
 
     def _now(self, asked: bool = False) -> Self:
@@ -588,21 +609,7 @@ class PathSVC(Savable, Changeable, ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__
 
-    def __copy__(self) -> Self:
-        """The same model, which never changes, for an estimator with parameters of its own."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-def _calls_of_ours() -> int:
-    """How many calls lie between a warning and the code of the user."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals["__name__"].startswith("traceless"):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,20 +14,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, n_rows
+from traceless.estimators.inputs import check_classes, n_rows, task_of
 from traceless.estimators.window_rows import (
     Rows,
-    checked_weight,
     given,
     joined,
     part,
     places_of,
     plain_values,
     row_pieces,
+    with_columns,
 )
-from traceless.exceptions import NotLearnedError
+from traceless.exceptions import MismatchError, NotLearnedError
+from traceless.features.columns import column_numbers
+from traceless.features.feature_map import FeatureMap
 from traceless.files import saving
-from traceless.hinge.rows import plain_labels
+from traceless.hinge.rows import as_triple, checked_weight, plain_labels
+from traceless.knowledge.responses import indicators
 from traceless.parameters import Constraint, check_parameters, whole
 from traceless.transaction import Changeable, apart, changing, snapshot, unchangeable
 
@@ -198,6 +201,29 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
                 raise NotFittedError("This SlidingWindow has not learned anything to forget.")
         return self
 
+    def forget_columns(self, columns: Any) -> Self:
+        """Take columns out of the rows in the window, and fit the estimator to what is left.
+
+        As the window has its rows, this works for every estimator, feature map and kernel. Where
+        the feature map has one resolution for each column, ``estimator`` becomes a clone with
+        those that stay.
+
+        Parameters
+        ----------
+        columns : int, str, sequence of either, or boolean mask of shape (n_features,)
+            Numbers (negative ones count from the last column), or names as in
+            ``feature_names_in_``. At least one column must stay.
+
+        Returns
+        -------
+        self
+            Rows that come later have the remaining columns.
+        """
+        check_is_fitted(self)
+        with changing(self) as draft:
+            draft._forget_columns(columns)
+        return self
+
     # --- what is known ---------------------------------------------------------------------
 
     @property
@@ -233,19 +259,37 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         return self
 
     @available_if(_offers("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, **options: Any) -> Any:
         """The predictions of the estimator.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        **options
+            Of the estimator's own, such as ``return_std=True``.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         model, X = self._asked(X)
-        return model.predict(X)
+        return model.predict(X, **options)
+
+    @available_if(_offers("predict_interval"))  # type: ignore[untyped-decorator]
+    def predict_interval(self, X: Any, level: float = 0.95) -> Any:
+        """Where targets will be, with a probability of `level`, as the estimator says.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        level : float, default=0.95
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        """
+        model, X = self._asked(X)
+        return model.predict_interval(X, level)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
@@ -261,6 +305,36 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """
         model, X = self._asked(X)
         return model.decision_function(X)
+
+    @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of the classes, of an estimator that has them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        model, X = self._asked(X)
+        return model.predict_proba(X)
+
+    @available_if(_offers("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        model, X = self._asked(X)
+        return model.predict_log_proba(X)
 
     @available_if(_offers("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -288,14 +362,13 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         if "_rows" in held.__dict__:
             facts["columns"] = {"n": held.n_features_in_, "names": saving.names(held)}
             facts["state"], tensors = row_pieces(held._rows, hasattr(held, "classes_"))
-            inner, theirs = held._model._pieces()
-            facts["state"]["estimator"] = inner
+            facts["state"]["estimator"], theirs = held._model._pieces()
             tensors |= {f"estimator.{name}": tensor for name, tensor in theirs.items()}
         return facts, tensors
 
     def _start(self, rows: Any) -> None:
         check_parameters(self)
-        new = self._newest(self._checked(rows, reset=True)[0])
+        new = self._newest(rows, reset=True)
         if not len(new[2]):
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
@@ -304,8 +377,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _go_on(self, add: Any, forget: Any) -> None:
         check_parameters(self)
-        held = self._rows
-        n_held = len(held[2])
+        held, n_held = self._rows, len(self._rows[2])
         theirs = getattr(self._model, "n_samples_", n_held)
         if theirs != n_held:
             raise RuntimeError(
@@ -315,21 +387,32 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         out = np.zeros(n_held, dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
-        new = part(held, slice(0))
-        if n_rows(add):
-            new = self._newest(self._checked(add, reset=False)[0])
+        new = self._newest(add, reset=False) if n_rows(add) else part(held, slice(0))
         staying = np.flatnonzero(~out)
         out[staying[: max(0, len(staying) + len(new[2]) - self.size)]] = True
         n = int(out.sum())
         split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
         old, kept = (part(held, which) for which in split)
         rows = joined(kept, new)  # before the update: what can fail fails first
-        both = {"add": new, "forget": old}
-        changes = {side: given(some) for side, some in both.items() if len(some[2])}
+        sides = {"add": new, "forget": old}.items()
+        changes = {side: given(some) for side, some in sides if len(some[2])}
         if changes:
             model = _own(self._model)
             model.update(**changes)
             self._model, self._rows = model, rows
+
+    def _forget_columns(self, columns: Any) -> None:
+        n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        gone = column_numbers(columns, n, names)
+        self.estimator = _for_fewer_columns(self.estimator, gone, n)
+        self._rows = with_columns(self._rows, np.delete(np.arange(n), gone))
+        self.n_features_in_ = n - len(gone)
+        if names is not None:
+            self.feature_names_in_ = np.delete(names, gone)
+        if len(self._rows[2]):
+            self._model = clone(_for_fewer_columns(self._model, gone, n)).fit(*given(self._rows))
+        else:
+            self._model = _own(self._model).forget_columns(gone)
 
     def _found(self, rows: Any) -> Integers:
         """Positions of rows in the window; raises if one of them is not there."""
@@ -346,32 +429,39 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _checked(self, rows: Any, reset: bool) -> tuple[Rows, Integers]:
         """Rows of positive weight as arrays of our own, and their numbers among all rows."""
-        if not isinstance(rows, tuple) or len(rows) not in (2, 3):
-            raise ValueError(
-                "Rows must come as a tuple (X, y) or (X, y, sample_weight), got "
-                f"{type(rows).__name__}."
-            )
+        X, y, weight = as_triple(rows)
         tags = get_tags(self.estimator)
+        several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
+        several = several and task_of(rows) == "multilabel"
         X, y = validate_data(
             self,
-            *rows[:2],
+            X,
+            y,
             reset=reset,
             dtype=np.float64,
             accept_sparse="csr" if tags.input_tags.sparse else False,
-            multi_output=tags.target_tags.multi_output,
+            multi_output=tags.target_tags.multi_output or several,
             y_numeric=tags.estimator_type == "regressor",
         )
-        if tags.estimator_type == "classifier":
+        if several:
+            y = indicators(y).astype(np.int64)
+        elif tags.estimator_type == "classifier":
             y = plain_labels(y)
         elif tags.estimator_type == "regressor":
             y = y.astype(np.float64) + 0.0  # one zero, here and in X
-        weight = checked_weight(rows[2] if len(rows) == 3 else None, X.shape[0])
+        if not reset and y.shape[1:] != self._rows[1].shape[1:]:
+            raise MismatchError(
+                f"y has shape {y.shape}, and that of the rows in the window is "
+                f"{self._rows[1].shape}: give as many labels or targets for each row."
+            )
+        weight = checked_weight(weight, X.shape[0])
         kept = np.flatnonzero(weight)  # the estimator refuses negative weights
         return (plain_values(X[kept]), y[kept], weight[kept]), kept
 
-    def _newest(self, rows: Rows) -> Rows:
-        n = len(rows[2])
-        return part(rows, np.arange(max(0, n - self.size), n))  # arrays that hold no others
+    def _newest(self, rows: Any, reset: bool) -> Rows:
+        """The last rows of positive weight that fit the window, in arrays that hold no others."""
+        new, numbers = self._checked(rows, reset)
+        return part(new, np.arange(len(numbers))[-self.size :])
 
     def _asked(self, X: Any) -> tuple[Any, Any]:
         """The model as it is now, and rows with the columns that it knows."""
@@ -398,6 +488,19 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             setattr(tags, name, getattr(theirs, name))
         tags.input_tags.sparse = theirs.input_tags.sparse
         return tags
+
+
+def _for_fewer_columns(estimator: Any, gone: Sequence[int], n_features: int) -> Any:
+    """The estimator, or one that has learned nothing if its map must be another."""
+    feature_map = getattr(estimator, "feature_map", None)
+    if not isinstance(feature_map, FeatureMap):
+        return estimator
+    try:
+        left, _ = feature_map.without_columns(gone, n_features)
+    except TypeError:  # a map that mixes columns is made anew for those that stay
+        return estimator
+    same = left is feature_map
+    return estimator if same else clone(estimator).set_params(feature_map=left)
 
 
 def _own(model: Any) -> Any:

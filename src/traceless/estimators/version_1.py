@@ -33,7 +33,8 @@ def complete(said: Any) -> Any:
     """A copy of facts in which least-squares models have the parameters that came later."""
     said = copy.deepcopy(said)
     for parameters in _parameters_in(said):
-        parameters |= {name: value for name, value in LATER.items() if name not in parameters}
+        known = LATER if "class_weight" in parameters else LATER.keys() - {"priors", "decision"}
+        parameters |= {name: LATER[name] for name in known if name not in parameters}
     return said
 
 

@@ -8,29 +8,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.files import facts, saving
 from traceless.hinge.file_format import labels_of
 from traceless.hinge.rows import plain_labels
+from traceless.knowledge.responses import indicators
 
 Rows = tuple[Any, Any, Floats]  # values, labels or targets, and weights
-
-
-def checked_weight(weight: Any, n: int) -> Floats:
-    """Weights as an array, one for each row."""
-    if weight is None or isinstance(weight, Real):
-        return np.full(n, 1.0 if weight is None else float(weight))
-    out = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if out.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {out.shape}.")
-    return np.asarray(out)
 
 
 def plain_values(X: Any) -> Any:
@@ -76,7 +65,7 @@ def row_pieces(rows: Rows, labelled: bool) -> saving.Pieces:
     if sparse.issparse(X):
         tensors |= {"places": X.indices.astype(np.int64), "ends": X.indptr[1:].astype(np.int64)}
         X = X.data
-    if labelled:
+    if labelled and y.ndim == 1:
         classes, y = np.unique(plain_labels(y), return_inverse=True)
         said["classes"] = saving.labels(classes.tolist())
     kind = np.int64 if labelled else np.float64
@@ -88,8 +77,12 @@ def rows_from(said: Any, tensors: Mapping[str, Any], n_features: int) -> Rows:
     weight = facts.tensor(tensors, "weights", "f", (None,))
     X = _values(tensors, (len(weight), n_features))
     if said["classes"] is None:
-        shape = (len(weight), None) if tensors["responses"].ndim == 2 else (len(weight),)
-        y = facts.tensor(tensors, "responses", "f", shape) + 0.0
+        found = tensors["responses"]
+        shape = (len(weight), None) if found.ndim == 2 else (len(weight),)
+        kind = "i" if found.dtype.kind == "i" else "f"  # several labels for each row, or targets
+        y = facts.tensor(tensors, "responses", kind, shape) + 0
+        if kind == "i":
+            indicators(y)  # raises if it is no matrix of 0 and 1
     else:
         y = labels_of(said["classes"], facts.tensor(tensors, "responses", "i", (len(weight),)))
     if not (weight > 0.0).all():
@@ -122,6 +115,12 @@ def part(rows: Rows, which: Any) -> Rows:
     """Some rows: a slice is a view, and a mask or places a copy."""
     X, y, weight = rows
     return X[which], y[which], weight[which]
+
+
+def with_columns(rows: Rows, kept: Integers) -> Rows:
+    """The rows with some of their columns, in arrays that hold no others."""
+    X, y, weight = rows
+    return plain_values(X[:, kept]), y, weight
 
 
 def joined(a: Rows, b: Rows) -> Rows:

@@ -7,13 +7,14 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
@@ -50,6 +51,8 @@ class BoundMap:
         starts from the bound map of another class must set it to its own.
     made_of : dict or None
         The parameters of a map of this package, to see quickly that they are still the same.
+    has_units : bool
+        Whether features have the units of columns, so that they are standardised by default.
     """
 
     specification: Mapping[str, Any]
@@ -59,6 +62,7 @@ class BoundMap:
     encode: Encoder
     kind: type[FeatureMap] | None = None
     made_of: Mapping[str, Any] | None = field(default=None, compare=False)
+    has_units: bool = True
 
     def describe(self) -> dict[str, Any]:
         """The specification together with the number of columns.
@@ -147,6 +151,7 @@ class FeatureMap(BaseEstimator):
     constraints: ClassVar[Mapping[str, Constraint]] = {}  # what parameters may be
     version = 1  # to be raised whenever the same parameters come to give other codes
     features_are_columns = False  # True: feature j is column j, so `coef_` speaks of columns
+    has_units = True  # False: features are bounded numbers, which need not be standardised
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse a subclass whose `values` nobody would call."""
@@ -192,6 +197,62 @@ class FeatureMap(BaseEstimator):
             return grid_steps(self.input_resolution, n_features, "input_resolution")
         finest = self.resolution if self.features_are_columns else np.min(self.resolution)
         return grid_steps(finest, n_features)
+
+    def columns_of(self, n_features: int) -> list[tuple[int, ...]] | None:
+        """The columns that each feature is made of, without the constant one; None if all are."""
+        return [(j,) for j in range(n_features)] if self.features_are_columns else None
+
+    def feature_names(self, columns: Sequence[str]) -> list[str]:
+        """Names of the features, without the constant one, for columns of these names."""
+        if self.features_are_columns:
+            return list(columns)
+        return [f"feature {j}" for j in range(self.n_outputs(len(columns)) - bool(self.bias))]
+
+    def without_columns(
+        self, columns: Sequence[int], n_features: int
+    ) -> tuple[FeatureMap, NDArray[np.intp]]:
+        """What is left of the map if rows never had some columns, so that these can be forgotten.
+
+        Refused unless a class defines it; a subclass must define it again. Every feature that
+        stays must have, for every row, the code that the map that is left gives to the row
+        without these columns.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            The columns that go: in order, each once, not all of them.
+        n_features : int
+            Number of columns that there are now.
+
+        Returns
+        -------
+        FeatureMap
+            To be bound to ``n_features - len(columns)`` columns.
+        ndarray of int
+            The features of this map that are those of that one, in its order: the bias too.
+        """
+        del columns, n_features
+        name = type(self).__name__
+        if _is_ours(type(self)):
+            why = (
+                f"every feature of {name} is made of all columns, so the sums hold none that is "
+                "free of some. Fit a new model to rows without these columns, or use Linear or "
+                "Polynomial"
+            )
+        else:
+            why = (
+                f"{name} does not say which of its features do without some columns. Define "
+                "without_columns in that class, or fit a new model to rows without these columns"
+            )
+        raise TypeError(f"Columns cannot be forgotten: {why}. Nothing was changed.")
+
+    def _on_features(self, kept: NDArray[np.intp]) -> Self:
+        """The same map, with the resolutions of some features where each has its own."""
+        if not np.ndim(self.resolution):
+            return self
+        each = self.resolution
+        left = each[kept] if isinstance(each, np.ndarray) else type(each)(each[k] for k in kept)
+        return type(self)(**self.get_params(deep=False) | {"resolution": left})
 
     def specification(self) -> dict[str, Any]:
         """Everything that fixes the map, in JSON's types: name, version and parameters.
@@ -240,6 +301,7 @@ class FeatureMap(BaseEstimator):
             encode,
             type(self),
             dict(vars(self)) if _is_ours(type(self)) else None,
+            bool(self.has_units),
         )
 
 

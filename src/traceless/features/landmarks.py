@@ -43,6 +43,7 @@ class Landmarks(FeatureMap):
     array([[1.   , 0.368, 1.   ]])
     """
 
+    has_units = False
     constraints: ClassVar = {
         "points": COUNT | ARRAY,
         "gamma": POSITIVE,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import encode_linear, grid_steps, per_unit
@@ -19,7 +23,7 @@ class Linear(FeatureMap):
         Append the constant feature 1, whose coefficient is the intercept.
     resolution : float or sequence of float, default=2**-14
         Step of the grid, a power of two; one for all columns, or one each. The default
-        suits standardised or unit-scaled data. Large values cost speed, not correctness.
+        suits columns that vary by a hundredth or more. Large values cost speed, not correctness.
 
     Examples
     --------
@@ -43,3 +47,12 @@ class Linear(FeatureMap):
         return self._bound(
             n_features, steps, partial(encode_linear, per_unit(self.resolution, steps))
         )
+
+    def without_columns(  # noqa: D102
+        self, columns: Sequence[int], n_features: int
+    ) -> tuple[FeatureMap, NDArray[np.intp]]:
+        if type(self) is not Linear:  # what a subclass makes of columns is for it to say
+            return super().without_columns(columns, n_features)
+        kept = np.delete(np.arange(n_features), columns)
+        outputs = np.append(kept, n_features) if self.bias else kept
+        return self._on_features(kept), outputs

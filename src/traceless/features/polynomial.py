@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import FeatureMap
@@ -67,6 +69,15 @@ class Polynomial(FeatureMap):
         each = self.monomials(X.shape[1])
         return np.stack([scale * math.prod(X[:, c] for c in columns) for columns, scale in each], 1)
 
+    def columns_of(self, n_features: int) -> list[tuple[int, ...]]:  # noqa: D102
+        return [columns for columns, _ in self.monomials(n_features)]
+
+    def feature_names(self, columns: Sequence[str]) -> list[str]:  # noqa: D102
+        return [
+            _name(scale, [columns[c] for c in which])
+            for which, scale in self.monomials(len(columns))
+        ]
+
     def monomials(self, n_features: int) -> Iterator[tuple[tuple[int, ...], float]]:
         """The columns that are multiplied, and by what, in the order of the features."""
         check_parameters(self)
@@ -77,6 +88,18 @@ class Polynomial(FeatureMap):
                 if scale:
                     yield columns, scale
 
+    def without_columns(  # noqa: D102
+        self, columns: Sequence[int], n_features: int
+    ) -> tuple[FeatureMap, NDArray[np.intp]]:
+        if type(self) is not Polynomial:  # what a subclass makes of columns is for it to say
+            return super().without_columns(columns, n_features)
+        # Monomials stand in lexicographic order, which those without some columns keep, and the
+        # scale of one depends on how often each column is in it, not on which column that is.
+        gone, monomials = set(columns), [c for c, _ in self.monomials(n_features)]
+        kept = np.array([k for k, c in enumerate(monomials) if gone.isdisjoint(c)], dtype=np.intp)
+        outputs = np.append(kept, len(monomials)) if self.bias else kept
+        return self._on_features(kept), outputs
+
 
 def _monomial_scale(columns: tuple[int, ...], degree: int, gamma: float, coef0: float) -> float:
     """√(multinomial · γ^k · c^(d-k)): the coefficient of a monomial in (γ x·z + c)^d."""
@@ -86,3 +109,9 @@ def _monomial_scale(columns: tuple[int, ...], degree: int, gamma: float, coef0: 
         ways //= math.factorial(columns.count(c))
     power = math.prod([gamma] * k + [coef0] * (degree - k))
     return math.sqrt(ways * power)
+
+
+def _name(scale: float, factors: Sequence[str]) -> str:
+    """A monomial in words, such as "1.414 age × height^2"."""
+    powers = [name + (f"^{n}" if n > 1 else "") for name, n in Counter(factors).items()]
+    return ("" if scale == 1.0 else f"{scale:.4g} ") + " × ".join(powers)

@@ -53,6 +53,7 @@ class RandomFourier(FeatureMap):
            [0.6, 1. ]])
     """
 
+    has_units = False
     constraints: ClassVar = {
         "n_components": COUNT,
         "gamma": POSITIVE,

@@ -41,6 +41,7 @@ class RandomLayer(FeatureMap):
     (1, 51)
     """
 
+    has_units = False
     constraints: ClassVar = {
         "n_units": COUNT,
         "activation": choice("sigmoid", "tanh", "relu", "sine"),

@@ -52,7 +52,7 @@ _DAMAGED = "Take a copy from elsewhere, or save the model again."
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes
     ----------
@@ -135,11 +135,8 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
 
 def _in_order(tensors: Tensors) -> dict[str, NDArray[Any]]:
     """The tensors by name, bytes last, so that all numbers are aligned."""
-    numbers: dict[str, NDArray[Any]] = {}
-    raw: dict[str, NDArray[Any]] = {}
-    for name in sorted(tensors):
-        (raw if tensors[name].dtype.itemsize == 1 else numbers)[name] = tensors[name]
-    return numbers | raw
+    names = sorted(sorted(tensors), key=lambda name: tensors[name].dtype.itemsize == 1)
+    return {name: tensors[name] for name in names}
 
 
 def _header(sha256: str, kind: str, facts: str, tensors: Tensors, version: int = VERSION) -> bytes:
@@ -258,7 +255,7 @@ def read(path: Any) -> Contents:
 
 
 def _contents(data: bytes, stop: int, header: Any, version: int, sha256: str) -> Contents:
-    """What a header says of the data behind it, in which tensors are read-only views."""
+    """The contents that a header describes; tensors are read-only views of the data."""
     metadata = header.pop("__metadata__")
     tensors, begin, view = {}, stop, memoryview(data)
     for name, spec in header.items():

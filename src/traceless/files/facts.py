@@ -39,13 +39,14 @@ def tensor(
 ) -> NDArray[Any]:
     """A tensor of a kind ("f" or "i") and shape, in which None stands for any length."""
     found = tensors.get(name)
-    fits = found is not None and found.dtype.kind == kind and found.ndim == len(shape)
-    if found is not None and fits:
-        for n, wanted in zip(found.shape, shape, strict=True):
-            fits = fits and wanted in (None, n)
-    if found is None or not fits:
-        what = "no tensor" if found is None else f"one of {found.dtype} and shape {found.shape}"
-        raise ValueError(f"expected a tensor {name!r} of shape {shape}, got {what}.")
+    expected = f"expected a tensor {name!r} of shape {shape}"
+    if found is None:
+        raise ValueError(f"{expected}, got no tensor.")
+    same = found.dtype.kind == kind and found.ndim == len(shape)
+    if not same or any(
+        wanted not in (None, n) for n, wanted in zip(found.shape, shape, strict=True)
+    ):
+        raise ValueError(f"{expected}, got one of {found.dtype} and shape {found.shape}.")
     if kind == "f" and not np.isfinite(found).all():
         raise ValueError(f"the tensor {name!r} has NaN or infinity.")
     return found

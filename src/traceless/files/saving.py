@@ -1,4 +1,4 @@
-"""What can be written to a file: how parameters are written, and how they are read back.
+"""Parameters in a file: how they are written as facts, and how they are read back.
 
 Parameters become plain facts: numbers, strings, lists of them, arrays, numbers by label, and
 feature maps and estimators of traceless. What would need code to come back (a function, a class
@@ -20,20 +20,21 @@ from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
 _LARGEST = 10**300  # whole number of a parameter: a seed may be that large
-_PLAIN = (bool, int, str)  # types that facts have too
 # parameters that older descriptions do not have, and what models were before there were any
 LATER = {
     "guard": False,
     "fingerprint": False,
     "free_intercept": False,
     "standardize": False,
+    "priors": None,
+    "decision": "scores",
 }
 Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 
 
 class Savable:
-    """Whatever has a `save`; `_pieces` says what goes into the file."""
+    """Base of all classes with a `save`; `_pieces` gives the facts and tensors of the file."""
 
     def save(self, path: Any) -> str:
         """Write everything to one file, all or nothing; `traceless.load` gives it back.
@@ -48,15 +49,15 @@ class Savable:
         str
             The SHA-256 of the file.
         """
-        said, tensors = self._pieces()
-        return container.write(path, _kind(self), said, tensors)
+        kind, (said, tensors) = _kind(self), self._pieces()
+        return container.write(path, kind, said, tensors)
 
     def _pieces(self) -> Pieces:
         raise NotImplementedError
 
 
 def described(thing: Any) -> dict[str, Any]:
-    """What an estimator or a feature map is, without what it has learned: JSON's types only."""
+    """Kind and parameters of an estimator or a feature map, in JSON's types."""
     return {"kind": _kind(thing), "parameters": parameters(thing)}
 
 
@@ -65,7 +66,7 @@ def parameters(thing: Any) -> dict[str, Any]:
     out = {}
     for name, value in thing.get_params(deep=False).items():
         try:
-            out[name] = value if value is None or type(value) in _PLAIN else _fact(value)
+            out[name] = _fact(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} of {type(thing).__name__}: {error}") from None
     return out
@@ -73,7 +74,7 @@ def parameters(thing: Any) -> dict[str, Any]:
 
 def labels(several: Iterable[Any]) -> list[Any]:
     """Labels as facts."""
-    return [label if type(label) is str else _label(label) for label in several]
+    return [_label(label) for label in several]
 
 
 def names(estimator: Any) -> list[str] | None:

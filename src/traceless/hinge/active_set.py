@@ -48,12 +48,9 @@ class ActiveSet:
     now: Any
 
     def __init__(self, cache: KernelCache, few: int, margin: int) -> None:
-        self.cache, none = cache, np.zeros((0, 0))
-        x, at = (
-            np.zeros((follow.FLOATS, cache.capacity)),
-            np.zeros((follow.INTEGERS, cache.capacity), np.int64),
-        )
-        now = np.zeros(1, follow.NOW)
+        self.cache, none, now = cache, np.zeros((0, 0)), np.zeros(1, follow.NOW)
+        x = np.zeros((follow.FLOATS, cache.capacity))
+        at = np.zeros((follow.INTEGERS, cache.capacity), np.int64)
         self._name(follow.Arrays(cache.gram, x, at, none, none, cache.packed, now))
         self.diagonal[:], self.root[:], self.y[:] = cache.diagonal, cache.root, cache.y
         self.line[:], self.side[:] = cache.line, ABSENT

@@ -34,6 +34,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.hinge.groups import BLOCK, CEILING, MEASURED_AGAIN, PROMISE, Groups, Solution
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 from traceless.hinge.kernels import Kernel, products
+from traceless.hinge.rows import byte_order
 from traceless.hinge.solver import PathEnd
 
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
@@ -130,9 +131,9 @@ def canonical(cache: KernelCache, slots: Slots, path: PathEnd) -> Canonical:
         np.asarray(np.bincount(group[order], values[order], len(first)), dtype=np.float64)
         for values in (path.bounds, path.alpha)
     )
-    alpha, b, g = np.minimum(held, U), path.intercept, path.slopes[first]
-    groups = Groups(cache, slots[first], U, alpha, b, g)
-    with np.errstate(all="ignore"):  # what is not finite is found in the end
+    held = np.minimum(held, U)
+    groups = Groups(cache, slots[first], U, held, path.intercept, path.slopes[first])
+    with np.errstate(all="ignore"):  # a residual that is not finite is refused by `_best`
         best = _best(groups)
     used = np.flatnonzero(best.c)
     return Canonical(
@@ -160,13 +161,11 @@ def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
     first = np.ascontiguousarray(content[:, 0]).view(np.uint64).byteswap()
     order = np.argsort(first, kind="stable")
     if (first[order[1:]] == first[order[:-1]]).any():  # the first column does not tell all apart
-        width = content.shape[1] * content.itemsize
-        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
-    same = (content[order[1:], :-1] == content[order[:-1], :-1]).all(axis=1)
-    numbers = np.concatenate([[0], np.cumsum(~same)]) if len(order) else np.zeros(0, dtype=np.intp)
-    group = np.empty(len(order), dtype=np.intp)
-    group[order] = numbers
-    return order, group, order[np.flatnonzero(np.concatenate([[True], ~same]))[: len(order)]]
+        order = byte_order(content)
+    starts, group = np.ones(len(order), dtype=bool), np.empty(len(order), dtype=np.intp)
+    starts[1:] = (content[order[1:], :-1] != content[order[:-1], :-1]).any(axis=1)
+    group[order] = np.cumsum(starts) - 1
+    return order, group, order[starts]
 
 
 def _best(points: Groups) -> Solution:

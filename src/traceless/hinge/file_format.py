@@ -49,7 +49,7 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
     _check_solutions(len(said["classes"]), settings.strategy, tensors)
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
-    estimator._model = HingeModel.restored(settings, estimator._memory(), said, tensors)
+    estimator._model = HingeModel.restored(settings, said, tensors)
 
 
 def labels_of(names: Any, codes: Integers) -> NDArray[Any]:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.cholesky import bordered, delete, forward, grow
 from traceless.hinge.compiled import compiled, inner, inner_loosely
+from traceless.hinge.kernel_cache import sum_of_rows_loosely
 
 # Where a point is: INSIDE (α = 0, g ≥ 0), in the MARGIN set (g = 0) or OUTSIDE (α = bound, g ≤ 0).
 # PINNED points are being removed: α = bound whatever g. ABSENT slots hold no point.
@@ -84,10 +85,7 @@ class Arrays(NamedTuple):
 
 @inner_loosely
 def rates(path: Arrays, db: float, run: float) -> None:
-    """Fill DG for all points, or PACE for the working set.
-
-    Σ_m dc_m k_m over the margin set, four members at a time, and what does not come from it.
-    """
+    """Fill DG for all points, or PACE for the working set."""
     now = path.now[0]
     watched = now.watched
     values, where, out, n = path.gram, path.at[LINE], path.x[DG], now.n
@@ -95,20 +93,7 @@ def rates(path: Arrays, db: float, run: float) -> None:
         values, where, out, n = path.packed, path.at[ROW], path.x[PACE], watched
     for j in range(n):
         out[j] = db
-    k, i = now.k, 0
-    members, dc = path.at[MEMBERS], path.room[DC]
-    while i + 4 <= k:
-        a, b, c, d = dc[i], dc[i + 1], dc[i + 2], dc[i + 3]
-        p, q = values[where[members[i]]], values[where[members[i + 1]]]
-        r, s = values[where[members[i + 2]]], values[where[members[i + 3]]]
-        for j in range(n):
-            out[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
-        i += 4
-    while i < k:
-        a, p = dc[i], values[where[members[i]]]
-        for j in range(n):
-            out[j] += a * p[j]
-        i += 1
+    sum_of_rows_loosely(values, where[path.at[MEMBERS, : now.k]], path.room[DC], out[:n])
     for j in range(n):
         m = j if watched < 0 else path.at[WATCH, j]
         out[j] = path.x[Y, m] * out[j] + run * path.x[DRIFT, m]

@@ -87,7 +87,7 @@ class Groups:
     def slopes(self, s: Solution) -> Floats:
         """The g of a solution: from scratch, unless kernel values had to be computed for that.
 
-        Then it is the path's, which knows its own, and what has changed since.
+        In that case it is the g at the end of the path, plus the effect of what has changed since.
         """
         if self.X is None and s.f is None and not self.cache.whole:
             change = s.c - self.y * self.held
@@ -123,7 +123,7 @@ class Groups:
     def solved(self, E: Places, O: Places) -> Solution | None:  # noqa: E741
         """The solution with these groups on the margin and those at their bounds, if there is one.
 
-        Its α is the path's, and for somebody else to decide about.
+        Its α is that of the path; `traceless.hinge.canonical` decides whether c replaces it.
         """
         c, y, f = np.zeros(len(self.U)), self.y, None
         c[O] = y[O] * self.U[O]
@@ -136,9 +136,14 @@ class Groups:
             f_E = f[E]
         else:
             f_E = self.combined(O, c[O], E)
-        basis, margin = self._basis(E)
-        if margin is None:
-            return None
+        G = self.between(E, E)
+        margin, basis = MarginSystem(G), np.arange(len(E))
+        if not margin.sound:  # some depend on others: c is on a largest independent set
+            basis = independent(G)
+            if len(basis):
+                margin = MarginSystem(np.ascontiguousarray(G[np.ix_(basis, basis)]))
+            if not margin.sound:
+                return None
         x, b = margin.refined((y[E] - f_E)[basis], -sum_in_order(c[O]))
         B = E[basis]
         c[B] = x
@@ -148,17 +153,6 @@ class Groups:
         elif f is not None:
             s.f = f + self.combined(B, x, self.all)
         return s
-
-    def _basis(self, E: Places) -> tuple[Places, MarginSystem | None]:
-        """Places of a largest independent set among some groups, and its system if it is sound."""
-        G = self.between(E, E)
-        margin, some = MarginSystem(G), np.arange(len(E))
-        if not margin.sound:
-            some = independent(G)
-            margin = (
-                MarginSystem(np.ascontiguousarray(G[np.ix_(some, some)])) if len(some) else margin
-            )
-        return some, margin if margin.sound else None
 
     def _refine(self, s: Solution, B: Places, margin: MarginSystem) -> None:
         """Give f a w such that g = 0 on the margin as exactly as w can say it."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.compiled import compiled, compiled_loosely
+from traceless.hinge.compiled import compiled, compiled_loosely, inner_loosely
 from traceless.hinge.kernels import Kernel
 
 _SPARE = 64  # slots beyond those needed
@@ -31,8 +31,7 @@ _LARGEST = 1e290  # kernel value: there must be room for sums
 Slots = NDArray[np.intp]
 
 
-@compiled
-def sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
+def _sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
     """Out + Σ_i c_i gram[rows_i], four rows at a time, as wide as `out`."""
     k, i, n = len(rows), 0, len(out)
     while i + 4 <= k:
@@ -47,6 +46,10 @@ def sum_of_rows(gram: Floats, rows: Slots, c: Floats, out: Floats) -> Floats:
             out[j] += p * a[j]
         i += 1
     return out
+
+
+sum_of_rows_loosely = inner_loosely(_sum_of_rows)  # for `traceless.hinge.follow`
+sum_of_rows = compiled(_sum_of_rows)
 
 
 @compiled_loosely

@@ -171,8 +171,5 @@ class Kernel:
         if self.name == "callable":
             return np.array([self.values(a[None], a[None].T)[0, 0] for a in A])
         # what `values` says of a row and itself: columns in order, one addition after the other
-        A = self.centred(A)
-        out = np.zeros(len(A))
-        for column in A.T:
-            out += column * column
-        return out if self.name == "linear" else self._powers(out)
+        squares = np.asarray(np.cumsum(self.centred(A) ** 2, axis=1)[:, -1])
+        return squares if self.name == "linear" else self._powers(squares)

@@ -44,8 +44,6 @@ class HingeModel:
         With kernel="precomputed", numbers of rows of the kernel matrix.
     settings : Settings
     kernel : Kernel
-    memory : int
-        Bytes that the kernel matrices of all problems may take.
     problems : dict
         Binary problems by their two classes.
     n_breakpoints : int
@@ -57,7 +55,6 @@ class HingeModel:
     rows: TrainingRows
     settings: Settings
     kernel: Kernel
-    memory: int
     problems: Mapping[Pair, HingeProblem] = field(default_factory=dict)
     n_breakpoints: int = 0
     only_to_read: bool = False
@@ -65,33 +62,26 @@ class HingeModel:
     # --- learning and forgetting -------------------------------------------------------------
 
     @classmethod
-    def learned(cls, new: Batch, settings: Settings, memory: int, verbose: bool) -> HingeModel:
+    def learned(cls, new: Batch, settings: Settings) -> HingeModel:
         """The model of some rows."""
-        X, y, weight = new
         gram = None
         if settings.name == "precomputed":
-            gram, numbers = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), X)
-            X = numbers[:, None].astype(np.float64)
-        rows = TrainingRows.of(_with_weight((X, y, weight)))
+            gram, numbers = precomputed.joined(np.zeros((0, 0)), np.zeros(0, np.int64), new[0])
+            new = numbers[:, None] + 0.0, *new[1:]
+        rows = TrainingRows.of(_with_weight(new))
         if not len(rows):
             raise ValueError(
                 "There is nothing to learn: no rows, or all of them with sample_weight zero."
             )
-        return cls.solved(rows, settings, gram, memory, verbose)
+        return cls.solved(rows, settings, gram)
 
     @classmethod
-    def solved(
-        cls, rows: TrainingRows, settings: Settings, gram: Floats | None, memory: int, verbose: bool
-    ) -> HingeModel:
+    def solved(cls, rows: TrainingRows, settings: Settings, gram: Floats | None) -> HingeModel:
         """The model of rows, from scratch."""
         kernel = _kernel(settings, settings.gamma_of(rows.X, rows.weight), rows.X, gram)
-        return cls(rows, settings, kernel, memory)._followed(
-            rows, settings, kernel, memory, verbose
-        )
+        return cls(rows, settings, kernel)._followed(rows, settings, kernel)
 
-    def updated(
-        self, new: Batch | None, gone: Integers, settings: Settings, memory: int, verbose: bool
-    ) -> HingeModel:
+    def updated(self, new: Batch | None, gone: Integers, settings: Settings) -> HingeModel:
         """The model with new rows, less some; this one stays what it is."""
         if self.only_to_read:
             raise TypeError(
@@ -115,8 +105,8 @@ class HingeModel:
         rows = self.rows.changed(gone, None if new is None else _with_weight(new))
         same = settings.structure == self.settings.structure
         if not (same and settings.fits(kernel.gamma, kernel.centre, rows.X, rows.weight)):
-            return HingeModel.solved(rows, settings, after, memory, verbose)
-        model = self._followed(rows, settings, kernel, memory, verbose)
+            return HingeModel.solved(rows, settings, after)
+        model = self._followed(rows, settings, kernel)
         if after is None:
             return model
         kernel = replace(kernel, gram=after)
@@ -128,10 +118,10 @@ class HingeModel:
         rows = self.rows.less(gone)
         kernel, settings = self.kernel, self.settings
         if kernel.name != "linear" and not settings.fits(kernel.gamma, None, rows.X, rows.weight):
-            other = HingeModel.solved(rows, settings, None, self.memory, False)
+            other = HingeModel.solved(rows, replace(settings, verbose=False), None)
             return replace(other, only_to_read=True)
         wanted, ahead = targets(rows, settings), {}
-        fresh = HingeProblem(kernel, rows.X.shape[1], self.memory // max(1, len(wanted)))
+        fresh = HingeProblem(kernel, rows.X.shape[1], settings.memory // max(1, len(wanted)))
         for pair, target in wanted.items():
             problem = self.problems.get(pair, fresh)
             if not problem.is_spared(target):
@@ -140,19 +130,17 @@ class HingeModel:
             ahead[pair] = problem
         return replace(self, rows=rows, problems=ahead, only_to_read=True)
 
-    def _followed(
-        self, rows: TrainingRows, settings: Settings, kernel: Kernel, memory: int, verbose: bool
-    ) -> HingeModel:
+    def _followed(self, rows: TrainingRows, settings: Settings, kernel: Kernel) -> HingeModel:
         """The model of these rows, at the ends of the paths from ours.
 
         The kernel must have the values of ours for the rows that are there. Kernel matrices are
         still ours, until the other model is told to `take_over`.
         """
         wanted, done, steps = targets(rows, settings), {}, 0
-        share = memory // max(1, len(wanted))
+        share = settings.memory // max(1, len(wanted))
+        shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
-            pairs = progress(list(wanted), "following paths", verbose) if verbose else wanted
-            for pair in pairs:
+            for pair in shown:
                 before = self.problems.get(pair)
                 if before is None:
                     before = HingeProblem(kernel, rows.X.shape[1], share)
@@ -164,7 +152,7 @@ class HingeModel:
                 f"{len(wanted)} binary problems, which is too little: raise it (set_params, then "
                 f"again). Nothing was changed. ({error})"
             ) from error
-        return HingeModel(rows, settings, kernel, memory, done, steps)
+        return HingeModel(rows, settings, kernel, done, steps)
 
     def take_over(self) -> None:
         """Own the kernel matrices from now on: the last step before the model is published.
@@ -179,7 +167,7 @@ class HingeModel:
     def content(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """All that is needed to make this model again for its settings: facts, and arrays.
 
-        There is no kernel matrix in it but one that was given. The numbers of each problem are in
+        Of kernel matrices it has only one that the user gave. The numbers of each problem are in
         the order of the ids of its rows.
         """
         if self.only_to_read:
@@ -208,15 +196,12 @@ class HingeModel:
         return facts, arrays
 
     @classmethod
-    def restored(
-        cls, settings: Settings, memory: int, facts: Mapping[str, Any], arrays: Arrays
-    ) -> HingeModel:
+    def restored(cls, settings: Settings, facts: Mapping[str, Any], arrays: Arrays) -> HingeModel:
         """The model of some `content`; raises ValueError if the solutions do not fit the rows."""
         # copies: the arrays may be those of a file that is mapped, or shared with another process
         X, weight, ids = (arrays[name].copy() for name in ("rows", "weights", "ids"))
-        rows = TrainingRows.of(
-            (X, facts["classes"][arrays["labels"]], weight), ids, facts["next_id"]
-        )
+        labels = facts["classes"][arrays["labels"]]
+        rows = TrainingRows.of((X, labels, weight), ids, facts["next_id"])
         gram = None
         if settings.name == "precomputed":
             gram = unpacked(arrays["gram"], math.isqrt(2 * len(arrays["gram"])))
@@ -224,7 +209,7 @@ class HingeModel:
         wanted, end, problems = targets(rows, settings), 0, {}
         if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
-        fresh = HingeProblem(kernel, X.shape[1], memory // max(1, len(wanted)))
+        fresh = HingeProblem(kernel, X.shape[1], settings.memory // max(1, len(wanted)))
         solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
         for (pair, target), ours in zip(wanted.items(), solutions, strict=True):
             begin, end = end, end + len(target.ids)
@@ -232,23 +217,20 @@ class HingeModel:
             if (alpha > target.bounds).any():
                 raise ValueError("a row has an alpha above its bound.")
             problems[pair] = fresh.restored(rows, target, alpha, slopes, *ours)
-        return cls(rows, settings, kernel, memory, problems, facts["n_breakpoints"])
+        return cls(rows, settings, kernel, problems, facts["n_breakpoints"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """The content, as in a file; no kernel matrix but a given one."""
+        """The content, as in a file."""
         facts, arrays = self.content()
-        return {"settings": self.settings, "memory": self.memory, "facts": facts, "arrays": arrays}
+        return {"settings": self.settings, "facts": facts, "arrays": arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(HingeModel.restored(**state).__dict__)
 
-    def __copy__(self) -> HingeModel:
-        return self
-
     def __deepcopy__(self, memo: Any) -> HingeModel:
         """What never changes is shared; kernel matrices are copied when the copy changes."""
-        problems = {pair: problem.lent() for pair, problem in self.problems.items()}
-        return replace(self, settings=copy.deepcopy(self.settings, memo), problems=problems)
+        settings, problems = copy.deepcopy((self.settings, self.problems), memo)
+        return replace(self, settings=settings, problems=problems)
 
     # --- what follows ------------------------------------------------------------------------
 
@@ -264,19 +246,17 @@ class HingeModel:
     def values(self, X: Floats) -> Floats:
         """One column for each problem; as in LIBSVM, positive for the first of two in a pair.
 
-        Of two classes only, and of a class and the rest, it is positive for the second.
+        With two classes, or one class against the rest, it is positive for the second.
         """
         if not self.problems:  # one class only
             return np.ones((len(X), 1))
-        if self.kernel.name != "precomputed":
-            columns = [problem.decision_function(X) for problem in self.problems.values()]
-        else:
-            columns = []
-            for problem in self.problems.values():
-                s = problem.canonical()
+        if self.kernel.name == "precomputed":
+            numbers, columns = self._numbers(), []
+            for s in (problem.canonical() for problem in self.problems.values()):
                 at = s.support[:, 0].astype(np.int64)
-                f = precomputed.values(X, self._numbers(), at, s.coefficients)
-                columns.append(f + s.constant)
+                columns.append(precomputed.values(X, numbers, at, s.coefficients) + s.constant)
+        else:
+            columns = [problem.decision_function(X) for problem in self.problems.values()]
         return self.oriented(np.column_stack(columns))
 
     def oriented(self, values: Floats) -> Floats:
@@ -300,7 +280,7 @@ class HingeModel:
         return places[np.argsort(rows.y[places], kind="stable")], found
 
     def decisive_ids(self) -> Integers:
-        """Ids of the rows without any one of which the solution would be another."""
+        """Ids of the rows whose removal, each by itself, would change the solution."""
         rows, moves = self.rows, self.settings.class_weight is not None  # with the counts
         if moves or not all(problem.spares() for problem in self.problems.values()):
             return rows.ids
@@ -340,19 +320,14 @@ class HingeModel:
                 h.update(np.asarray(values).tobytes())
         return h.hexdigest()
 
-    def residual(self) -> float:
-        """The largest violation of a KKT condition by what is published, measured now."""
-        return max((problem.kkt_residual() for problem in self.problems.values()), default=0.0)
-
     def excess(self, tol: float, asked: bool) -> float:
         """The largest KKT residual that is to be reported, or 0; each is reported once.
 
         `asked`: whether somebody is about to use what is published.
         """
-        ours = (
-            () if self.only_to_read else self.problems.values()
-        )  # `without` says that it is less exact
-        return max([problem.excess(tol, asked) for problem in ours], default=0.0)
+        if self.only_to_read:  # `without` says that it is less exact
+            return 0.0
+        return max([problem.excess(tol, asked) for problem in self.problems.values()], default=0.0)
 
     @property
     def gram(self) -> Floats:
@@ -373,10 +348,7 @@ def _with_weight(new: Batch) -> Batch:
 
 
 def _kernel(settings: Settings, gamma: float, X: Floats, gram: Floats | None) -> Kernel:
-    if callable(settings.kernel):
-        return Kernel("callable", gamma, function=settings.kernel)
-    if settings.name == "precomputed":
-        return Kernel("precomputed", gamma, gram=gram)
-    degree = settings.degree if settings.kernel == "poly" else 0
-    centre = centre_of(X) if settings.name == "linear" else None
-    return Kernel(settings.kernel, gamma, float(settings.coef0), degree, centre=centre)
+    name, function = settings.name, settings.kernel if callable(settings.kernel) else None
+    degree = settings.degree if name == "poly" else 0
+    centre = centre_of(X) if name == "linear" else None
+    return Kernel(name, gamma, float(settings.coef0), degree, gram, function, centre)

@@ -71,14 +71,11 @@ def class_values(pairs: Floats, n_classes: int) -> Floats:
     As in scikit-learn, a value of exactly 0 counts for the first class here, and for the
     second in `votes`.
     """
-    total = np.zeros((len(pairs), n_classes))
-    won = np.zeros((len(pairs), n_classes))
+    total, lost = np.zeros((len(pairs), n_classes)), votes(-pairs, n_classes)
     for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
         total[:, i] += pairs[:, k]
         total[:, j] -= pairs[:, k]
-        won[:, i] += pairs[:, k] >= 0
-        won[:, j] += pairs[:, k] < 0
-    return np.asarray(won + total / (3 * (np.abs(total) + 1)))
+    return np.asarray((n_classes - 1 - lost) + total / (3 * (np.abs(total) + 1)))
 
 
 def dual_coefficients(

@@ -144,13 +144,10 @@ class HingeProblem:
         other.__dict__ |= values
         return other
 
-    def lent(self) -> Self:
+    def __deepcopy__(self, _: Any) -> Self:
         """A copy that leaves the kernel matrix to this problem: to change, it makes its own."""
         held, told = self._held._replace(lent=True), self.is_reported
         return self._with(_held=held, _canonical=self._canonical, is_reported=told)
-
-    def __deepcopy__(self, _: Any) -> Self:
-        return self.lent()
 
     def with_kernel(self, kernel: Kernel) -> Self:
         """The same with a kernel that has the same values for the points there are."""
@@ -340,7 +337,7 @@ class HingeProblem:
             slots = np.concatenate([np.delete(old, gone), new])
             margin = int((self.sides == MARGIN).sum())
             solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
-            with np.errstate(all="ignore"):  # what is not finite is found in the end
+            with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
                 if self._better_refitted(labels, len(new) + len(gone), margin):
                     solver.fit(slots, np.concatenate([final, u]))
                 else:

@@ -56,14 +56,16 @@ class TrainingRows:
         X, y, weight = rows
         if ids is None:
             ids, next_id = np.arange(len(y), dtype=np.int64), len(y)
-        return cls(X, y, weight, ids, next_id, _with_places({}, rows, ids))
+        places: dict[bytes, tuple[int, ...]] = {}
+        _add_places(places, rows, ids)
+        return cls(X, y, weight, ids, next_id, places)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """The labels there are, in order."""
+        """The labels of the rows, sorted, each once."""
         return np.unique(self.y)
 
     def find(self, rows: Batch) -> Integers:
@@ -120,16 +122,19 @@ class TrainingRows:
             return replace(rows, places=places)
         X, y, weight = new
         ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
-        if len(rows.y) and len(y) and rows.y.dtype.kind != y.dtype.kind:  # raises if types differ
-            union(tuple(np.unique(rows.y).tolist()), tuple(np.unique(y).tolist()))
-        labels = [some for some in (rows.y, y) if len(some)] or [rows.y]  # none have no type
+        labels = y if len(y) else rows.y  # no labels have no type
+        if len(rows.y) and len(y):
+            if rows.y.dtype.kind != y.dtype.kind:  # raises if types differ
+                union(tuple(np.unique(rows.y).tolist()), tuple(np.unique(y).tolist()))
+            labels = np.concatenate([rows.y, y])
+        _add_places(places, new, ids)
         return TrainingRows(
             np.concatenate([rows.X, X]),
-            np.concatenate(labels),
+            labels,
             np.concatenate([rows.weight, weight]),
             np.concatenate([rows.ids, ids]),
             self.next_id + len(y),
-            _with_places(places, new, ids),
+            places,
         )
 
     def less(self, without: Integers) -> TrainingRows:
@@ -146,10 +151,8 @@ class TrainingRows:
         classes, label = np.unique(self.y, return_inverse=True)
         yield ascii(classes.tolist()).encode()  # `repr` follows Python's Unicode tables
         content = np.ascontiguousarray(np.column_stack([self.X, label, self.weight]))
-        width = content.shape[1] * content.itemsize
-        order = np.argsort(content.view(np.dtype((np.void, width))).ravel(), kind="stable")
         yield repr(content.shape).encode()
-        yield content[order].tobytes()
+        yield content[byte_order(content)].tobytes()
 
 
 class Target(NamedTuple):
@@ -160,13 +163,35 @@ class Target(NamedTuple):
     bounds: Floats
 
 
-def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
-    """Check rows, labels and weights of the user; returns arrays of our own."""
+def byte_order(content: Floats) -> NDArray[np.intp]:
+    """The places of the rows of a matrix, contiguous in memory, in the order of their bytes."""
+    row = np.dtype((np.void, content.shape[1] * content.itemsize))
+    return np.argsort(content.view(row).ravel(), kind="stable")
+
+
+def as_triple(rows: Any) -> tuple[Any, Any, Any]:
+    """Rows as the user gave them, with None for the weights that are missing."""
     if not isinstance(rows, tuple) or len(rows) not in (2, 3):
         raise ValueError(
             f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
         )
-    X, y = rows[:2]
+    return rows if len(rows) == 3 else (*rows, None)
+
+
+def checked_weight(weight: Any, n: int) -> Floats:
+    """Weights as an array of our own, one for each row."""
+    if weight is None:
+        return np.ones(n)
+    given = np.full(n, float(weight)) if isinstance(weight, Real) else weight
+    out = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if out.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), got {out.shape}.")
+    return np.array(out)
+
+
+def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
+    """Check rows, labels and weights of the user; returns arrays of our own."""
+    X, y, weight = as_triple(rows)
     options = {"dtype": np.float64, "order": "C"}
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
@@ -176,15 +201,10 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     n = len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
-    weight = np.ones(n)
-    if len(rows) == 3 and rows[2] is not None:
-        given = np.full(n, float(rows[2])) if isinstance(rows[2], Real) else rows[2]
-        weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), got {weight.shape}.")
+    weight = checked_weight(weight, n)
     if not (weight >= 0.0).all():
         raise ValueError("sample_weight must not be negative.")
-    return X + 0.0, plain_labels(y).copy(), weight.copy()  # + 0.0: there is one zero
+    return X + 0.0, plain_labels(y).copy(), weight  # + 0.0: there is one zero
 
 
 def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
@@ -200,20 +220,15 @@ def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:
         and np.isfinite(X).all()
     )
     return bool(plain) and all(
-        type(y) is np.ndarray
-        and y.shape == (len(X),)
-        and (y.dtype.kind in "ib" or (y.dtype.kind == "f" and is_whole(y)))
-        for y in labels
+        type(y) is np.ndarray and y.shape == (len(X),) and _is_whole(y) for y in labels
     )
 
 
 def plain_labels(y: Any) -> NDArray[Any]:
     """Labels of one type; 1.0 is the class 1."""
     y = np.asarray(y)
-    if y.dtype.kind == "f" and is_whole(y):
-        return np.asarray(y, dtype=np.int64)
-    if y.dtype.kind in "ib":
-        return np.asarray(y, dtype=np.int64 if y.dtype.kind == "i" else bool)
+    if _is_whole(y):
+        return np.asarray(y, dtype=bool if y.dtype.kind == "b" else np.int64)
     names = Classes(y, None).names
     return label_array(names)[np.unique(y, return_inverse=True)[1]] if len(y) else y
 
@@ -227,19 +242,19 @@ def label_array(names: tuple[Label, ...]) -> NDArray[Any]:
     return np.array(names, dtype=object if long else None)
 
 
-def is_whole(y: Floats) -> bool:
-    """Whether labels are whole numbers, and small enough to be told apart."""
-    return bool(((np.abs(y) < 2.0**53) & (y == np.rint(y))).all())
+def _is_whole(y: NDArray[Any]) -> bool:
+    """Whether labels are whole numbers (floats small enough to be told apart), or truth values."""
+    kind = y.dtype.kind
+    return kind in "ib" or (kind == "f" and bool(((np.abs(y) < 2.0**53) & (y == np.rint(y))).all()))
 
 
-def _with_places(
-    places: dict[bytes, tuple[int, ...]], rows: Batch, ids: Integers
-) -> dict[bytes, tuple[int, ...]]:
-    """The ids of rows by their content, with those of further rows."""
+def _add_places(places: dict[bytes, tuple[int, ...]], rows: Batch, ids: Integers) -> None:
+    """Add the ids of further rows, by their content."""
     new: defaultdict[bytes, list[int]] = defaultdict(list)
     for key, i in zip(_keys(rows), ids.tolist(), strict=True):
         new[key].append(i)
-    return places | {key: (*places.get(key, ()), *found) for key, found in new.items()}
+    for key, found in new.items():
+        places[key] = (*places.get(key, ()), *found)
 
 
 def _keys(rows: Batch) -> Iterator[bytes]:

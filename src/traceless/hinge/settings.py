@@ -31,10 +31,14 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters that a solution depends on.
+    """The parameters that a solution depends on, and two on which only its computation does.
 
     Attributes
     ----------
+    memory : int
+        Bytes that the kernel matrices of all problems may take.
+    verbose : bool
+        Whether progress is shown.
     name : str
         Of the kernel, "callable" if it is a function.
     structure : tuple
@@ -48,6 +52,8 @@ class Settings:
     degree: Any
     coef0: Any
     strategy: str
+    memory: int = field(default=1 << 30, compare=False)
+    verbose: bool = field(default=False, compare=False)
     name: str = field(init=False, compare=False)
     structure: tuple[Any, ...] = field(init=False, compare=False)
 
@@ -80,7 +86,7 @@ class Settings:
         return self.name not in _WITH_GAMMA or self.gamma_of(X, weight) == gamma
 
     def moves_gamma(self, X: Floats, weight: Floats) -> NDArray[np.bool_]:
-        """Rows without which, each by itself, gamma might be another."""
+        """Rows whose removal, each by itself, might change gamma."""
         by_rows = isinstance(self.gamma, str) and self.gamma != "auto"
         moves = by_rows and self.name in _WITH_GAMMA
         if not (moves and self.gamma == "steady"):
@@ -105,26 +111,21 @@ def power_of_two(spread: float) -> float:
 def _variance(X: Floats, weight: Floats) -> float:
     """The variance of all values, a row of weight 2 counted as two; the same bits in any order.
 
-    Sums over columns are taken one after the other, those over rows are correctly rounded.
+    Columns are added one after the other (`cumsum`; the order of `sum` is NumPy's own), and sums
+    over rows are correctly rounded.
     """
     total, width = math.fsum(weight), X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         try:
-            mean = math.fsum(weight * _row_sums(X / width)) / total
-            return math.fsum(weight * _row_sums((X - mean) ** 2 / width)) / total
+            mean = math.fsum(weight * np.cumsum(X / width, axis=1)[:, -1]) / total
+            squares = np.cumsum((X - mean) ** 2 / width, axis=1)[:, -1]
+            return math.fsum(weight * squares) / total
         except (OverflowError, ValueError):  # of sums that are not finite
             return math.inf
 
 
-def _row_sums(X: Floats) -> Floats:
-    out = np.zeros(len(X))
-    for column in X.T:
-        out += column
-    return out
-
-
 def centre_of(X: Floats) -> Floats | None:
-    """Where a linear kernel is to be centred; None at 0, where there is nothing to gain."""
+    """The centre of a linear kernel; None where it would be 0."""
     if not len(X):
         return None
     low, high = X.min(axis=0), X.max(axis=0)

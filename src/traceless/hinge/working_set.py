@@ -37,12 +37,8 @@ def open_working_set(active: ActiveSet) -> None:
     active.watch[:few], active.row[members] = watch, np.arange(k)
     gather(active.arrays.gram, active.line[members], watch, active.arrays.packed)
     active.course[:n], active.gone[:n], dg[:] = 0.0, 0.0, g
-    now["climb"], now["opened"], now["mark"], now["horizon"] = (
-        0.0,
-        theta,
-        theta,
-        theta + 0.5 * horizon,
-    )
+    now["climb"], now["opened"], now["mark"] = 0.0, theta, theta
+    now["horizon"] = theta + 0.5 * horizon
     now["watched"], now["rows"], now["events"] = few, k, 0
 
 

@@ -37,6 +37,7 @@ from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
 if TYPE_CHECKING:
+    from traceless.knowledge.responses import Label, Task
     from traceless.knowledge.sums import Knowledge
 
 _LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
@@ -53,11 +54,20 @@ def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
             )
 
 
+def response_names(task: Task, responses: Sequence[Label]) -> list[str]:
+    """What the counts of rows are of, for messages."""
+    if task == "regression":
+        return ["rows"]
+    if task == "multilabel":
+        return [*(f"label {label!r}" for label in responses[:-1]), "rows"]
+    return [f"class {label!r}" for label in responses]
+
+
 def check_sums(known: Knowledge) -> None:
     """Raise `NotLearnedError` if no rows have such counts and weights, or such sums."""
     J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
-    if known.task == "classification":
-        names = [f"class {label!r}" for label in known.responses]
+    if known.task != "regression":
+        names = response_names(known.task, known.responses)
         parts, diagonal = known.sums[J:], known.sums.diagonal()[J:]
         if known.classwise:
             parts, diagonal = known.sums, known.sums[:, J, J]
@@ -65,9 +75,11 @@ def check_sums(known: Knowledge) -> None:
         totals: list[Fraction | None] = [int(total) * weights for total in diagonal]
     else:
         biased = known.specification["features"].get("bias") is True
-        names, empty = ["rows"], [not known.sums.any()]
+        names, empty = response_names(known.task, ()), [not known.sums.any()]
         totals = [int(known.sums[J - 1, J - 1]) * weights if biased else None]
     check_counts(names, known.counts)
+    if known.task == "multilabel" and max(known.counts) > known.n_samples:
+        raise NotLearnedError(_impossible("more rows with a label than there are"))
     for name, n, total, nothing in zip(names, known.counts, totals, empty, strict=True):
         if not n and not nothing:
             raise NotLearnedError(_impossible(f"sums without rows for {name}"))
@@ -79,15 +91,15 @@ def check_sums(known: Knowledge) -> None:
 
 
 def _without_bias(known: Knowledge) -> Iterator[Integers]:
-    """The matrices, less a constant feature that is the sum of the responses anyway.
+    """The matrices, less a constant feature that is in the responses anyway.
 
     With it they would all be singular, and a look at them would take longer.
     """
     J, sums = known.n_outputs, known.sums
     rest = np.arange(sums.shape[-1])
-    if known.task == "classification" and J:
-        responses = sums[..., J:, :].sum(axis=-2)
-        rest = np.delete(rest, J - 1) if np.array_equal(sums[..., J - 1, :], responses) else rest
+    if known.task != "regression" and J:
+        ones = sums[..., -1, :] if known.task == "multilabel" else sums[..., J:, :].sum(axis=-2)
+        rest = np.delete(rest, J - 1) if np.array_equal(sums[..., J - 1, :], ones) else rest
     for matrix in sums if known.classwise else sums[None]:
         yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
 

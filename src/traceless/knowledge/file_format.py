@@ -17,7 +17,7 @@ from traceless.arithmetic import integers
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes
-from traceless.knowledge.responses import Label, Task
+from traceless.knowledge.responses import SAID, Label, Task
 from traceless.knowledge.sample_weights import FINEST
 from traceless.knowledge.sums import Knowledge
 
@@ -28,11 +28,11 @@ _SPECIFICATION = {"features", "n_features"}
 
 
 def read(said: Any, tensors: Tensors) -> Knowledge:
-    """What was written; no rows may add up to it, which `check_possible` sees."""
+    """Knowledge from a file; `check_possible` then says whether any rows add up to it."""
     specification, task, bits = said["specification"], said["task"], said["weight_bits"]
     features, columns = specification["features"], specification["n_features"]
     targets = {"target_resolution"} if task == "regression" else set()
-    if task not in ("classification", "regression") or not isinstance(features["map"], str):
+    if task not in SAID or not isinstance(features["map"], str):
         raise ValueError("there is no such task or feature map.")
     if specification.keys() != _SPECIFICATION | targets:
         raise ValueError(f"a {task} has no specification {facts.short(specification)}.")
@@ -42,15 +42,19 @@ def read(said: Any, tensors: Tensors) -> Knowledge:
         raise ValueError("a number of bits, of columns or of a version is out of range.")
     for resolution in map(specification.get, targets):
         grid_steps(facts.number(resolution), 1, "target_resolution")
-    names, counts = responses(said["responses"], said["counts"], task)
     triangles, lanes = sums_in(tensors, "sums"), tensors.get("fingerprint")
-    sums = integers.unpacked(triangles, width_of(triangles.shape[-1]))
+    width = width_of(triangles.shape[-1])
+    names, counts = responses(said["responses"], said["counts"], task)
+    sums = integers.unpacked(triangles, width)
     if lanes is not None:
         if lanes.dtype != np.uint8 or lanes.shape != (2 * LANES,):
             raise ValueError(f"a fingerprint of {lanes.dtype} and shape {lanes.shape}.")
         lanes = from_bytes(lanes.tobytes())
+    _check_form(sums, len(names), task, features.get("bias") is True)
     known = Knowledge(specification, task, names, counts, sums, bits, lanes)
-    _check_form(known)
+    canonical = known._canonical()
+    if canonical.responses != names or canonical.weight_bits != bits:
+        raise ValueError("there are classes without rows, or units finer than need be.")
     return known
 
 
@@ -69,9 +73,10 @@ def responses(
     found, rows = classes(names), tuple(counts)
     if not {*map(type, rows)} <= {int} or max(map(abs, rows), default=0) > facts.LARGEST:
         raise ValueError(f"{facts.short(rows)} are no numbers of rows.")
-    if task == "regression" and found != tuple(range(max(1, len(found)))):
-        raise ValueError("targets are not numbered 0, 1, 2 and so on.")
-    if len(rows) != (len(found) if task == "classification" else 1):
+    least = {"classification": 0, "regression": 1, "multilabel": 3}[task]
+    if task != "classification" and found != tuple(range(max(least, len(found)))):
+        raise ValueError("targets or labels are not numbered 0, 1, 2 and so on.")
+    if len(rows) != (1 if task == "regression" else len(found)):
         raise ValueError(f"{len(rows)} counts for {len(found)} responses.")
     return found, rows
 
@@ -101,10 +106,10 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     return integers.from_tensor(found)
 
 
-def _check_form(known: Knowledge) -> None:
-    """Raise unless it is in the form that knowledge has after every operation."""
-    K, J, sums, by_class = len(known.responses), known.n_outputs, known.sums, known.classwise
-    classified = known.task == "classification"
+def _check_form(sums: NDArray[Any], K: int, task: Task, biased: bool) -> None:
+    """Raise unless sums for K responses have the form that they have after every operation."""
+    classified, several, by_class = task == "classification", task == "multilabel", sums.ndim == 3
+    J = sums.shape[-1] - (1 if by_class else K)
     if by_class and not (classified and len(sums) == K):
         raise ValueError(f"{len(sums)} matrices cannot be those of {K} classes.")
     if J < 1:
@@ -113,11 +118,10 @@ def _check_form(known: Knowledge) -> None:
         classes = sums[J:, J:]
         if (classes != np.diag(classes.diagonal())).any():
             raise ValueError("a row cannot be of two classes.")
-    if classified and known.specification["features"].get("bias") is True:
+    if several and not np.array_equal(sums.diagonal()[J:], sums[J:, -1]):
+        raise ValueError("a row cannot have a label more than once.")
+    if (classified or several) and biased:
         # the last feature is 1 for every row, so its sums are those of the responses
-        constant = sums[..., J - 1, :], sums[:, J] if by_class else sums[J:].sum(axis=0)
-        if not np.array_equal(*constant):
+        ones = sums[:, J] if by_class else sums[-1] if several else sums[J:].sum(axis=0)
+        if not np.array_equal(sums[..., J - 1, :], ones):
             raise ValueError("the sums of the constant feature are not those of the rows.")
-    canonical = known._canonical()
-    if canonical.responses != known.responses or canonical.weight_bits != known.weight_bits:
-        raise ValueError("there are classes without rows, or units finer than need be.")

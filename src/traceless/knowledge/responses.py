@@ -1,4 +1,4 @@
-"""What stands beside the features of a row: labels as one-hot codes, or targets on a grid."""
+"""What stands beside the features of a row: labels as 0 and 1, or targets on a grid."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from traceless.arithmetic.integers import LARGEST, Floats, peak
 from traceless.exceptions import MismatchError, RangeError
@@ -15,12 +16,17 @@ from traceless.features.grid import grid_steps
 from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
 
 Label = int | str | bool | bytes
-Task = Literal["classification", "regression"]
+Task = Literal["classification", "regression", "multilabel"]
+SAID = {
+    "classification": "a classification",
+    "regression": "a regression",
+    "multilabel": "a multi-label classification",
+}
 _PART = 2**16  # labels that are looked at together, so that memory does not grow with the rows
 
 
 class Responses(Protocol):
-    """Integers beside the features of each row: one column per class or target."""
+    """Integers beside the features of each row: one column per class, target or label."""
 
     names: tuple[Label, ...]
     counts: tuple[int, ...]
@@ -97,11 +103,63 @@ class Targets:
         return code_bytes(self._codes[rows])
 
 
+class Labels:
+    """Responses of a multi-label classification: 1 in the column of each of the row's labels.
+
+    A last column has 1 for every row. With it the sums of the rows without a label are those of
+    all rows less those with it, also where the features have no constant one.
+    """
+
+    def __init__(self, y: Any, weights: Floats | None) -> None:
+        self._has = indicators(y)
+        alive = self._has if weights is None else self._has[weights > 0]
+        self.names: tuple[Label, ...] = tuple(range(self._has.shape[1] + 1))
+        self.counts: tuple[int, ...] = (*alive.sum(axis=0, dtype=np.int64).tolist(), len(alive))
+
+    def __len__(self) -> int:
+        return len(self._has)
+
+    def encode(self, rows: Any, out: Floats) -> None:
+        """Write the labels of some rows as 0 and 1, and the constant."""
+        out[:, :-1] = self._has[rows]
+        out[:, -1] = 1.0
+
+    def as_bytes(self, rows: Any) -> Bytes:
+        """The labels of some rows, a byte each."""
+        return np.asarray(self._has[rows])
+
+
 def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
     """The responses of rows with labels or targets y."""
     if task == "classification":
         return Classes(y, weights)
+    if task == "multilabel":
+        return Labels(y, weights)
     return Targets(y, weights, target_resolution)
+
+
+def n_rows(task: Task, counts: tuple[int, ...]) -> int:
+    """Number of rows: those of all classes together, or, of labels, the last of the counts."""
+    return counts[-1] if task == "multilabel" else sum(counts)
+
+
+def indicators(y: Any) -> NDArray[np.uint8]:
+    """Which labels each row has, as a matrix of 0 and 1, checked to be one."""
+    Y = y.toarray() if issparse(y) else np.asarray(y)
+    if Y.ndim != 2 or Y.shape[1] < 2:
+        raise ValueError(
+            "Several labels for each row must come as a matrix of 0 and 1 with a column for each "
+            f"label, two at least, got shape {Y.shape}."
+        )
+    has: NDArray[np.bool_] = np.asarray(Y == 1)
+    wrong = ~(has | (Y == 0))
+    if wrong.any():
+        raise ValueError(
+            "Several labels for each row must come as a matrix of 0 and 1, got "
+            f"{Y[wrong][0]!r} in it. Use sklearn.preprocessing.MultiLabelBinarizer to make one, or "
+            "a regressor for several targets."
+        )
+    return has.view(np.uint8)
 
 
 def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
@@ -160,10 +218,24 @@ def check_one_type(labels: tuple[Label, ...]) -> None:
         raise MismatchError(f"Class labels must be of one type, got {names}.")
 
 
-def label_array(labels: tuple[Label, ...]) -> NDArray[Any]:
-    """Labels as an array; Python's own where they fit no integer type of NumPy."""
+def label_array(labels: tuple[Label, ...], dtype: str | None = None) -> NDArray[Any]:
+    """Labels as an array; Python's own where they fit no integer type of NumPy.
+
+    Parameters
+    ----------
+    labels : tuple
+    dtype : str, optional
+        The name of a type that they should have if it can hold them.
+    """
     array = np.array(labels)
-    return array if array.dtype.kind != "f" or not labels else np.array(labels, dtype=object)
+    if dtype == "object" or (array.dtype.kind == "f" and labels):
+        return np.array(labels, dtype=object)
+    if dtype is None or array.dtype.kind not in "iu":
+        return array
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype)
+        held = np.array_equal(cast.astype(array.dtype), array)  # as integers: floats would round
+    return cast if held else array
 
 
 def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import MismatchError
 from traceless.features.probe import PROBE
-from traceless.knowledge.responses import Label
+
+if TYPE_CHECKING:
+    from traceless.knowledge.responses import Label, Task
 
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
@@ -32,12 +34,14 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
         )
 
 
-def check_targets(ours: Sequence[Label], theirs: Sequence[Label]) -> None:
-    """Raise if there are not as many targets on both sides."""
+def check_targets(task: Task, ours: Sequence[Label], theirs: Sequence[Label]) -> None:
+    """Raise if there are not as many targets, or labels, on both sides."""
     if len(ours) != len(theirs):
+        several = task == "multilabel"  # whose last response is the constant
+        what = "labels" if several else "targets"
         raise MismatchError(
-            f"There are {len(ours)} targets on one side and {len(theirs)} on the other: give as "
-            "many for each row as were learned."
+            f"There are {len(ours) - several} {what} on one side and {len(theirs) - several} on "
+            "the other: give as many for each row as were learned."
         )
 
 

@@ -6,7 +6,8 @@ For rows with features φ (integers on a grid), responses r and weights ω,
 
 is one symmetric matrix of integers. For classification r is the one-hot code of the
 class, so G holds Σφφᵀ, the sum of φ per class and the weight of each class; for
-regression r are the targets (on a grid of their own), and G holds Σφφᵀ, Σφy and Σyy.
+regression r are the targets (on a grid of their own), and G holds Σφφᵀ, Σφy and Σyy; for
+multi-label classification r has 1 for each label of the row, and a last 1 for every row.
 With the number of rows (per class) that is the whole knowledge. ``+`` learns or merges,
 ``-`` forgets: a commutative group of fixed size, whatever the number of rows.
 
@@ -38,16 +39,19 @@ from traceless.arithmetic.integers import Integers
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
 from traceless.files import saving
+from traceless.knowledge.columns import without_columns
 from traceless.knowledge.feasibility import check_sums
 from traceless.knowledge.fingerprint import Fingerprint, Lanes
 from traceless.knowledge.fingerprint import to_bytes as fingerprint_bytes
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import (
+    SAID,
     Classes,
     Label,
     Task,
     framed,
     label_bytes,
+    n_rows,
     responses_of,
     union,
 )
@@ -74,7 +78,7 @@ class Recipe:
     @cached_property
     def specification(self) -> Mapping[str, Any]:
         """The features (and targets) in JSON's types; a shared dict that nobody changes."""
-        if self.task == "classification":
+        if self.task != "regression":
             return self.phi.describe()
         return self.phi.describe() | {"target_resolution": float(self.target_resolution)}
 
@@ -101,7 +105,8 @@ class Recipe:
         elif isinstance(responses, Classes):
             sums, exponent = gathering.by_class(responses)
         else:
-            raise ValueError("A regression has no classes to keep apart: leave classwise out.")
+            said = SAID[self.task].capitalize()
+            raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
         return Knowledge(
             dict(self.specification),
             self.task,
@@ -124,11 +129,12 @@ class Knowledge(saving.Savable):
     specification : dict
         The feature map's specification, its number of columns and, for regression, the
         resolution of the targets.
-    task : {"classification", "regression"}
+    task : {"classification", "regression", "multilabel"}
     responses : tuple
-        The class labels in order, or the numbers of the targets.
+        The class labels in order, or the numbers of the targets. Of L labels the numbers 0 to L,
+        where L stands for the constant 1.
     counts : tuple of int
-        Rows per class; one number for regression.
+        Rows per class; one number for regression; rows with each label, and all rows.
     sums : ndarray of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
         Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
     weight_bits : int
@@ -187,12 +193,13 @@ class Knowledge(saving.Savable):
         feature_map : FeatureMap
         X : array of shape (n_samples, n_features), dense or CSR
             Finite numbers of any real type; converted a chunk at a time.
-        y : array of shape (n_samples,) or, for regression, (n_samples, n_targets)
-            Class labels, or targets.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Class labels; for regression targets; for multi-label classification a matrix of 0
+            and 1, dense or sparse, with a column for each label.
         sample_weight : array of shape (n_samples,), optional
             Weights ≥ 0. Whole numbers up to 2^32 are exact, all others rounded to 20
             significant bits, a relative error below 1e-6. A row of weight 0 is no row.
-        task : {"classification", "regression"}
+        task : {"classification", "regression", "multilabel"}
         target_resolution : float
             The grid of the targets, a power of two.
         classwise : bool
@@ -204,6 +211,8 @@ class Knowledge(saving.Savable):
         verbose : bool
             Show progress on standard error.
         """
+        if task not in SAID:
+            raise ValueError(f"task must be one of {', '.join(map(repr, SAID))}, got {task!r}.")
         X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         recipe = Recipe(phi, task, target_resolution, classwise, fingerprint, verbose)
@@ -277,8 +286,11 @@ class Knowledge(saving.Savable):
         return said, tensors
 
     def __repr__(self) -> str:
-        what = self.class_counts if self.task == "classification" else len(self.responses)
-        kind = "classes" if self.task == "classification" else "targets"
+        kind, what = {
+            "classification": ("classes", dict(zip(self.responses, self.counts, strict=False))),
+            "regression": ("targets", len(self.responses)),
+            "multilabel": ("labels", len(self.responses) - 1),
+        }[self.task]
         kind = f"class-wise, {kind}" if self.classwise else kind
         return (
             f"<Knowledge of {self.n_samples} rows, {self.n_outputs} features, {kind} {what}, "
@@ -290,7 +302,7 @@ class Knowledge(saving.Savable):
     @cached_property
     def n_samples(self) -> int:
         """Number of rows."""
-        return sum(self.counts)
+        return n_rows(self.task, self.counts)
 
     @cached_property
     def n_outputs(self) -> int:
@@ -306,8 +318,15 @@ class Knowledge(saving.Savable):
     def class_counts(self) -> dict[Label, int]:
         """Rows per class."""
         if self.task != "classification":
-            raise AttributeError("Knowledge of a regression has no classes; see n_samples.")
+            raise AttributeError(f"Knowledge of {SAID[self.task]} has no classes; see n_samples.")
         return dict(zip(self.responses, self.counts, strict=True))
+
+    @property
+    def label_counts(self) -> tuple[int, ...]:
+        """Rows with each label, of a multi-label classification."""
+        if self.task != "multilabel":
+            raise AttributeError(f"Knowledge of {SAID[self.task]} has one label per row, or none.")
+        return self.counts[:-1]
 
     @property
     def class_totals(self) -> tuple[Fraction, ...]:
@@ -339,6 +358,50 @@ class Knowledge(saving.Savable):
     def without_fingerprint(self) -> Knowledge:
         """The same sums without the fingerprint of the rows."""
         return self if self.fingerprint is None else replace(self, fingerprint=None)
+
+    def forget_columns(self, columns: Any, feature_map: FeatureMap | None = None) -> Knowledge:
+        """What the same rows add up to if they never had some columns.
+
+        Equal, to the bit, to the knowledge of the rows without these columns. For maps whose
+        features are made of single columns or of products of columns: `Linear` and `Polynomial`.
+
+        Parameters
+        ----------
+        columns : int, sequence of int, or boolean mask of shape (n_features,)
+            Negative numbers count from the last column. At least one column must stay.
+        feature_map : FeatureMap, optional
+            The map that the rows were learned with. Needed where a parameter of it is an array,
+            such as one resolution for each column, and for a class of your own: the
+            specification has a hash of these only.
+
+        Returns
+        -------
+        Knowledge
+
+        Raises
+        ------
+        TypeError
+            If the features that stay cannot be told from the others.
+        ValueError
+            If there are no such columns, or there is a fingerprint, which is one of whole rows:
+            ``without_fingerprint().forget_columns(...)`` gives it up.
+
+        Examples
+        --------
+        >>> from traceless.features import Linear
+        >>> known = Knowledge.of(Linear(), [[0.5, 3.0], [1.0, 4.0]], ["no", "yes"])
+        >>> known.forget_columns(1) == Knowledge.of(Linear(), [[0.5], [1.0]], ["no", "yes"])
+        True
+        """
+        if self.fingerprint is not None:
+            raise ValueError(
+                "A fingerprint is a sum of hashes of whole rows, of which no column can be taken "
+                "out. Give it up: without_fingerprint().forget_columns(...)."
+            )
+        specification, outputs = without_columns(self.specification, columns, feature_map)
+        kept = np.append(outputs, np.arange(self.n_outputs, self.sums.shape[-1]))
+        sums = integers.narrow(self.sums[..., kept[:, None], kept])
+        return replace(self, specification=specification, sums=_read_only(sums))._canonical()
 
     @property
     def feature_gram(self) -> Integers:
@@ -442,7 +505,8 @@ class Knowledge(saving.Savable):
     def _check_combinable(self, other: Knowledge) -> None:
         if self.task != other.task:
             raise MismatchError(
-                f"Knowledge of a {self.task} cannot be combined with knowledge of a {other.task}."
+                f"Knowledge of {SAID[self.task]} cannot be combined with knowledge of "
+                f"{SAID[other.task]}."
             )
         check_same_specification(self.specification, other.specification)
         if self.classwise != other.classwise:
@@ -456,8 +520,8 @@ class Knowledge(saving.Savable):
                 "One side has a fingerprint of its rows and the other has none. Gather the other "
                 "again with fingerprint=True, or combine it with without_fingerprint() of the one."
             )
-        if self.task == "regression":
-            check_targets(self.responses, other.responses)
+        if self.task != "classification":
+            check_targets(self.task, self.responses, other.responses)
 
 
 def _read_only(ours: NDArray[Any]) -> NDArray[Any]:

@@ -19,7 +19,6 @@ from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
-from traceless.solvers.cholesky import Solution
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
 
@@ -40,10 +39,9 @@ class System(NamedTuple):
         there[-1] |= self.ridge.is_free
         return np.flatnonzero(there)
 
-    def solution(self) -> Solution:
+    def solution(self) -> Coefficients:
         """Correctly rounded."""
-        Z = correctly_rounded_solve(self.S, self.ridge, self.Q)
-        return Solution(Coefficients(Z), self.shift)
+        return Coefficients(correctly_rounded_solve(self.S, self.ridge, self.Q), self.shift)
 
     def moved(self, codes: Floats) -> Floats:
         """Codes less the shift; `codes` is given away for that."""
@@ -157,15 +155,14 @@ class Dataset:
     def penalty(self, rho: float | None = None) -> Penalty:
         """How coefficients are penalised, with the estimator's ρ or another."""
         rho = positive("rho", self.probe.rho if rho is None else rho)
-        free = bool(self.probe.free_intercept) and self.probe._bind().has_bias
-        return Penalty(rho, free, bool(self.probe.standardize))
+        return self.probe._penalty(rho, self.probe._bind())
 
     def system(
         self, known: Knowledge, classes: tuple[Label, ...], rho: float | None = None
     ) -> System:
         """The normal equations of some knowledge, in the classes of all rows."""
-        ridge = self.penalty(rho).ridge(known, self.probe._bind())
         S, Q = known.feature_gram, self.right_sides(known, classes)
+        ridge = self.penalty(rho).ridge(S, known, self.probe._bind())
         if not ridge.is_free:
             return System(S, Q, ridge, None)
         shift = whole_means(S)

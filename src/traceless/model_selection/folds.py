@@ -87,26 +87,29 @@ class Folds(ABC):
         """The answers of a fold's model to its test rows."""
         model = self.model(k)
         answers = np.asarray(getattr(model, method)(subset(self.X, self.splits[k].test)))
-        return answers if method == "predict" else self._in_columns(answers, model.classes_)
+        if method == "predict":
+            return answers
+        return self._in_columns(answers, model.classes_, method)
 
-    def _in_columns(self, scores: Floats, classes: NDArray[Any]) -> Floats:
+    def _in_columns(self, scores: Floats, classes: NDArray[Any], method: str) -> Floats:
         """A column for each class of all rows, as scikit-learn has it."""
         labels = np.unique(np.asarray(self.y))
         if len(labels) == len(classes):
             return scores
         advice = "Use splits that keep every class in every training part (StratifiedKFold)."
-        if len(classes) <= 2:
+        if method == "decision_function" and len(classes) <= 2:
             raise ValueError(
                 f"A training part has {len(classes)} of {len(labels)} classes, too few for "
                 f"decision values of each. {advice}"
             )
+        least = 0.0 if method == "predict_proba" else np.finfo(np.float64).min
         warnings.warn(
-            f"A training part has {len(classes)} of {len(labels)} classes: the others get the "
-            f"smallest number there is as their score. {advice}",
+            f"A training part has {len(classes)} of {len(labels)} classes: the others get "
+            f"{least:.3g}, the smallest number there is for {method}. {advice}",
             RuntimeWarning,
             stacklevel=4,
         )
-        spread = np.full((len(scores), len(labels)), np.finfo(np.float64).min)
+        spread = np.full((len(scores), len(labels)), least)
         spread[:, np.searchsorted(labels, classes)] = scores
         return spread
 

@@ -105,7 +105,7 @@ class FullModel:
         self.usable = bool(self._factor.trusted())
         self._w = self._system.solution().Z if self.usable else np.zeros((0, 0))
         self._weights = data.weights(total)
-        self._moving = _MovingRidge(data, total, self._system, data.penalty(rho))
+        self._moving = _MovingRidge(total, self._system, data.penalty(rho))
 
     def folds(self, folds: Sequence[Indices], verbose: bool = False) -> Iterator[Floats | None]:
         """The held-out scores of each fold in turn, or None where float64 cannot be trusted."""
@@ -177,17 +177,22 @@ class FullModel:
 
     def _moved_solve(self, codes: Floats, Delta: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """(A + Δ)⁻¹c of each row c, with Δ of its own or one for all, and which were found."""
-        first = Z = self._factor.solve(codes.T).T
+        Z = self._factor.solve(codes.T).T
+        first, Delta = Z.copy(), np.broadcast_to(Delta, codes.shape)
         size = before = np.abs(Z * codes).sum(axis=1)
+        found, left = np.zeros(len(codes), dtype=bool), np.arange(len(codes))
         for _ in range(_STEPS):
-            after = first - self._factor.solve((Delta * Z).T).T
-            error = np.abs((after - Z) * codes).sum(axis=1)
+            after = first[left] - self._factor.solve((Delta[left] * Z[left]).T).T
+            error = np.abs((after - Z[left]) * codes[left]).sum(axis=1)
             # each step has the last one's gain, so what is left now is error²/before
-            Z, found = after, error * error <= 2.0**-50 * size * before
-            if (found | ~(error < before / 2)).all():
+            gains = error <= before / 2
+            found[left] = gains & (error * error <= 2.0**-50 * size[left] * before)
+            Z[left] = after
+            again = gains & ~found[left]
+            left, before = left[again], error[again]
+            if not left.size:
                 break
-            before = error
-        return Z, found & (error <= before / 2)
+        return Z, found
 
     def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Codes of some rows, their scores, residuals and weights."""
@@ -201,11 +206,10 @@ class FullModel:
 class _MovingRidge:
     """A standardised ridge, and how it changes when rows leave; false where the ridge stays."""
 
-    def __init__(self, data: Dataset, total: Knowledge, system: System, penalty: Penalty) -> None:
+    def __init__(self, total: Knowledge, system: System, penalty: Penalty) -> None:
         self._moves: bool = penalty.standardize
-        self._has_bias = data.probe._bind().has_bias
-        self._ridge, self._n_rows = system.ridge.near, total.n_samples
-        self._rho = penalty.rho * (2.0**total.weight_bits if self._has_bias else 1.0)
+        self._ridge = system.ridge.near
+        self._rho = penalty.rho * 2.0**total.weight_bits
         self._squares = system.S.diagonal().astype(np.float64)
         self._sums = system.S[:, -1].astype(np.float64)
 
@@ -216,19 +220,16 @@ class _MovingRidge:
         """The change of the ridge without some rows together: one row of it."""
         parts = codes * weight[:, None], codes**2 * weight[:, None], weight
         sums, squares, total = (part.sum(axis=0, keepdims=True) for part in parts)
-        return self._changes(sums, squares, total, int((weight > 0).sum()))
+        return self._changes(sums, squares, total)
 
     def without_each(self, codes: Floats, weight: Floats) -> Floats:
         """The change of the ridge without each of some rows alone."""
-        return self._changes(codes * weight[:, None], codes**2 * weight[:, None], weight, 1)
+        return self._changes(codes * weight[:, None], codes**2 * weight[:, None], weight)
 
-    def _changes(self, sums: Floats, squares: Floats, weight: Floats, n_rows: int) -> Floats:
-        if self._has_bias:
-            n = np.maximum(self._sums[-1] - weight, _TINY)[:, None]
-            ridge = self._rho * ((self._squares - squares) / n - ((self._sums - sums) / n) ** 2)
-            ridge[:, -1] = self._ridge[-1]
-        else:
-            ridge = self._rho * (self._squares - squares) / max(self._n_rows - n_rows, 1)
+    def _changes(self, sums: Floats, squares: Floats, weight: Floats) -> Floats:
+        n = np.maximum(self._sums[-1] - weight, _TINY)[:, None]
+        ridge = self._rho * ((self._squares - squares) / n - ((self._sums - sums) / n) ** 2)
+        ridge[:, -1] = self._ridge[-1]
         return np.where(self._ridge > 0, np.maximum(ridge, 0.0) - self._ridge, 0.0)
 
 

@@ -131,7 +131,7 @@ def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None
     >>> from traceless.model_selection import influence
     >>> X, y = load_iris(return_X_y=True)
     >>> y[[3, 77]] = 2, 0  # two wrong labels
-    >>> found = influence(LSSVC(RandomFourier(100, gamma=0.2)), X, y)
+    >>> found = influence(LSSVC(RandomFourier(100, gamma=0.2), rho=10.0), X, y)
     >>> sorted(found.suspicious(2).tolist())
     [3, 77]
     """
@@ -177,7 +177,7 @@ def _exact_scores(
     data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
 ) -> Floats:
     """Scores of some rows by the model of `known`, in the classes of `total`."""
-    return data.system(known, total.responses, rho).solution().scores(data.codes(index))
+    return data.system(known, total.responses, rho).solution().times(data.codes(index))
 
 
 def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:

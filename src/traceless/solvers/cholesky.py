@@ -8,8 +8,9 @@ other: it keeps float64 coefficients ready after each change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
-from traceless.knowledge.responses import Label
+from traceless.knowledge.responses import Label, n_rows
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.moments import Moments, moments
@@ -41,7 +42,7 @@ class Cholesky:
     responses : tuple
         Class labels in order, or the numbers of the targets.
     counts : tuple of int
-        Rows per class; one number for regression.
+        Rows per class; one number for regression; rows with each label, and all rows.
     other : Cholesky or None
         The same rows for another solver, once asked for.
     """
@@ -53,14 +54,18 @@ class Cholesky:
         self.responses: tuple[Label, ...] = knowledge.responses
         self.counts: tuple[int, ...] = knowledge.counts
         self.other: Cholesky | None = None
-        self._solved: tuple[tuple[Penalty, Weights | None], Solution] | None = None
-        self._intercepts: tuple[tuple[Penalty, Weights | None], Floats] | None = None
-        self._moments: tuple[tuple[Penalty, tuple[float, ...] | None], Moments] | None = None
+        self._solved: tuple[tuple[Penalty, Weights | None], Coefficients] | None = None
+
+    _answers: Mapping[str, tuple[Knowledge, Any, Any]] = MappingProxyType({})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle: what can be made again, and is larger than the knowledge, stays here."""
+        return {name: value for name, value in self.__dict__.items() if name != "_answers"}
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return sum(self.counts)
+        return n_rows(self.recipe.task, self.counts)
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows."""
@@ -97,64 +102,43 @@ class Cholesky:
 
     def coefficients(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Solution:
+    ) -> Coefficients:
         """Correctly rounded coefficients, in steps of the grids."""
         question, found = (penalty, class_weights), self._solved
         if found is None or found[0] != question:
-            known = self.knowledge()
-            Z = solved(known, penalty, phi, code, class_weights)
-            Z.setflags(write=False)
-            free = penalty.free_intercept
-            shift = whole_means(known.feature_gram).astype(np.float64) if free else None
-            found = self._solved = question, Solution(Coefficients(Z), shift)
+            Z, shift = solved(self.knowledge(), penalty, phi, code, class_weights)
+            found = self._solved = question, Coefficients(Z, shift)
         return found[1]
 
     def intercepts(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Floats:
         """Correctly rounded intercepts of codes that are not shifted: a solve of its own."""
-        question, found = (penalty, class_weights), self._intercepts
-        if found is None or found[0] != question:
-            made = solved(self.knowledge(), penalty, phi, code, class_weights, intercept=True)[-1]
-            found = self._intercepts = question, made
-        return found[1]
+
+        def make(known: Knowledge) -> Floats:
+            Z, _ = solved(known, penalty, phi, code, class_weights, intercept=True)
+            return np.asarray(Z[-1])
+
+        found: Floats = self.answer("intercepts", (penalty, class_weights), make)
+        return found
 
     def moments(
         self, penalty: Penalty, phi: BoundMap, class_weights: tuple[float, ...] | None
     ) -> Moments:
-        """Means and covariances of the rows, in float64; asking again is free."""
-        question, found = (penalty, class_weights), self._moments
-        if found is None or found[0] != question:
-            made = moments(self.knowledge(), penalty, phi, class_weights)
-            found = self._moments = question, made
-        return found[1]
+        """Means and covariances of the rows, in float64."""
+        question = penalty, class_weights
+        found: Moments = self.answer(
+            "moments", question, lambda known: moments(known, penalty, phi, class_weights)
+        )
+        return found
 
-
-@dataclass(frozen=True)
-class Solution:
-    """Coefficients in steps of the grids: (codes(x) - shift) @ Z predicts.
-
-    Attributes
-    ----------
-    coefficients : Coefficients
-        Z, one column for each class or target; the last row is that of the constant feature.
-    shift : float64 array of shape (J,), or None
-        Whole numbers near the means of the codes, from which a free intercept counts.
-    """
-
-    coefficients: Coefficients
-    shift: Floats | None = None
-
-    @property
-    def Z(self) -> Floats:  # noqa: N802
-        """The coefficients of shifted codes."""
-        return self.coefficients.Z
-
-    def scores(self, codes: Floats) -> Floats:
-        """The scores of some rows; `codes` is given away for that."""
-        if self.shift is not None:
-            codes -= self.shift
-        return self.coefficients.times(codes)
+    def answer(self, name: str, question: Any, make: Callable[[Knowledge], Any]) -> Any:
+        """What `make` finds out about the rows; asking the same question again is free."""
+        known, found = self.knowledge(), self._answers.get(name)
+        if found is None or found[0] is not known or found[1] != question:
+            found = known, question, make(known)
+            self._answers = {**self._answers, name: found}
+        return found[2]
 
 
 def solved(
@@ -164,20 +148,25 @@ def solved(
     code: Coding,
     class_weights: Weights | None = None,
     intercept: bool = False,
-) -> Floats:
-    """Correctly rounded coefficients of some knowledge, of features less `whole_means` if free.
+) -> tuple[Floats, Floats | None]:
+    """Correctly rounded coefficients of some knowledge, and the shift of codes that they need.
 
-    If asked for, the last row is the intercept of the features as they are.
+    If asked for, the last row is the intercept of codes that are not shifted.
     """
-    if isinstance(penalty.rho, tuple):
-        return _solved_by_target(known, penalty, phi, code, intercept)
-    ridge = penalty.ridge(known, phi)
-    shift = whole_means(known.feature_gram) if ridge.is_free else None
-    if class_weights is not None:
-        return _solve_weighted(known, class_weights, ridge, code, shift, intercept)
     S, V = known.normal_equations()
-    fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**62 // (4 * V.shape[1])
-    return _solve(S, code(V if fits else wide(V)), ridge, shift, intercept)
+    m = whole_means(S) if penalty.free_intercept else None
+    if isinstance(penalty.rho, tuple):
+        Z = _solved_by_target(known, penalty, phi, code, intercept)
+    else:
+        ridge = penalty.ridge(S, known, phi)
+        if class_weights is not None:
+            Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
+        else:
+            fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
+            Q = code(V if fits else V.astype(object))
+            Z = _solve(S, Q, ridge, m, intercept)
+    Z.setflags(write=False)
+    return Z, None if m is None else m.astype(np.float64)
 
 
 def _solved_by_target(
@@ -191,7 +180,7 @@ def _solved_by_target(
         def some(V: Integers, own: NDArray[np.intp] = own) -> Any:
             return code(V)[:, own]
 
-        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)
+        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)[0]
     return Z
 
 

@@ -79,6 +79,16 @@ def class_weights(rule: Any, scope: str, labels: Sequence[Label], counts: Counts
     return tuple(_by_rule(rule, (n - n_k, n_k)) for n_k in counts)
 
 
+def shared_weights(weights: Weights | None) -> tuple[float, ...] | None:
+    """Class weights that all problems share; raises if each has its own."""
+    if weights is not None and len(weights) > 1:
+        raise ValueError(
+            "weighting='one_vs_rest' gives each class a matrix of its own, so there is no one "
+            "covariance of the rows. Use weighting='shared'."
+        )
+    return None if weights is None else weights[0]
+
+
 def _by_rule(rule: Any, counts: Counts) -> tuple[float, ...]:
     if isinstance(rule, str) and rule in _RULES:
         return _checked(_RULES[rule](counts), len(counts))

@@ -27,25 +27,33 @@ of the data that is removed, leaving rows of weight n and mean φ̄, has
     1/ω - φPφᵀ ≥ 1 / (ω + ω² (1/n + Σ_j (φ_j - φ̄_j)² / D_j))
 
 A standardised D moves with every row, by about one part in n. P stays that of the D it was built
-for, and the coefficients of today's D' are found by U' ← U - P (D' - D) U', which gains as many
-digits with each step as D' and D have in common.
+for, and the coefficients of today's D' = D + Δ are found by U' ← U - P Δ U', which gains as many
+digits with each step as D' and D have in common. A few features B may have moved far (a pixel that
+hardly any row had inked before); they are taken in at once by Woodbury's formula,
+
+    P ← P - P_B (1/Δ_B + P_BB)⁻¹ P_Bᵀ,    U ← U - P_B (1/Δ_B + P_BB)⁻¹ U_B
+
+A feature that has not varied yet may have any D: its coefficient is 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri
 
 from traceless.arithmetic.integers import Floats
 from traceless.solvers.ridge import Penalty
 
-_STEPS_TO_RIDGE = 12  # towards another D; where that is not enough, P is built anew
+_STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built anew
+_FAR = 8.0  # one part in so many of D
+_CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
 SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
 
 
@@ -100,7 +108,7 @@ class Change:
 
 
 class Frame(NamedTuple):
-    """What P was built for where that is not ρI + S, and what its rows add up to.
+    """What P was built for where an intercept is free, and what its rows add up to.
 
     Attributes
     ----------
@@ -111,6 +119,8 @@ class Frame(NamedTuple):
         What is subtracted from the features before they enter S.
     sums, squares : ndarrays of shape (J,)
         Σωφ and Σωφ² of the rows, less the offset.
+    peaks : ndarray of shape (J,)
+        The largest that the squares have been: how large the rounding errors of both may be.
     """
 
     penalty: Penalty
@@ -118,27 +128,36 @@ class Frame(NamedTuple):
     offset: Floats
     sums: Floats
     squares: Floats
+    peaks: Floats
 
     def after(self, change: Change) -> Frame:
         """The same after a change, whose features have been counted from the offset."""
         weights = change.sign * change.weights[:, None]
         sums = self.sums + (weights * change.F).sum(axis=0)
         squares = self.squares + (weights * change.F**2).sum(axis=0)
-        return self._replace(sums=sums, squares=squares)
+        return self._replace(sums=sums, squares=squares, peaks=np.maximum(self.peaks, squares))
+
+    def ridge_now(self) -> Floats | None:
+        """D of the rows as they are now; None where rounding errors hide it."""
+        if not self.penalty.standardize:
+            return self.ridge
+        n = self.sums[-1]
+        variances = self.squares / n - (self.sums / n) ** 2
+        variances[-1] = 0.0
+        varied = self.peaks > 0.0
+        if (varied & (variances * n <= 1e-12 * self.peaks))[:-1].any():
+            return None
+        return np.where(varied, self.penalty.rho * variances, self.ridge)
 
     def least_pivots(self, removed: Change) -> Floats:
         """What 1 - ωφPφᵀ is at least, for rows that are in the data; once they are removed."""
-        own = 0.0
-        squares = removed.F**2
-        if self.penalty.free_intercept:
-            n = self.sums[-1]
-            if not n > 0.0:
-                raise LinAlgError("no rows are left, whose mean would be the intercept")
-            own, squares = 1.0 / n, (removed.F - self.sums / n) ** 2
-            squares[:, -1] = 0.0
+        n = self.sums[-1]
+        if not n > 0.0:
+            raise LinAlgError("no rows are left, whose mean would be the intercept")
+        squares = (removed.F - self.sums / n) ** 2
         penalised = self.ridge > 0
         squares = (squares[:, penalised] / self.ridge[penalised]).sum(axis=1)
-        return np.asarray(1.0 / (1.0 + removed.weights * (own + squares)))
+        return np.asarray(1.0 / (1.0 + removed.weights * (1.0 / n + squares)))
 
 
 class Inverse:
@@ -165,7 +184,6 @@ class Inverse:
     """
 
     frame: Frame | None = None  # also of those that were pickled before there were any
-    _step: Floats | float = 0.0
 
     def __init__(
         self,
@@ -178,7 +196,6 @@ class Inverse:
         frame: Frame | None = None,
     ) -> None:
         self.frame = frame
-        self._step = 0.0  # to the U of a D close by, when last asked for
         self._P = [] if P is None else [np.asfortranarray(P)]
         self.U, self.rho = np.asfortranarray(U), rho
         self.strain, self.floor, self.patience = strain, floor, patience
@@ -200,9 +217,9 @@ class Inverse:
         return Penalty(self.rho) if self.frame is None else self.frame.penalty
 
     @property
-    def ridge(self) -> Floats | float:
+    def ridge(self) -> Floats:
         """The diagonal that was added to S."""
-        return self.rho if self.frame is None else self.frame.ridge
+        return np.full(len(self.U), self.rho) if self.frame is None else self.frame.ridge
 
     def moved(self, change: Change) -> Change:
         """A change whose features are counted as ours are."""
@@ -210,27 +227,62 @@ class Inverse:
             return change
         return replace(change, F=change.F - self.frame.offset)
 
-    def with_ridge(self, ridge: Floats) -> Floats | None:
-        """U for another D, close to ours; None if it is not, or P is not here."""
-        P = self.take()
+    def with_ridge_now(self) -> Floats | None:
+        """U for the D of the rows as they are now; None if that is too far, or P is not here.
+
+        It depends on P, U and the frame alone, so that copies and files give the same bits.
+        """
+        assert self.frame is not None
+        ridge, P = self.frame.ridge_now(), self.take()
         if P is None:
             return None
         try:
-            difference, U = (ridge - self.ridge)[:, None], self.U + self._step
-            before = np.inf
-            for _ in range(_STEPS_TO_RIDGE):
-                after = self.U - dsymm(1.0, P, np.asfortranarray(difference * U))
-                error = np.abs(after - U).max(initial=0.0)
-                U = after
-                if error <= 2.0**-51 * np.abs(U).max(initial=0.0):
-                    self._step = U - self.U
-                    return np.asfortranarray(U)
-                if not error < before / 4:
-                    return None
-                before = error
-            return None
+            return None if ridge is None else self._moved_to(ridge, P)
         finally:
             self.give_back(P)
+
+    def _moved_to(self, ridge: Floats, P: Floats) -> Floats | None:
+        difference = ridge - self.ridge
+        far = np.flatnonzero(np.abs(difference) > self.ridge / _FAR)
+        correct = self._correction(P, far, difference[far])
+        if correct is None:
+            return None
+        difference[far] = 0.0
+        start = U = correct(self.U, self.U)
+        before = np.inf
+        for _ in range(_STEPS_TO_RIDGE):
+            step = dsymm(1.0, P, np.asfortranarray(difference[:, None] * U))
+            after = start - correct(step, step)
+            error = np.abs(after - U).max(initial=0.0)
+            U = after
+            if error <= 2.0**-51 * np.abs(U).max(initial=0.0):
+                return np.asfortranarray(U)
+            if not error < before / 4:
+                return None
+            before = error
+        return None
+
+    def _correction(
+        self, P: Floats, far: NDArray[np.intp], difference: Floats
+    ) -> Callable[[Floats, Floats], Floats] | None:
+        """(X, Y) ↦ X - P_B (1/Δ_B + P_BB)⁻¹ Y_B for features B; None where that is not sound."""
+        if not far.size:
+            return lambda X, _: X
+        assert self.frame is not None
+        sizes = self.ridge[far] + difference + self.frame.squares[far]
+        if len(far) > max(16, len(P) // 8) or (self.ridge[far] > _CANCELS * sizes).any():
+            return None
+        rows = np.arange(len(P))[:, None]
+        PB = np.where(rows <= far, P[:, far], P[far].T)  # of the upper triangle
+        factor, pivots, failed = dgetrf(PB[far] + np.diag(1.0 / difference))
+        if failed:
+            return None
+
+        def correct(X: Floats, Y: Floats) -> Floats:
+            small = dgetrs(factor, pivots, np.asfortranarray(Y[far]))[0]
+            return np.asarray(X - dgemm(1.0, PB, small))
+
+        return correct
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: P as it is now, while nobody else writes into it."""
@@ -346,10 +398,7 @@ class Plan:
             else:
                 P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
         patience, frame = before.patience, self._frame
-        inverse = Inverse(P, self._U, before.rho, self._strain, before.floor, patience, frame)
-        if np.shape(before._step) == self._U.shape:
-            inverse._step = before._step  # a good guess: D moves by one part in n with each row
-        return inverse
+        return Inverse(P, self._U, before.rho, self._strain, before.floor, patience, frame)
 
     def _check(self, pivots: Floats, block: Change) -> None:
         self._strain += 1.0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import ConditionError
@@ -72,25 +72,44 @@ class Moments:
     @cached_property
     def P(self) -> Floats:  # noqa: N802
         """(C + D)⁻¹ as a full matrix, 0 for features without a coefficient."""
+        if not self.used.size:
+            return np.zeros_like(self.C)
+        factor, scale = self._factor()
+        upper = np.triu(dpotri(factor, overwrite_c=True)[0])
+        upper += np.triu(upper, 1).T
+        return self._spread(upper * scale * scale[:, None])
+
+    @cached_property
+    def root(self) -> Floats:
+        """F with P = F Fᵀ, so that φᵀPφ = ‖Fᵀφ‖² is a sum without cancellation."""
+        if not self.used.size:
+            return np.zeros_like(self.C)
+        factor, scale = self._factor()
+        return self._spread(np.triu(dtrtri(factor, overwrite_c=True)[0]) * scale[:, None])
+
+    def _spread(self, A: Floats) -> Floats:
+        """A matrix of the used features among all of them."""
+        if len(A) == len(self.C):
+            return A
+        out = np.zeros_like(self.C)
+        out[np.ix_(self.used, self.used)] = A
+        return out
+
+    def _factor(self) -> tuple[Floats, Floats]:
+        """R and d with d (C + D) d = RᵀR in the upper triangle, of a diagonal of ones."""
         used = self.used
         A = np.asfortranarray(self.C[np.ix_(used, used)])
         A[np.diag_indices_from(A)] += self.ridge[used]
-        scale = 1.0 / np.sqrt(A.diagonal())  # a diagonal of ones, whatever the units
+        scale = 1.0 / np.sqrt(A.diagonal())  # whatever the units
         A *= scale
         A *= scale[:, None]
-        out = np.zeros_like(self.C)
-        if not used.size:
-            return out
         factor, failed = dpotrf(A, overwrite_a=True, clean=False)
         if failed:
             raise ConditionError(
                 "The system is too ill-conditioned for float64, which errors and probabilities "
                 "are computed in. Increase rho."
             )
-        upper = np.triu(dpotri(factor, overwrite_c=True)[0])
-        upper += np.triu(upper, 1).T
-        out[np.ix_(used, used)] = upper * scale * scale[:, None]
-        return out
+        return factor, scale
 
     @cached_property
     def degrees_of_freedom(self) -> float:
@@ -107,7 +126,8 @@ def moments(
     class_weights: Sequence[float] | None = None,
 ) -> Moments:
     """The moments of the rows that some knowledge has, with weights of the classes if given."""
-    ridge, steps, unit = penalty.ridge(known, phi), phi.steps, 2.0**-known.weight_bits
+    ridge = penalty.ridge(known.feature_gram, known, phi)
+    steps, unit = phi.steps, 2.0**-known.weight_bits
     m = whole_means(known.feature_gram) if ridge.is_free else np.zeros(len(steps), dtype=np.int64)
     S, V = _shifted_sums(known, m if ridge.is_free else None, class_weights)
     S *= unit * steps
@@ -117,6 +137,7 @@ def moments(
     if not ridge.is_free:
         counts = known.class_totals if known.task == "classification" else ()
         totals = np.array([float(n) for n in counts])
+        totals *= 1.0 if class_weights is None else np.array(class_weights)
         weight = float(totals.sum()) if totals.size else float(known.n_samples)
         return Moments(
             known.n_samples, known.counts, weight, totals, np.zeros(len(D)), S, V, D, False

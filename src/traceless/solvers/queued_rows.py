@@ -51,6 +51,8 @@ class QueuedRows:
         change = Change(F[alive], Y[alive], weights[alive], sign)
         if recipe.task == "regression":
             kept = np.array(y, dtype=np.float64).reshape(len(F), -1)
+        elif recipe.task == "multilabel":
+            kept = Y[:, :-1]  # without the constant
         else:  # Python's own labels: NumPy would make floats of large numbers of two types
             kept = np.array([*responses.names, None], dtype=object)[Y.argmax(axis=1)]
         return cls((dense, kept, weights), change, responses.names, responses.counts)

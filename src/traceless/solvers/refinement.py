@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from traceless.arithmetic.double_double import Factor, Twofold, two_sum
+from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
@@ -57,7 +57,7 @@ __all__ = ["Mixture", "powers", "refined"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 _LEAST_GAIN = 4  # bits
-_LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given
+_LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given at least
 _HUGE = np.finfo(np.float64).max
 
 
@@ -188,9 +188,10 @@ class _System:
         self.mantissa = denominator / (1 << self.places)  # 1 to 2; 1 unless standardised
         self.whole_ridge = (numerators * (denominator // own))[:, None]
         self.scale, self.apply_inverse = _approximate_inverse(S, ridge.near, twofold)
+        self.scale_places = np.frexp(self.scale)[1].astype(np.int64) - 1
 
     def solve(self, Q: Integers) -> Floats:
-        state = _Expansion.start(wide(Q) * self.per_unit)
+        state = _Expansion.start(wide(Q) * self.per_unit, self.scale_places)
         Z = np.full((len(Q) + (self.shift is not None), Q.shape[1]), np.nan)
         columns = np.arange(Q.shape[1])  # those with unfinished coefficients
         cramer_bits = self._cramer_bits()
@@ -240,12 +241,13 @@ class _System:
     def _error_bound(self, state: _Expansion) -> Integers:
         """|A⁻¹ R| ≤ bound, in whole units of the last place of the expansion."""
         v, exponents = state.leading
-        R = np.abs(v).astype(np.float64) + 1.0  # + 1 for the bits that v lacks
+        R = np.abs(v).astype(np.float64) + 1.0  # + 1 for the bits that v lacks; times d
         if not self.ridge.is_free:
             return self._bound(R, exponents, v)
         s = np.abs(self.S.column(-1))[:, None]
         n = int(s[-1, 0])
-        R += nearest(s, np.array(n, dtype=object)) * (1 + 1e-9) * R[-1]
+        mean = nearest(s, np.array(n, dtype=object)) * (self.scale / self.scale[-1])
+        R += mean * (1 + 1e-9) * R[-1]
         bound = self._bound(R[:-1], exponents, v)
         # in units of the expansion: |R_b| / n, and |s_j| / n times the bounds, each rounded up
         own = -(-np.abs(state.residual[-1]) // (n * self.per_unit))
@@ -254,7 +256,7 @@ class _System:
     def _bound(self, R: Floats, exponents: NDArray[np.int64], v: Integers) -> Integers:
         """The bound by semidefiniteness, for as many features as R has rows."""
         root = np.sqrt(self.ridge.near[: len(R)])[:, None]
-        R = R / root
+        R = R / (root * self.scale[: len(R)])
         largest = R.max(axis=0, initial=0.0)
         R /= largest
         length, length_exponents = np.frexp(np.sqrt((R * R).sum(axis=0)) * largest)
@@ -276,30 +278,40 @@ class _System:
 class _Expansion:
     """A solution X · 2^-bits (bits per column) and its residual, all integers.
 
-    `sizes` has the smallest corrections of each column so far, as exponents of two.
+    `sizes` has the smallest corrections of each column so far, as exponents of two, and
+    `scale_places` the exponents of powers of two d for which d A d has a diagonal near one.
     """
 
     X: Integers
     residual: Integers
     bits: NDArray[np.int64]
     sizes: NDArray[np.int64]
+    scale_places: NDArray[np.int64]
 
     @classmethod
-    def start(cls, residual: Integers) -> _Expansion:
+    def start(cls, residual: Integers, scale_places: NDArray[np.int64]) -> _Expansion:
         K = residual.shape[1]
         zero = np.zeros(residual.shape, dtype=np.int64).astype(object)
-        return cls(zero, residual, np.zeros(K, dtype=np.int64), np.full((2, K), 2**62))
+        bits, sizes = np.zeros(K, dtype=np.int64), np.full((2, K), 2**62)
+        return cls(zero, residual, bits, sizes, scale_places)
 
     @cached_property
     def leading(self) -> tuple[Integers, NDArray[np.int64]]:
-        """The leading bits v of the residual, and exponents: v · 2^exponent, rounded down."""
-        lengths = np.asarray(np.frompyfunc(int.bit_length, 1, 1)(self.residual))
-        exponents = lengths.max(axis=0).astype(np.int64) - _LEADING_BITS
+        """The leading bits v of d times the residual: v · 2^exponents, rounded down.
+
+        An entry that is smaller than others by as much as the d differ may still move the
+        solution by more: where ρ is huge, that of a free intercept does.
+        """
+        lengths = np.asarray(np.frompyfunc(int.bit_length, 1, 1)(self.residual)).astype(np.int64)
+        lengths += np.where(lengths > 0, self.scale_places, self.scale_places.min())
+        spread = int(self.scale_places.max() - self.scale_places.min())
+        exponents = lengths.max(axis=0) - _LEADING_BITS - spread
+        places = self.scale_places - exponents
         v = self.residual
-        if (exponents < 0).any():
-            v = v << wide(np.maximum(-exponents, 0))
-        if (exponents > 0).any():
-            v = v >> wide(np.maximum(exponents, 0))
+        if (places > 0).any():
+            v = v << wide(np.maximum(places, 0))
+        if (places < 0).any():
+            v = v >> wide(np.maximum(-places, 0))
         return v, exponents
 
     @property
@@ -309,8 +321,11 @@ class _Expansion:
 
     def of(self, columns: NDArray[np.bool_]) -> _Expansion:
         """The same for some of the columns."""
+        if columns.all():
+            return self
         parts = self.X, self.residual, self.bits, self.sizes
-        return self if columns.all() else _Expansion(*(part[..., columns] for part in parts))
+        X, residual, bits, sizes = (part[..., columns] for part in parts)
+        return _Expansion(X, residual, bits, sizes, self.scale_places)
 
     def gain(self, *exponents: NDArray[np.int64]) -> NDArray[np.int64]:
         """`sizes` with a correction that is about to be made; raises if it gains too little."""
@@ -333,9 +348,8 @@ class _Expansion:
             added, product = added * coarse, product * coarse
         finer = np.maximum(shifts, 0)
         scale = powers(finer)
-        return _Expansion(
-            self.X * scale + added, self.residual * scale - product, self.bits + finer, sizes
-        )
+        X, residual = self.X * scale + added, self.residual * scale - product
+        return _Expansion(X, residual, self.bits + finer, sizes, self.scale_places)
 
 
 def powers(bits: NDArray[np.int64]) -> Integers:
@@ -362,9 +376,9 @@ Apply = Callable[[Integers], Floats]
 
 
 def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floats, Apply]:
-    """Powers of two d, and a map v ↦ y with A⁻¹ v ≈ d y: it solves d A d, of diagonal near one."""
+    """Powers of two d, and a map v ↦ y with d A d y ≈ v: a matrix with a diagonal near one."""
     if twofold:
-        A = _scaled(_twofold(S.integers()), np.array(1.0 / S.unit))
+        A = _scaled(to_twofold(S.integers()), np.array(1.0 / S.unit))
     else:
         A = Twofold(S.floats(), np.zeros((1, 1)))
     diagonal = two_sum(A.high.diagonal(), ridge)
@@ -373,16 +387,11 @@ def _approximate_inverse(S: Mixture, ridge: Floats, twofold: bool) -> tuple[Floa
     if twofold:
         A.low[np.diag_indices_from(A.low)] += diagonal.low
         factor = Factor(_scaled(A, scale * scale.T))
-        return scale, lambda v: factor.solve(_scaled(_twofold(v), scale))
+        return scale, lambda v: factor.solve(to_twofold(v))
     A.high[:] *= scale
     A.high[:] *= scale.T
     cholesky = cho_factor(A.high, lower=True, overwrite_a=True, check_finite=False)
-    return scale, lambda v: cho_solve(cholesky, v.astype(np.float64) * scale, check_finite=False)
-
-
-def _twofold(a: Integers) -> Twofold:
-    high = a.astype(np.float64)
-    return Twofold(high, (wide(a) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64))
+    return scale, lambda v: cho_solve(cholesky, v.astype(np.float64), check_finite=False)
 
 
 def _scaled(a: Twofold, scale: Floats) -> Twofold:

@@ -6,8 +6,8 @@
     r_j = ρ σ_j²,    σ_j² = (n S_jj - s_j²) / n²   standardised: no square root appears
     r_b = 0                                        for a free intercept, else ρ
 
-(b the constant feature, n = S_bb the weight of all rows). Without a constant feature nothing is
-centred, and σ_j² is S_jj over the number of rows. Standardised ridges are fractions over one
+(b the constant feature, n = S_bb the weight of all rows). Without a constant feature the sums have
+neither n nor means, and the ridge is plain. Standardised ridges are fractions over one
 denominator, so coefficients can be correctly rounded for exactly these. The scales are those of
 all rows, whatever weights their classes are given: scikit-learn's pipeline of a scaler and a
 weighted classifier does the same. A constant feature of the user's has σ = 0, and coefficient 0.
@@ -35,30 +35,25 @@ _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 class Penalty(NamedTuple):
     """How coefficients are penalised: ρ, whether the intercept is, and in which units.
 
-    An intercept is free only where the feature map has a constant feature. There may be a ρ for
-    each target.
+    Free intercepts and standardised features are those of maps with a constant feature. There may
+    be a ρ for each target.
     """
 
     rho: Any
     free_intercept: bool = False
     standardize: bool = False
 
-    def ridge(self, known: Knowledge, phi: BoundMap) -> Ridge:
-        """The diagonal for some knowledge, the intercept's entry last."""
+    def ridge(self, S: Integers, known: Knowledge, phi: BoundMap) -> Ridge:
+        """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
         if not self.standardize:
             plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
             if self.free_intercept:
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
-        S = known.feature_gram
-        if not phi.has_bias:
-            numerators = wide(S.diagonal()) * rho.numerator
-            denominator = max(known.n_samples, 1)  # of no rows all sums are 0
-            return Ridge.of_fractions(numerators, denominator * rho.denominator)
-        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])
+        n, s = max(int(S[-1, -1]), 1), S[:, -1].astype(object)  # of no rows all sums are 0
         unit = rho.numerator << known.weight_bits
-        numerators = (n * wide(S.diagonal()) - s * s) * unit  # the variance, times n²
+        numerators = (n * S.diagonal().astype(object) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit
         return Ridge.of_fractions(numerators, n * n * rho.denominator)
 

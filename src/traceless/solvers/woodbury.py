@@ -34,11 +34,11 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features.feature_map import BoundMap
-from traceless.knowledge.feasibility import check_counts
+from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
-from traceless.solvers.cholesky import Cholesky, Solution
+from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.inverse import Frame, Inverse, Plan, expected_error, worth_updating
 from traceless.solvers.queued_rows import QueuedRows, spread
@@ -55,7 +55,6 @@ _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
 _STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
-_CONSTANT = 2.0**100  # D of a column that has not varied yet, whose coefficient is 0
 _REFINEMENTS = 4  # at most, each time the residual is looked at
 
 
@@ -86,7 +85,7 @@ class Woodbury(Cholesky):
             self.responses, self.counts = knowledge.responses, knowledge.counts
             self._exact = knowledge, ()
         self._base: _Base | None = None
-        self._solved = self._intercepts = self._moments = None
+        self._solved = None
         self._sealed = False
         self.other = None
 
@@ -132,7 +131,7 @@ class Woodbury(Cholesky):
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
         if self._exact[0] is not None:
             self.knowledge()
-        return self.__dict__ | {"_base": None}
+        return super().__getstate__() | {"_base": None}
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows, those in the queue included."""
@@ -159,7 +158,8 @@ class Woodbury(Cholesky):
         """Another that shares everything with this one, to be made the next."""
         other = object.__new__(Woodbury)
         other.__dict__.update(self.__dict__)
-        other.other = other._solved = other._intercepts = other._moments = None
+        other.other = other._solved = None
+        other._answers = {}
         return other
 
     def __copy__(self) -> Woodbury:
@@ -170,11 +170,12 @@ class Woodbury(Cholesky):
 
     def coefficients(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
-    ) -> Solution:
+    ) -> Coefficients:
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
-        the knowledge is solved. So it is where each target has a ρ of its own.
+        the knowledge is solved. So it is where each target has a ρ of its own, or features are
+        standardised beside a penalised intercept.
         """
         if self._exactly(penalty, class_weights):
             return super().coefficients(penalty, phi, code, class_weights)
@@ -185,21 +186,21 @@ class Woodbury(Cholesky):
 
     def _exactly(self, penalty: Penalty, class_weights: Weights | None) -> bool:
         """Whether P cannot answer, and the knowledge is solved."""
-        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple)
+        mixed = penalty.standardize and not penalty.free_intercept
+        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple) or mixed
 
-    def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Solution:
+    def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
         inverse = self.inverse(penalty)
-        frame, U = inverse.frame, inverse.U
-        if frame is not None and penalty.standardize:
-            U_now = inverse.with_ridge(self._ridge_now(frame, phi.has_bias))
-            if U_now is None:
-                inverse = self._inverse = self._built(penalty)
-                frame, U_now = inverse.frame, inverse.U
-            U = U_now
+        U = self._answer(inverse)
+        if U is None:
+            inverse = self._inverse = self._built(penalty)
+            U = self._answer(inverse)  # as a copy or a file of it would have it
+            U = inverse.U if U is None else U
+        frame = inverse.frame
         Z = code(U) * phi.steps[:, None] + 0.0
         if frame is None or not penalty.free_intercept:
-            return Solution(Coefficients(Z))
-        return Solution(Coefficients(Z), np.rint(frame.offset / phi.steps))
+            return Coefficients(Z)
+        return Coefficients(Z, np.rint(frame.offset / phi.steps))
 
     def intercepts(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
@@ -212,18 +213,9 @@ class Woodbury(Cholesky):
             return np.asarray(solution.Z[-1])
         return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
-    def _ridge_now(self, frame: Frame, has_bias: bool) -> Floats:
-        """D of the rows held now; P has that of the rows it was built for."""
-        rho, free_intercept, _ = frame.penalty
-        if has_bias:
-            n = frame.sums[-1]
-            ridge = rho * (frame.squares / n - (frame.sums / n) ** 2)
-            ridge[-1] = 0.0 if free_intercept else rho
-        else:
-            ridge = rho * frame.squares / self.n_samples
-        constant = frame.ridge >= _CONSTANT
-        varies = ridge * self.n_samples > 1e-13 * rho * frame.squares  # beyond the roundings of 0
-        return np.where(constant & ~varies | (ridge <= 0.0), frame.ridge, ridge)
+    def _answer(self, inverse: Inverse) -> Floats | None:
+        """U for the rows held now; None where P is gone, or too far from them."""
+        return inverse.with_ridge_now() if inverse.penalty.standardize else inverse.U
 
     def inverse(self, penalty: Penalty) -> Inverse:
         """U for this penalty, and P unless a later state has taken it over."""
@@ -279,7 +271,8 @@ class Woodbury(Cholesky):
         responses, counts = self._totals(new)
         plan = self._plan(new, responses)
         try:
-            exact = self._enqueued(new, certain, doubtful=plan is None or 0 in counts)
+            emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
+            exact = self._enqueued(new, certain, doubtful=plan is None or emptied)
         except BaseException:
             if plan is not None:
                 plan.drop()
@@ -295,20 +288,22 @@ class Woodbury(Cholesky):
 
     def _totals(self, new: list[QueuedRows]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
         """Responses and counts after the change; raises if a count would be negative."""
-        if self.recipe.task == "regression":
+        task = self.recipe.task
+        if task != "classification":
+            counts = np.array(self.counts, dtype=object)
             for q in new:
-                check_targets(self.responses, q.names)
-            n = self.n_samples + sum(q.change.sign * q.counts[0] for q in new)
-            check_counts(["rows"], (n,))
-            return self.responses, (n,)
+                check_targets(task, self.responses, q.names)
+                counts = counts + q.change.sign * np.array(q.counts, dtype=object)
+            check_counts(response_names(task, self.responses), counts.tolist())
+            return self.responses, tuple(counts.tolist())
         totals = dict(zip(self.responses, self.counts, strict=True))
         for q in new:
             for name, count in zip(q.names, q.counts, strict=True):
                 totals[name] = totals.get(name, 0) + q.change.sign * count
         names = union(self.responses, *(q.names for q in new))
-        counts = tuple(totals[name] for name in names)
-        check_counts([f"class {name!r}" for name in names], counts)
-        return names, counts
+        left = tuple(totals[name] for name in names)
+        check_counts(response_names(task, names), left)
+        return names, left
 
     def _plan(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Plan | None:
         """A plan for P and U; None where building them anew is cheaper, safer or needed."""
@@ -371,17 +366,17 @@ class Woodbury(Cholesky):
             )
         known = self.knowledge()
         offset = np.zeros(len(self.recipe.phi.steps))
-        ridge = penalty.ridge(known, self.recipe.phi)
-        if ridge.is_free:
+        ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
+        if penalty.free_intercept:
             offset = whole_means(known.feature_gram) * self.recipe.phi.steps
         S, V, _ = self._floats(offset)
         frame = None
-        if penalty != Penalty(penalty.rho):
+        if penalty.free_intercept:
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
-            D = np.where(ridge.near > 0.0, D, (1.0 + S.diagonal()) * _CONSTANT)
-            D[-1] = 0.0 if ridge.is_free else D[-1]
-            sums = S[:, -1].copy() if self.recipe.phi.has_bias else np.zeros(len(S))
-            frame = Frame(penalty, D, offset, sums, S.diagonal().copy())
+            usual = np.median(D[D > 0.0]) if (D > 0.0).any() else penalty.rho
+            D[:-1][D[:-1] == 0.0] = usual  # columns that have not varied yet
+            squares = S.diagonal().copy()
+            frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
         try:
             inverse = Inverse.of(S, V, penalty.rho, frame)
         except LinAlgError:
@@ -420,7 +415,7 @@ class Woodbury(Cholesky):
         known, queue = self._exact
         assert known is not None
         S, V, norm = self._base_of(inverse)
-        U, ridge = inverse.U, np.reshape(inverse.ridge, (-1, 1))
+        U, ridge = inverse.U, inverse.ridge[:, None]
         R = spread(V, known.responses, self.responses) - ridge * U - dsymm(1.0, S, U)
         for q in queue:
             change = inverse.moved(q.aligned(self.responses))
@@ -447,7 +442,7 @@ class Woodbury(Cholesky):
         """How far P A x is from x, relatively, for a probe x: the error that P has."""
         S, _, _ = self._base_of(inverse)
         x = np.cos(np.arange(1.0, len(S) + 1.0))[:, None]
-        y = np.reshape(inverse.ridge, (-1, 1)) * x + dsymm(1.0, S, x)
+        y = inverse.ridge[:, None] * x + dsymm(1.0, S, x)
         for q in self._exact[1]:
             change = inverse.moved(q.change)
             Fx = dgemm(1.0, change.F.T, x, trans_a=True)

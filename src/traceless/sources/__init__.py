@@ -17,7 +17,7 @@ Arrow and npz in batches, by the names of the columns. No type is inferred, no c
 collected and no mean taken, so a schema holds nothing of the rows.
 """
 
-from traceless.sources.files import scan
+from traceless.sources.scanning import scan
 from traceless.sources.schema import Category, Hashed, Number, Schema
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, listed, one_kind, reading
-from traceless.sources.partitions import Partitioned
-from traceless.sources.source import Rows
+from traceless.sources.partitions import Scanned
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 
@@ -48,7 +48,7 @@ class RowRange:
 
 def scan_arrays(
     files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
-) -> Partitioned:
+) -> Scanned:
     """See `traceless.scan`."""
     width = _table(files[0]).shape[1]
     targets = _places(target, files, width, "target")
@@ -69,7 +69,7 @@ def scan_arrays(
             RowRange(file, features, y, w, start, min(start + rows, n))
             for start in range(0, max(n, 1), rows)
         ]
-    return Partitioned(partitions, width if features is None else len(features))
+    return partitions, width if features is None else len(features), None
 
 
 def opened(file: Path) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.sources.source import Rows
+from traceless.sources.batches import Rows
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ tasks are run again; as knowledge is integers, the result has the same bits.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
-from traceless.knowledge.sums import Knowledge
-from traceless.sources.partitions import TASKS_PER_WORKER, Partitioned, grouped, learn
-from traceless.sources.source import HEAD, Rows, Source, quiet
+from traceless.sources.batches import HEAD, Rows, Source, quiet
+from traceless.sources.partitions import TASKS_PER_WORKER, Partition, grouped, learn
 
 if TYPE_CHECKING:
-    from traceless.knowledge.sums import Recipe
+    from traceless.knowledge.sums import Knowledge, Recipe
 
 
 def from_dask(X: Any, y: Any, sample_weight: Any) -> DaskSource | None:
@@ -66,10 +66,7 @@ class DaskSource(Source):
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions, as computed by the current scheduler."""
-        from dask import delayed
-
-        sent = delayed(quiet(recipe), traverse=False)  # once, not with every task
-        return _sum([delayed(_learn_rows)(sent, rows) for rows in self._partitions], recipe.verbose)
+        return _sum(_learn_rows, recipe, self._partitions)
 
     def head(self) -> tuple[Any, Any]:
         """X and y of the first rows of the first partition that has some, at most 4096."""
@@ -82,38 +79,26 @@ class DaskSource(Source):
         return found
 
 
-class PartitionsOnDask(Source):
-    """Partitions of files, opened by the workers; made by ``scan(...).on(client)``."""
-
-    def __init__(self, source: Partitioned, client: Any) -> None:
-        self._source, self._client = source, client
-        self.n_features, self.feature_names = source.n_features, source.feature_names
-
-    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
-        """The knowledge of all partitions, some of them in each task."""
-        from dask import delayed
-
-        sent = delayed(quiet(recipe), traverse=False)
-        n_tasks = TASKS_PER_WORKER * max(1, sum(self._client.nthreads().values()))
-        groups = grouped(self._source.partitions, n_tasks)
-        with self._client.as_current():
-            tasks = [delayed(learn)(sent, delayed(group, traverse=False)) for group in groups]
-            return _sum(tasks, recipe.verbose)
-
-    def head(self) -> tuple[Any, Any]:
-        """X and y of the first rows, at most 4096, read here."""
-        return self._source.head()
-
-
-def _sum(sums: list[Any], verbose: bool) -> Knowledge:
-    """Delayed partial sums added in a tree of pairs; only the total is fetched."""
+def sum_on_dask(recipe: Recipe, partitions: Sequence[Partition], client: Any) -> Knowledge:
+    """The knowledge of partitions of files that the workers open, some in each task."""
     from dask import delayed
 
+    groups = grouped(partitions, TASKS_PER_WORKER * max(1, sum(client.nthreads().values())))
+    with client.as_current():
+        return _sum(learn, recipe, [delayed(group, traverse=False) for group in groups])
+
+
+def _sum(task: Callable[..., Knowledge], recipe: Recipe, partitions: list[Any]) -> Knowledge:
+    """Partial sums of delayed partitions, added in a tree of pairs; only the total is fetched."""
+    from dask import delayed
+
+    sent = delayed(quiet(recipe), traverse=False)  # once, not with every task
+    sums = [delayed(task)(sent, rows) for rows in partitions]
     add = delayed(operator.add)
     while len(sums) > 1:
         last = sums[-1:] if len(sums) % 2 else []
         sums = [add(*two) for two in zip(sums[::2], sums[1::2], strict=False)] + last
-    knowledge: Knowledge = _compute(sums[0], verbose)
+    knowledge: Knowledge = _compute(sums[0], recipe.verbose)
     return knowledge
 
 

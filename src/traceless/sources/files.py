@@ -14,63 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from traceless.sources.partitions import Partitioned
-
 KINDS = (".parquet", ".npy", ".zarr")
-
-
-def scan(
-    path: Any,
-    target: Any,
-    *,
-    sample_weight: Any = None,
-    columns: Any = None,
-    batch_rows: int | None = None,
-) -> Partitioned:
-    """Open files of rows that need not fit into memory, to learn or forget them.
-
-    Parameters
-    ----------
-    path : path, or list of paths
-        A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. The files
-        must be of one kind, known by the suffix: ``.parquet``, ``.npy`` or ``.zarr``.
-    target : str, list of str, int, or paths
-        For Parquet the name of a column, or a list of names for a regression with several
-        targets. For arrays the number of a column, or as many files of labels or targets as
-        there are files of rows, given like `path`.
-    sample_weight : str, int or paths, optional
-        Where the weights are, likewise.
-    columns : list of str or int, optional
-        The features; all other columns by default. In Parquet one column of lists will do.
-    batch_rows : int, optional
-        Rows read at a time; by default about 64 MB of them.
-
-    Returns
-    -------
-    Source
-        To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Its rows
-        are read then, by ``n_jobs`` processes; the files must not change in between. Its
-        method ``on(engine)`` lets a Dask client or a Spark session read them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> folder = tempfile.mkdtemp()
-    >>> np.save(f"{folder}/rows.npy", [[0.5, 2.0, 1], [1.5, 0.0, 0]])
-    >>> source = scan(f"{folder}/rows.npy", target=2)
-    >>> source.n_features
-    2
-    """
-    files = listed(path)
-    kind = one_kind(files)
-    if batch_rows is not None and batch_rows < 1:
-        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
-    if kind == ".parquet":
-        from traceless.sources.parquet import scan_parquet as scan_files
-    else:
-        from traceless.sources.arrays import scan_arrays as scan_files
-    return scan_files(files, target, sample_weight, columns, batch_rows)
 
 
 def default_batch_rows(width: int) -> int:

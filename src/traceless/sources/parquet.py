@@ -18,9 +18,9 @@ from traceless.sources.arrow import (
     not_numbers,
     rows_of,
 )
+from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, reading
-from traceless.sources.partitions import Partitioned
-from traceless.sources.source import Rows
+from traceless.sources.partitions import Scanned
 
 
 def parquet_file(file: Path | BinaryIO) -> Any:
@@ -55,7 +55,7 @@ class RowGroups:
 
 def scan_parquet(
     files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
-) -> Partitioned:
+) -> Scanned:
     """See `traceless.scan`."""
     with _opened(files[0]) as first:
         features, target = choose(first.schema_arrow.names, columns, target, weight, str(files[0]))
@@ -68,7 +68,7 @@ def scan_parquet(
             _check_schema(file.schema_arrow, layout, str(path), every=columns is None)
             runs = _runs(file.metadata, rows)
         partitions += [RowGroups(path, run, layout, rows) for run in runs]
-    return Partitioned(partitions, width, names)
+    return partitions, width, names
 
 
 @contextmanager

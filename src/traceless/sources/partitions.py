@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
 from traceless.progress import progress
-from traceless.sources.source import Rows, Source, first_rows, quiet, sum_batches
+from traceless.sources.batches import Rows, quiet, sum_batches
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -36,47 +36,7 @@ class Partition(Protocol):
         """The rows, a batch at a time; at least one batch, even if it is empty."""
 
 
-@dataclass(frozen=True)
-class Partitioned(Source):
-    """A source that is a sequence of partitions."""
-
-    partitions: Sequence[Partition]
-    n_features: int
-    feature_names: list[str] | None = None
-
-    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
-        """The knowledge of all partitions; see `sum_partitions`."""
-        return sum_partitions(recipe, self.partitions, n_jobs)
-
-    def head(self) -> tuple[Any, Any]:
-        """X and y of the first rows, at most 4096."""
-        return _some(first_rows(_batches(self.partitions)))
-
-    def on(self, engine: Any) -> Source:
-        """The same rows, read by the tasks of an engine.
-
-        Parameters
-        ----------
-        engine : distributed.Client or pyspark.sql.SparkSession
-            Its workers must find the files under the same paths.
-
-        Returns
-        -------
-        Source
-        """
-        kind = type(engine).__module__.partition(".")[0]
-        if kind == "pyspark":
-            from traceless.sources.spark import partitions_on_spark
-
-            return partitions_on_spark(self, engine)
-        if kind == "distributed":
-            from traceless.sources.dask import PartitionsOnDask
-
-            return PartitionsOnDask(self, engine)
-        raise TypeError(
-            "on() takes a distributed.Client or a SparkSession, got "
-            f"{type(engine).__name__}. For processes of this machine set n_jobs."
-        )
+Scanned = tuple[Sequence[Partition], int, list[str] | None]  # and number and names of the features
 
 
 @dataclass(frozen=True)
@@ -123,7 +83,7 @@ def sum_partitions(
     if jobs <= 1:
         one = recipe if len(partitions) == 1 else quiet(recipe)
         watched = progress(partitions, "learning", recipe.verbose)
-        return _some(sum_batches(one, _batches(watched)))
+        return some(sum_batches(one, all_batches(watched)))
     groups = grouped(partitions, TASKS_PER_WORKER * jobs)
     with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
         files = [Path(folder) / str(k) for k in range(len(groups))]
@@ -145,7 +105,7 @@ def grouped(partitions: Sequence[Partition], n: int) -> list[Sequence[Partition]
 def learn(recipe: Recipe, partitions: Sequence[Partition]) -> Knowledge:
     """The task that reads some partitions, with one thread."""
     with threadpool_limits(1):
-        return _some(sum_batches(recipe, _batches(partitions)))
+        return some(sum_batches(recipe, all_batches(partitions)))
 
 
 def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], file: Path) -> None:
@@ -180,11 +140,13 @@ def _run(
         ) from error
 
 
-def _batches(partitions: Iterable[Partition]) -> Iterator[Rows]:
+def all_batches(partitions: Iterable[Partition]) -> Iterator[Rows]:
+    """The batches of all partitions, one after the other."""
     return chain.from_iterable(partition.batches() for partition in partitions)
 
 
-def _some(found: T | None) -> T:
+def some(found: T | None) -> T:
+    """What was found in partitions; raises if there were none."""
     if found is None:
         raise ValueError("There are no partitions to learn from; an empty one has an empty batch.")
     return found

@@ -45,8 +45,11 @@ class Cells:
 
         self._check_complete()
         array = self.array
-        if not self.typed:
-            array = self._parsed()
+        if not self.typed:  # text, with blanks around it allowed
+            try:
+                array = array.cast(pa.float64())
+            except pa.ArrowInvalid:  # which does not say where
+                array = self._matching(NUMBER, "a number is needed")
         elif not is_number(array.type):
             raise self._unfit("numbers")
         elif pa.types.is_decimal(array.type):  # Arrow's own cast does not round correctly
@@ -115,15 +118,6 @@ class Cells:
             present = self.array.is_valid().to_numpy(zero_copy_only=False)
             self.check_each(present, "a value is needed")
 
-    def _parsed(self) -> Any:
-        """Text to the nearest float64; blanks around it are allowed."""
-        import pyarrow as pa
-
-        try:
-            return self.array.cast(pa.float64())
-        except pa.ArrowInvalid:  # which does not say where
-            return self._matching(NUMBER, "a number is needed").cast(pa.float64())
-
     def _matching(self, pattern: str, what: str) -> Any:
         """The words without blanks around them, if all match the pattern."""
         import pyarrow.compute as pc
@@ -149,6 +143,11 @@ class Number:
     scale: float = 1.0
     kind: ClassVar[str] = "number"
     width: ClassVar[int] = 1
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The name of the column."""
+        return [self.name]
 
     def __post_init__(self) -> None:
         shift, scale = self.shift, self.scale
@@ -183,6 +182,11 @@ class Category:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         _check_words(self.values, f"The categories of column {self.name!r}")
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The column and each of its values."""
+        return [f"{self.name}={value}" for value in self.values]
 
     @property
     def width(self) -> int:
@@ -221,6 +225,11 @@ class Hashed:
                 f"Column {self.name!r}: the number of buckets must be between 1 and "
                 f"{MOST_BUCKETS}, got {self.buckets!r}."
             )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The column and the number of each of its bins."""
+        return [f"{self.name}#{k}" for k in range(self.width)]
 
     @property
     def width(self) -> int:
@@ -295,6 +304,11 @@ class Schema:
         wanted = {"text": str, "int": int}.get(self.labels)
         if any(type(label) is not wanted for label in self.classes):
             raise ValueError(f"Classes {list(self.classes)} do not suit labels={self.labels!r}.")
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The names of the features that the columns give to a model, in order."""
+        return [name for column in self.columns for name in column.feature_names]
 
     @property
     def width(self) -> int:

@@ -1,53 +1,17 @@
-"""A source of rows, and the knowledge of the batches that one task reads.
-
-Each call that computes knowledge costs J² besides the product itself, so a task joins small
-batches first, as far as memory stays bounded.
-"""
+"""What an estimator is given in place of X and y: rows in memory, or a source of rows."""
 
 from __future__ import annotations
 
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from scipy import sparse
+from traceless.sources.batches import Source
+from traceless.sources.dask import from_dask
 
-if TYPE_CHECKING:
-    from traceless.knowledge.sums import Knowledge, Recipe
+__all__ = ["Source", "as_source"]
 
-Rows = tuple[Any, ...]  # (X, y, sample_weight)
-HEAD = 4096  # rows that are looked at before all are learned
 _of_engine = re.compile(r"(dask|dask_expr|polars|pyspark)(\.|$)").match  # names of modules
-
-
-class Source(ABC):
-    """Rows that are in files or on a cluster.
-
-    Made by `scan`, `from_spark` or, from Dask collections, by the estimators. Opening one
-    reads what is needed to know its columns, never all rows.
-
-    Attributes
-    ----------
-    n_features : int
-        Number of columns that are features.
-    feature_names : list of str or None
-        Their names, where they have names.
-    """
-
-    n_features: int
-    feature_names: list[str] | None
-
-    @abstractmethod
-    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
-        """The knowledge of all rows, computed where they are."""
-
-    @abstractmethod
-    def head(self) -> tuple[Any, Any]:
-        """X and y of some of the first rows, at most 4096."""
 
 
 def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
@@ -90,62 +54,4 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
             "they do not fit into memory, write them with X.sink_parquet(path) and pass "
             "traceless.scan(path, target) in place of X and y."
         )
-    from traceless.sources.dask import from_dask
-
     return from_dask(X, y, sample_weight)
-
-
-def quiet(recipe: Recipe) -> Recipe:
-    """The recipe without its progress line: the engine shows one, not each task."""
-    return replace(recipe, verbose=False)
-
-
-def sum_batches(recipe: Recipe, batches: Iterable[Rows]) -> Knowledge | None:
-    """The knowledge of all batches, two partial sums in memory at most; None if there is none."""
-    total = None
-    for rows in joined(batches, len(recipe.phi.steps)):
-        total = recipe.knowledge(rows) if total is None else total + recipe.knowledge(rows)
-    return total
-
-
-def joined(batches: Iterable[Rows], n_outputs: int) -> Iterator[Rows]:
-    """Batches put together until they are worth a call, or as large as their knowledge."""
-    enough, largest = max(2**14, 8 * n_outputs), max(2**28, 8 * n_outputs**2)
-    held: list[Rows] = []
-    for batch in batches:
-        # NumPy would make 1 and True, or 1 and "1", the same label.
-        if held and np.asarray(held[0][1]).dtype.kind != np.asarray(batch[1]).dtype.kind:
-            yield _join(held)
-            held = []
-        held.append(batch)
-        n_rows = sum(X.shape[0] for X, _, _ in held)
-        if n_rows >= enough or sum(_n_bytes(X) for X, _, _ in held) >= largest:
-            yield _join(held)
-            held = []
-    if held:
-        yield _join(held)
-
-
-def first_rows(batches: Iterable[Rows]) -> tuple[Any, Any] | None:
-    """X and y of the first batches, up to `HEAD` rows; None if there is no batch."""
-    held: list[Rows] = []
-    left = HEAD
-    for X, y, _ in batches:
-        held.append((X[:left], y[:left], None))
-        left -= held[-1][0].shape[0]
-        if not left:
-            break
-    return _join(held)[:2] if held else None
-
-
-def _n_bytes(X: Any) -> int:
-    return int(X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes)
-
-
-def _join(held: list[Rows]) -> Rows:
-    full = [rows for rows in held if rows[0].shape[0]] or held[:1]
-    if len(full) == 1:
-        return full[0]
-    X, y, weight = zip(*full, strict=True)
-    stack = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
-    return stack, np.concatenate(y), None if weight[0] is None else np.concatenate(weight)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, groupby
 from operator import itemgetter
@@ -22,13 +22,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
-from traceless.knowledge.sums import Knowledge
 from traceless.sources.arrow import Columns, choose, not_numbers, rows_of
-from traceless.sources.partitions import TASKS_PER_WORKER, Partitioned
-from traceless.sources.source import HEAD, Rows, Source, first_rows, quiet, sum_batches
+from traceless.sources.batches import HEAD, Rows, Source, first_rows, quiet, sum_batches
+from traceless.sources.partitions import TASKS_PER_WORKER, Partition
 
 if TYPE_CHECKING:
-    from traceless.knowledge.sums import Recipe
+    from traceless.knowledge.sums import Knowledge, Recipe
 
 WIDTHS = 16, 1  # tasks that add, level by level
 CHUNKS = "task int, chunk int, data binary"  # rows that make up the result of a task
@@ -75,9 +74,8 @@ def from_spark(
     return SparkSource(numbered, rows, no_rows, list(features) if named else None)
 
 
-def partitions_on_spark(source: Partitioned, spark: Any) -> Source:
+def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: Any) -> Source:
     """Partitions of files, opened by Spark's tasks: Java never sees the rows."""
-    partitions = source.partitions
     n = len(partitions)
     numbers = spark.range(0, n, 1, min(n, TASKS_PER_WORKER * spark.sparkContext.defaultParallelism))
 

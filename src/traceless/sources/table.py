@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -98,6 +98,7 @@ class Table:
         self.part: float | None = 0.0
         self._format = format_
         self._inputs = _inputs_of(paths)
+        self._names, self._batch_rows = schema.names, default_batch_rows(schema.width)
         self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
@@ -108,12 +109,14 @@ class Table:
         names : sequence of str, optional
             The columns to read; by default features, target and weight.
         """
-        wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        wanted = list(dict.fromkeys(self._names if names is None else names))
         empty = True
         for place, source in enumerate(self._inputs):
             for batch, part in self._read(source, wanted):
-                empty = False
-                self.part = self._part(place, part)
+                empty, self.part = False, None
+                if part is not None and STDIN not in self._inputs:
+                    done = sum(self._sizes[:place]) + part * self._sizes[place]
+                    self.part = done / max(sum(self._sizes), 1)
                 yield batch
         if empty:
             raise TableError(f"There are no rows in {', '.join(map(_shown, self._inputs[:3]))}.")
@@ -133,9 +136,8 @@ class Table:
         where, first = _shown(source), 0
         with _opened(source, self._format) as table:
             _check_columns(table.names, wanted, where)
-            rows = default_batch_rows(self.schema.width)
             with _readable(where):
-                for batch, part in table.batches(wanted, rows):
+                for batch, part in table.batches(wanted, self._batch_rows):
                     cells = {
                         name: Cells(column, name, where, first, table.typed)
                         for name, column in zip(wanted, batch.columns, strict=True)
@@ -143,11 +145,6 @@ class Table:
                     first += batch.num_rows
                     if batch.num_rows:
                         yield Batch(self.schema, cells, batch.num_rows), part
-
-    def _part(self, place: int, part: float | None) -> float | None:
-        if part is None or STDIN in self._inputs:
-            return None
-        return (sum(self._sizes[:place]) + part * self._sizes[place]) / max(sum(self._sizes), 1)
 
 
 def column_names(path: str, format_: str | None = None) -> list[str]:
@@ -187,7 +184,7 @@ def _inputs_of(paths: Sequence[str]) -> list[str]:
     files = [path for path in paths if path != STDIN]
     if len(paths) - len(files) > 1:
         raise TableError("Standard input (-) can be read only once; name it once.")
-    found = [str(file) for file in listed(files)] if files else []
+    found = list(map(str, listed(files))) if files else []
     return [STDIN, *found] if len(files) < len(paths) else found
 
 
@@ -209,26 +206,20 @@ def _opened(source: str, format_: str | None) -> Iterator[Reader]:
                 f"{_shown(source)} is of no known kind: tables are {', '.join(SUFFIXES)}. Say "
                 f"which it is with --format ({', '.join(FORMATS)})."
             )
-    with _stream(source, text=format_ in (None, "csv", "tsv")) as (file, size):
+    file: BinaryIO
+    with ExitStack() as stack:
+        if source != STDIN:
+            file = stack.enter_context(open(source, "rb"))
+        elif format_ in (None, "csv", "tsv"):
+            file = sys.stdin.buffer
+        else:  # readers of other formats seek: a copy without a name, so that nothing stays
+            file = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(sys.stdin.buffer, file)
+            file.seek(0)
+        size = None if file is sys.stdin.buffer else os.fstat(file.fileno()).st_size
         with _readable(_shown(source)):
             reader = READERS[format_ or "csv"](file, size)
         yield reader
-
-
-@contextmanager
-def _stream(source: str, text: bool) -> Iterator[tuple[BinaryIO, int | None]]:
-    """An open file and its size; text on standard input has none, other formats are copied."""
-    if source != STDIN:
-        with open(source, "rb") as file:
-            yield file, os.fstat(file.fileno()).st_size
-    elif text:
-        yield sys.stdin.buffer, None
-    else:  # readers seek in it
-        with tempfile.TemporaryFile() as copy:  # without a name, so nothing stays
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-            size = copy.tell()
-            copy.seek(0)
-            yield copy, size
 
 
 @contextmanager

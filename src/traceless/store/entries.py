@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
@@ -42,7 +43,7 @@ def now() -> str:
 
 
 class ModelState(NamedTuple):
-    """What an entry says about a model.
+    """The part of an entry that describes a model.
 
     Attributes
     ----------
@@ -69,9 +70,9 @@ class ModelState(NamedTuple):
         known = getattr(model, "knowledge_", None)  # None before the first row
         if known is None or not known.n_samples:
             return cls(0, None, None)
-        lanes = known.fingerprint
+        digest, lanes = known.digest(), known.fingerprint
         root = None if lanes is None else hashlib.sha256(to_bytes(lanes)).hexdigest()
-        return cls(known.n_samples, known.digest(), root)
+        return cls(known.n_samples, digest, root)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +161,9 @@ class Entry:
             previous="0" * 64 if before is None else before.hash,
             hash="",
         )
-        return replace(entry, hash=hash_of(entry.facts()))
+        # the hash is the one field that is not in the body
+        object.__setattr__(entry, "hash", hashlib.sha256(entry.body.encode()).hexdigest())
+        return entry
 
     @classmethod
     def from_body(cls, body: str, said: str) -> Self:
@@ -193,8 +196,13 @@ class Entry:
         said = {f.name: getattr(self, f.name) for f in fields(Entry) if f.name != "hash"}
         return said if self.version > 1 else _to_version_1(**said)
 
+    @cached_property
+    def body(self) -> str:
+        """The facts as canonical JSON, which is hashed and kept in the ledger."""
+        return canonical_json(self.facts())
+
     def is_intact(self) -> bool:
-        """Whether the hash is that of the fields."""
+        """Whether the hash fits the fields."""
         return self.hash == hash_of(self.facts())
 
     def as_dict(self) -> dict[str, Any]:
@@ -218,5 +226,5 @@ def _from_version_1(*, fingerprint: Any, **facts: Any) -> dict[str, Any]:
 
 
 def _to_version_1(*, version: Any, alive: Any, request: Any, **facts: Any) -> dict[str, Any]:  # noqa: ARG001
-    """What `_from_version_1` was given."""
+    """The inverse of `_from_version_1`."""
     return dict(**facts, fingerprint=request)

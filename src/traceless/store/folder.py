@@ -140,7 +140,7 @@ class Folder:
             container.bring_to_disk(handle)
 
     def size(self) -> int:
-        """Bytes of all files; those that vanish meanwhile have none."""
+        """Bytes of all files; a file that vanishes meanwhile counts as empty."""
         total = 0
         for path in self.path.rglob("*"):
             with suppress(FileNotFoundError):

@@ -116,8 +116,7 @@ class Ledger:
         """Write an entry, the counts that it changes, and the requests that it answers."""
         self.sql.execute(f"PRAGMA user_version = {VERSION}")  # older versions can no longer read it
         self.sql.execute(
-            "INSERT INTO entries VALUES (?, ?, ?)",
-            (entry.sequence, canonical_json(entry.facts()), entry.hash),
+            "INSERT INTO entries VALUES (?, ?, ?)", (entry.sequence, entry.body, entry.hash)
         )
         self.sql.executemany(
             "INSERT INTO classes VALUES (?, ?) "
@@ -199,7 +198,7 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
 
 @contextmanager
 def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
-    """Turn SQLite's errors into those of the store and of the system."""
+    """Turn SQLite's errors into `StoreError`, `StoreBusyError` and `OSError`."""
     try:
         yield
     except sqlite3.Error as error:

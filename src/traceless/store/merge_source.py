@@ -1,4 +1,4 @@
-"""What a store can merge, or take out again as a whole: files, stores, estimators, knowledge."""
+"""The source of a merge, or of taking a slice out again: a file, a store, a model, knowledge."""
 
 from __future__ import annotations
 
@@ -41,15 +41,6 @@ class MergeSource:
         for digest, n in self.counted:
             tally.checksum += n * int.from_bytes(digest, "little")
             yield digest, n
-
-
-def is_merge_source(other: Any) -> bool:
-    """Whether this is a model, knowledge or a path, not rows."""
-    return (
-        isinstance(other, str | os.PathLike | Knowledge)
-        or hasattr(other, "partial_fit")
-        or hasattr(other, "_folder")
-    )
 
 
 @contextmanager

@@ -49,7 +49,7 @@ _NOTE = "So few rows were forgotten that the models before and after, together, 
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt(Entry):
-    """The proof of one change, for whoever asked for it.
+    """The proof of one change, for the person who asked for it.
 
     Its fields are those of the `Entry`: counts, the digests of the model before and after, and
     hashes. None of them names a row.
@@ -93,7 +93,7 @@ class Receipt(Entry):
         return honest and self.is_intact() and self.origin == hash_of(self.store)
 
     def to_json(self) -> str:
-        """The receipt as JSON, to keep or to send to whoever asked."""
+        """The receipt as JSON, to be kept or sent."""
         said = {
             "format": f"{_FORMAT}{self.version}",
             "entry": self.facts(),
@@ -128,23 +128,19 @@ class Receipt(Entry):
 
     def to_html(self) -> str:
         """The receipt as an HTML page to print, which loads nothing from elsewhere."""
-        return _page(self)
-
-
-def _page(entry: Receipt) -> str:
-    lines = _lines(entry, entry.store).items()
-    rows = "\n".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in lines if value)
-    warning = "" if entry.check() else '<p class="bad">The hashes of this receipt are wrong.</p>'
-    return f"""<!DOCTYPE html>
+        lines = _lines(self, self.store).items()
+        rows = "\n".join(f"<tr><th>{k}</th><td>{v}</td></tr>" for k, v in lines if v)
+        warning = "" if self.check() else '<p class="bad">The hashes of this receipt are wrong.</p>'
+        return f"""<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><title>Receipt {entry.sequence}</title><style>{_STYLE}</style></head>
+<head><meta charset="utf-8"><title>Receipt {self.sequence}</title><style>{_STYLE}</style></head>
 <body>
-<h1>Receipt {entry.sequence}: {_DID[entry.kind]}</h1>
+<h1>Receipt {self.sequence}: {_DID[self.kind]}</h1>
 {warning}
 <table>
 {rows}
 </table>
-<p>{_PROVES if entry.version > 1 else _PROVED} The hash is the SHA-256 of all the fields of this
+<p>{_PROVES if self.version > 1 else _PROVED} The hash is the SHA-256 of all the fields of this
 receipt, and of the hash of the receipt before.</p>
 </body>
 </html>

@@ -15,7 +15,6 @@ from traceless.store.entries import Entry
 from traceless.store.folder import Folder
 from traceless.store.ledger import open_ledger
 from traceless.store.lock import write_lock
-from traceless.store.merge_source import is_merge_source
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import row_batches
@@ -177,9 +176,7 @@ class Store:
             If the models before and after would reveal the rows.
         """
         with self._writing(key) as writer:
-            if is_merge_source(X):
-                return cast(Receipt, writer.take_out(X, name))
-            return cast(Receipt | Queued, writer.forget(row_batches(X, y, sample_weight), batch))
+            return cast(Receipt | Queued, writer.forget((X, y, sample_weight), batch, name))
 
     def relabel(
         self, X: Any, old: Any, new: Any, sample_weight: Any = None, *, key: str | None = None
@@ -235,7 +232,7 @@ class Store:
             return cast(Receipt, writer.merge(other, name, again))
 
     def seal(self, *, key: str | None = None) -> Receipt:
-        """Make the coefficients of the model those of a fit from scratch, to the last bit.
+        """Compute the coefficients exactly: to the last bit as in a fit from scratch.
 
         Parameters
         ----------
@@ -390,7 +387,7 @@ class Store:
             writer = Writer(folder, ledger, key, cached)
             self._about = writer.origin["about"]
             yield writer
-            self._cache = writer.cache()
+            self._cache = writer.cached
 
     def _look(self) -> None:
         """Read what the store is about, and remove the files that a killed process left."""

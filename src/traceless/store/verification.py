@@ -105,7 +105,7 @@ class Auditor:
         self._folder, self._ledger, self._model = folder, ledger, model
 
     def checks(self, batches: Iterable[RowBatch] | None) -> Iterator[Check]:
-        """All checks; with rows, those against a fit from scratch too."""
+        """All checks; with rows, also the comparison with a fit from scratch."""
         yield from self.ledger_checks()
         yield _check("model", self._check_model)
         if batches is not None:
@@ -218,7 +218,7 @@ class Auditor:
         return f"its file, root and digest {digest} are those of the latest entry"
 
     def _check_rows_given(self, batches: Iterable[RowBatch]) -> Iterator[Check]:
-        """Compare the model, its root and the checksum with those of a fit from scratch."""
+        """Fit a model from scratch, and compare digest, root and checksum of the rows."""
         last, tally, hasher = self._ledger.last(), Tally(), self._hasher()
 
         def counted() -> Iterator[RowBatch]:

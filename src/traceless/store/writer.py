@@ -6,9 +6,10 @@ the model in memory is thrown away, and a model file that was written is removed
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, cast
@@ -28,7 +29,7 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import SAFE_ROWS, Queued, are_enough, plain_arrays
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text
+from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
@@ -52,13 +53,14 @@ class Writer:
         Idempotency key of the request. If a request came with it before, its answer is given
         again, and nothing is changed.
     cached : tuple, optional
-        A generation, and its model, which the change may modify.
+        A generation, and its model, which the change may modify. Afterwards the attribute of this
+        name holds the latest generation that was read, for the next change.
     """
 
     def __init__(
         self, folder: Folder, ledger: Ledger, key: str | None, cached: Cached = None
     ) -> None:
-        self._folder, self._ledger, self._key, self._cached = folder, ledger, key, cached
+        self._folder, self._ledger, self._key, self.cached = folder, ledger, key, cached
         self._before, self.origin = ledger.last(), ledger.origin
         self._secret = folder.secret(self._before)
         self._hasher = RowHasher.of(self._secret, self.origin)
@@ -70,16 +72,9 @@ class Writer:
     @cached_property
     def model(self) -> Any:
         """The model, to be changed."""
-        if self._cached and self._cached[0] == self._before.generation:
-            return self._cached[1]
-        return self._folder.load(self._before)
-
-    def cache(self) -> Cached:
-        """The model after the change, for the next change."""
-        generation = self._before.generation
-        if generation is None or "model" not in self.__dict__:
-            return self._cached
-        return generation, self.model
+        if self.cached is None or self.cached[0] != self._before.generation:
+            self.cached = str(self._before.generation), self._folder.load(self._before)
+        return self.cached[1]
 
     # --- requests that came before --------------------------------------------------------
 
@@ -150,30 +145,35 @@ class Writer:
             )
         return self._commit("learn", request)
 
-    def forget(self, batches: Iterable[RowBatch], batch: bool) -> Any:
-        """Forget rows; with `batch`, once there are enough of them in the queue."""
+    def forget(self, rows: RowBatch, batch: bool, name: str | None) -> Any:
+        """Forget rows, or a slice; with `batch`, once there are enough rows in the queue."""
+        X = rows[0]
+        if (
+            isinstance(X, str | os.PathLike | Knowledge)
+            or hasattr(X, "partial_fit")
+            or hasattr(X, "_folder")
+        ):
+            return self.take_out(X, name)
+        batches = row_batches(*rows)
         if self._known:
             return self._rows_again("forget", removed=batches)
         if batch:
             return self._enqueue(batches)
-        self._remove(batches, self._ledger.rows.remove, self._forget)
+        for held in self._taken(batches, self._ledger.rows.remove):
+            self.model.forget(*version_1.rounded_as_in(self.origin, held))
         return self._commit("forget", self._rows_request())
 
     def relabel(self, before: RowBatch, after: RowBatch) -> Any:
         """Give rows other labels or targets."""
         if self._known:
             return self._rows_again("relabel", [before], [after])
-        self._remove([before], self._ledger.rows.remove)
-        rows = self._hasher(after)
-        if rows.digests:
+        for held in self._taken([before], self._ledger.rows.remove):
+            rows = self._hasher(after)
             self._ledger.rows.add(rows.digests)
             self._added.add(rows)
-            old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (before, after))
+            old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
             self.model.update(add=new, forget=old)
         return self._commit("relabel", self._rows_request())
-
-    def _forget(self, batch: RowBatch) -> None:
-        self.model.forget(*version_1.rounded_as_in(self.origin, batch))
 
     def _rows_request(self) -> str | None:
         """The hash of a request for these rows; raises if there are none."""
@@ -181,13 +181,10 @@ class Writer:
             raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
         return self._hasher.request(self._removed, self._added)
 
-    def _remove(
-        self,
-        batches: Iterable[RowBatch],
-        remove: Callable[[list[bytes]], list[int]],
-        act: Callable[[RowBatch], object] = lambda _: None,
-    ) -> None:
-        """Remove the digests of batches, and act on each batch; raises if a row is not held."""
+    def _taken(
+        self, batches: Iterable[RowBatch], remove: Callable[[list[bytes]], list[int]]
+    ) -> Iterator[RowBatch]:
+        """Remove the digests of batches, and yield each batch; raises if a row is not held."""
         if self._secret is None:
             raise StoreError(
                 "The secret of this store was destroyed, so it cannot tell which rows it holds: "
@@ -208,7 +205,7 @@ class Writer:
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
-                act(batch)
+                yield batch
             self._removed.add(rows)
             start += rows.length
         if missing:
@@ -233,10 +230,7 @@ class Writer:
 
     def _enqueue(self, batches: Iterable[RowBatch]) -> Receipt | Queued:
         """Keep rows until they can be forgotten with others; forget all if that is safe now."""
-        kept: list[RowBatch] = []
-        self._remove(
-            batches, self._ledger.rows.reserve, lambda batch: kept.append(plain_arrays(batch))
-        )
+        kept = [plain_arrays(batch) for batch in self._taken(batches, self._ledger.rows.reserve)]
         if str(self._tally(kept)) != str(self._removed):
             raise ValueError(
                 "These labels cannot be kept in the queue as they are. Forget the rows without "
@@ -261,7 +255,8 @@ class Writer:
         keys = tuple(queued.key for queued in queue.pending() if queued.key is not None)
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            self._remove(queue.batches(), self._ledger.rows.remove_reserved, self._forget)
+            for held in self._taken(queue.batches(), self._ledger.rows.remove_reserved):
+                self.model.forget(*version_1.rounded_as_in(self.origin, held))
         queue.clear()
         return self._commit("forget", self._rows_request(), keys=keys)
 
@@ -346,7 +341,7 @@ class Writer:
         if what == "secret":
             self._secret = None
         else:
-            self.model, self._unknown = None, 0
+            self.model, self.cached, self._unknown = None, None, 0
             self._removed.checksum = int(self._before.alive or "0", 16)
             self._removed.classes.update(self._ledger.class_counts())
         return self._commit("destroy", what, subject=what)
@@ -362,13 +357,14 @@ class Writer:
     ) -> Receipt:
         """Write the new model and the entry, commit both, and remove the model before."""
         before, removed, added = self._before, self._removed, self._added
+        counts = Counter(added.classes)
+        counts.subtract(removed.classes)
+        classes = {label: n for label, n in sorted(counts.items()) if n}
         alive = checksum_text(int(before.alive or "0", 16) + added.checksum - removed.checksum)
         revealing = removed.rows > 0 and not are_enough(removed.rows, removed.classes)
         if revealing:
             warnings.warn(_REVEALING, RevealingWarning, stacklevel=4)
         model = None if before.generation is None else self.model
-        classes = Counter(added.classes)
-        classes.subtract(removed.classes)
         state, name, sha256 = ModelState.of(model), None, None
         if model is not None:
             name, sha256 = self._folder.write(model, before.sequence + 1)
@@ -381,7 +377,7 @@ class Writer:
                 kind=kind,
                 keys=keys or (() if self._key is None else (self._key,)),
                 rows=max(removed.rows, added.rows),
-                classes={label: n for label, n in sorted(classes.items()) if n},
+                classes=classes,
                 unknown=state.held if self._secret is None else self._unknown,
                 alive=None if self._secret is None else alive,
                 request=request,
@@ -405,6 +401,7 @@ class Writer:
         """Make sure that the file holds the model, since the model before will be removed."""
         try:
             self.model = self._folder.read(name, sha256)
+            self.cached = name, self.model
         except FileError as error:
             raise StoreError(
                 f"The new model cannot be read back from its file: {error} Nothing was changed."

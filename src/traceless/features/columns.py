@@ -1,0 +1,87 @@
+"""Columns, given by number, by name or by a mask, as numbers in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def column_numbers(
+    columns: Any, n_features: int, names: Sequence[str] | NDArray[Any] | None = None
+) -> tuple[int, ...]:
+    """Numbers of the columns that are to go: in order, each once, and not all of them.
+
+    Parameters
+    ----------
+    columns : int, str, sequence of either, or boolean mask of shape (n_features,)
+        Negative numbers count from the last column.
+    n_features : int
+    names : sequence of str, optional
+        The names of all columns, where they have names.
+    """
+    given = columns.tolist() if hasattr(columns, "tolist") else columns
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    given = list(given) if several else [given]
+    if given and all(isinstance(value, bool | np.bool_) for value in given):
+        found = _masked(given, n_features)
+    elif given and all(isinstance(value, str) for value in given):
+        found = [_named(name, n_features, names) for name in given]
+    else:
+        found = [_numbered(number, n_features) for number in given]
+    ordered = sorted(found)
+    twice = [a for a, b in pairwise(ordered) if a == b]
+    if twice:
+        raise ValueError(f"Column {_said(twice[0], names)} is given twice; give each once.")
+    if not ordered:
+        raise ValueError("There are no columns to forget: none was given.")
+    if len(ordered) == n_features:
+        raise ValueError(
+            f"All {n_features} columns would be forgotten; at least one must stay. To forget "
+            "everything, fit a new model."
+        )
+    return tuple(ordered)
+
+
+def _masked(mask: list[bool], n_features: int) -> list[int]:
+    if len(mask) != n_features:
+        raise ValueError(
+            f"A mask of columns must have one entry for each of the {n_features} columns, got "
+            f"{len(mask)}."
+        )
+    return [column for column, goes in enumerate(mask) if goes]
+
+
+def _named(name: str, n_features: int, names: Sequence[str] | NDArray[Any] | None) -> int:
+    if names is None:
+        raise ValueError(
+            f"There is no column {name!r}: the rows had no column names. Give numbers from 0 to "
+            f"{n_features - 1}."
+        )
+    found = [column for column, known in enumerate(names) if known == name]
+    if len(found) != 1:
+        what = f"{len(found)} columns are called" if found else "There is no column"
+        raise ValueError(f"{what} {name!r}; the columns are {_listed(names)}.")
+    return found[0]
+
+
+def _numbered(number: Any, n_features: int) -> int:
+    if isinstance(number, bool | np.bool_) or not isinstance(number, int | np.integer):
+        raise ValueError(
+            "columns must be whole numbers, names, or a mask of all columns (one kind, not "
+            f"several); got {number!r}."
+        )
+    if not -n_features <= number < n_features:
+        raise ValueError(f"There is no column {number}: there are {n_features}, counted from 0.")
+    return int(number) % n_features
+
+
+def _said(column: int, names: Sequence[str] | NDArray[Any] | None) -> str:
+    return str(column) if names is None else repr(str(names[column]))
+
+
+def _listed(names: Sequence[str] | NDArray[Any]) -> str:
+    return ", ".join(map(str, names[:10])) + (", ..." if len(names) > 10 else "")

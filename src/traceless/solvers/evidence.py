@@ -1,0 +1,336 @@
+"""ρ from the sums: the value under which the rows are most probable.
+
+Read the penalty as the prior w ~ N(0, σ²(ρG)⁻¹), G = I or the variances of the features, and the
+loss as noise of variance σ²/ω. With a flat prior of the intercept, and σ² at its best value, minus
+twice the logarithm of the probability of the K responses is, up to a constant,
+
+    E(ρ) = N Σ_k log r_k + K log|I + C/(ρG)|,     r_k = v_k - c_kᵀ (C + ρG)⁻¹ c_k
+
+C, c and v the sums of φφᵀ, φy and y² around the means, N = n - 1; for a penalised intercept they
+are the sums themselves, the constant feature one of φ, and N = n. n counts rows: weights say how
+precise they are, as in `traceless.solvers.errors`. Responses that never vary are left out.
+MacKay (1992) has the same for G = I and one response.
+
+*One tridiagonal matrix serves all ρ.* Householder's G^(-½) C G^(-½) = Q T Qᵀ takes as long as four
+to six Cholesky factors, and z = QᵀG^(-½) c. With the eigenvalues λ of T, and w = (T + ρ)⁻¹ z, which
+takes next to no time,
+
+    r_k = v_k - z_k·w_k,     log|I + C/(ρG)| = Σ_i log(1 + λ_i / ρ)
+
+*The same choice on every machine.* ρ is a power of two between 2^-20 and 2^10 times the weight of
+all rows, and the largest with E ≤ min E + 0.05. Floats are off by a bounded amount: LAPACK's T and
+λ are those of a matrix that is at most η = 4 J u λ_max away (u the unit roundoff), so
+
+    |Δ log|·|| ≤ η Σ_i 1/(λ_i + ρ)
+    |Δr_k| ≤ η ‖w_k‖² + 8 J u ‖w_k‖ (λ_max v_k)^½ + 4 J u (v_k + z_k·w_k)
+
+where the second term is for the rounding of c. Where that could change the choice, E is computed
+from the integers in twofold precision by A = L D Lᵀ, whose operations have the same bits
+everywhere, and with a logarithm and a sum that do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dormqr, dpttrf, dpttrs, dsterf, dsytrd, dsytrd_lwork
+
+from traceless.arithmetic.double_double import (
+    Factor,
+    Twofold,
+    add,
+    divide,
+    multiply,
+    subtract,
+    to_twofold,
+)
+from traceless.arithmetic.elementary import logarithm
+from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.solvers.class_weights import Coding
+from traceless.solvers.moments import moments
+from traceless.solvers.refinement import Mixture
+from traceless.solvers.ridge import Penalty
+
+if TYPE_CHECKING:
+    from traceless.features.feature_map import BoundMap
+    from traceless.knowledge.sums import Knowledge
+
+_LOWEST, _HIGHEST = -20, 10  # powers of two, times the weight of all rows
+_SLACK = 0.05  # of E: a larger ρ is taken where the rows hardly object
+_U = 2.0**-53
+_LOGARITHMS = 1e-12  # more than the error of a logarithm, here or in twofold precision
+
+
+def evidence_rho(
+    known: Knowledge,
+    penalty: Penalty,
+    phi: BoundMap,
+    code: Coding,
+    class_weights: tuple[float, ...] | None = None,
+    rhos: Sequence[float] | None = None,
+) -> float:
+    """The ρ that the evidence chooses, from these; that of `penalty` plays no part."""
+    sums = _Sums(known, penalty._replace(rho=1.0), phi, code, class_weights)
+    choices = sorted(sums.grid() if rhos is None else rhos, reverse=True)
+    if not sums.says_something:
+        return choices[0]  # nothing speaks against the largest
+    E, bound = sums.floats().evidence(np.array(choices))
+    return choices[_first(E - bound, E + bound, lambda i: sums.exactly(choices[i]))]
+
+
+def log_evidence(
+    known: Knowledge,
+    penalty: Penalty,
+    phi: BoundMap,
+    code: Coding,
+    class_weights: tuple[float, ...] | None = None,
+    rhos: Sequence[float] | None = None,
+) -> tuple[Floats, Floats]:
+    """Values of ρ, and -E/2 of each: how probable the rows are, up to a constant."""
+    sums = _Sums(known, penalty._replace(rho=1.0), phi, code, class_weights)
+    choices = np.array(sorted(sums.grid()) if rhos is None else rhos)
+    if not sums.says_something:
+        return choices, np.zeros(len(choices))
+    E, bound = sums.floats().evidence(choices)
+    for i in np.flatnonzero(~np.isfinite(bound)):
+        E[i] = sums.exactly(choices[i])
+    return choices, -0.5 * E
+
+
+def _first(low: Floats, high: Floats, exactly: Callable[[int], float]) -> int:
+    """The first place whose value is at most the least and the slack, of values between bounds.
+
+    Where the bounds leave it open, the value with the widest ones that matters is made exact.
+    """
+    while True:
+        least = high.min()
+        i = int(np.flatnonzero(low <= least + _SLACK)[0])
+        if high[i] <= low.min() + _SLACK:
+            return i
+        matters = low < least
+        matters[i] = True
+        j = int(np.where(matters, high - low, -1.0).argmax())
+        low[j] = high[j] = exactly(j)
+
+
+@dataclass(frozen=True)
+class _Tridiagonal:
+    """The sums in a basis where their matrix is tridiagonal, in float64."""
+
+    diagonal: Floats
+    beside: Floats
+    eigenvalues: Floats
+    z: Floats
+    v: Floats
+    n: int
+
+    @classmethod
+    def of(cls, B: Floats, c: Floats, v: Floats, n: int) -> _Tridiagonal:
+        """From a matrix, right-hand sides and squares; B is given away for that."""
+        J, K = c.shape
+        if J == 1:  # a feature that is always 0 changes nothing
+            B, c, J = np.diag([B[0, 0], 0.0]), np.vstack([c, np.zeros((1, K))]), 2
+        work = int(dsytrd_lwork(J, lower=1)[0])
+        A, d, e, tau, _ = dsytrd(np.asfortranarray(B), lower=1, lwork=work, overwrite_a=1)
+        below = dormqr("L", "T", A[1:, :-1], tau, np.asfortranarray(c[1:]), 64 * K)[0]
+        eigenvalues = np.maximum(dsterf(d, e)[0], 0.0)
+        return cls(d, e, eigenvalues, np.vstack([c[:1], below]), v, n)
+
+    def evidence(self, rhos: Floats) -> tuple[Floats, Floats]:
+        """E of each ρ, and a bound of its error."""
+        E, bound = np.zeros(len(rhos)), np.full(len(rhos), np.inf)
+        for i, rho in enumerate(rhos):
+            d, e, failed = dpttrf(self.diagonal + rho, self.beside)
+            if not failed:
+                E[i], bound[i] = self._evidence(rho, dpttrs(d, e, self.z)[0])
+        return E, bound
+
+    def _evidence(self, rho: float, w: Floats) -> tuple[float, float]:
+        size, top = 4.0 * _U * len(w), self.eigenvalues.max()
+        fitted, length = (self.z * w).sum(axis=0), np.sqrt((w * w).sum(axis=0))
+        r = self.v - fitted
+        off = size * (top * length**2 + 2.0 * length * np.sqrt(top * self.v) + self.v + fitted)
+        if not (r > 2.0 * off).all():
+            return 0.0, np.inf
+        log_det = np.log1p(self.eigenvalues / rho).sum()
+        slope = (1.0 / (self.eigenvalues + rho)).sum()
+        return (
+            float(self.n * np.log(r).sum() + len(r) * log_det),
+            float(
+                self.n * (2.0 * off / r + _LOGARITHMS).sum()
+                + len(r) * size * (top * slope + log_det)
+            ),
+        )
+
+
+class _Sums:
+    """The integers that the evidence is made of, for weights of the classes if given."""
+
+    def __init__(
+        self,
+        known: Knowledge,
+        penalty: Penalty,
+        phi: BoundMap,
+        code: Coding,
+        class_weights: tuple[float, ...] | None,
+    ) -> None:
+        self.known, self.penalty, self.phi, self.code = known, penalty, phi, code
+        self.class_weights = class_weights
+        S = known.feature_gram
+        self.ridge = penalty.ridge(S, known, phi)
+        self.is_free = self.ridge.is_free
+        self.n = known.n_samples - self.is_free
+        J = len(S)
+        if class_weights is None:
+            self.mixture = Mixture([S])
+        else:
+            self.mixture = Mixture.of(list(known.sums[:, :J, :J]), class_weights)
+
+    @cached_property
+    def right_sides(self) -> Integers:
+        """Σωφy, coded, in units."""
+        V = wide(self.known.response_sums)
+        weights = self.mixture.weights
+        coded: Integers = self.code(V if self.class_weights is None else V * _row(weights))
+        return coded
+
+    @cached_property
+    def total(self) -> int:
+        """The weight of all rows, in units; their number if it is not among the sums."""
+        if self.known.task == "regression":
+            bias = self.phi.has_bias
+            return int(self.known.feature_gram[-1, -1]) if bias else self._rows
+        if self.known.task == "multilabel":  # whose last response is the constant
+            return int(self.known.gram[-1, -1])
+        totals = self.known.class_totals
+        weights = self.mixture.weights if self.class_weights is not None else (1,) * len(totals)
+        scaled = (w * n for w, n in zip(weights, totals, strict=True))
+        return int(sum(scaled) * (1 << self.known.weight_bits))
+
+    @property
+    def _rows(self) -> int:
+        return self.known.n_samples << self.known.weight_bits
+
+    @cached_property
+    def scale(self) -> int:
+        """What the integers below are multiples of, in the units of the knowledge."""
+        return self.mixture.unit * (self.total if self.is_free else 1)
+
+    @cached_property
+    def squares(self) -> Integers:
+        """v, times `scale`."""
+        J = self.known.n_outputs
+        if self.known.task == "regression":
+            yy = wide(self.known.gram.diagonal()[J:])
+        else:
+            yy = np.array([self.total] * self.right_sides.shape[1], dtype=object)  # of ±1
+        if not self.is_free:
+            return yy
+        t = self.right_sides[-1]
+        return np.asarray(self.total * yy - t * t)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether a response and a feature vary."""
+        return bool(self.varying.any() and self.used.any())
+
+    @cached_property
+    def varying(self) -> Floats:
+        """Which responses vary."""
+        return np.asarray(self.squares > 0)
+
+    @cached_property
+    def used(self) -> Floats:
+        """Which features vary, and are penalised; the constant one is left out if it is free."""
+        return np.asarray((self.ridge.near > 0) & (self.mixture.diagonal() > 0))
+
+    def grid(self) -> list[float]:
+        """The values to choose from, the largest first."""
+        weight = Fraction(self.total, self.mixture.unit << self.known.weight_bits)
+        low, high = _binary_logarithm(weight)
+        return [math.ldexp(1.0, k) for k in range(low + _HIGHEST, high + _LOWEST - 1, -1)]
+
+    def floats(self) -> _Tridiagonal:
+        """The sums in float64, ready for any ρ."""
+        found = moments(self.known, self.penalty, self.phi, self.class_weights)
+        used, unit = found.used, 2.0**-self.known.weight_bits
+        scale = 1.0 / np.sqrt(found.ridge[used])
+        B = found.C[np.ix_(used, used)]
+        B *= scale
+        B *= scale[:, None]
+        if self.known.task == "regression":  # targets far from zero would lose digits
+            c = nearest(self._centred_right_sides(), np.array(self.scale, dtype=object))
+            c *= self.phi.steps[: len(c), None] * unit
+        else:
+            c = self.code(found.c)
+        c = c[used][:, self.varying] * scale[:, None]
+        v = nearest(self.squares[self.varying], np.array(self.scale, dtype=object)) * unit
+        return _Tridiagonal.of(B, c, v, self.n)
+
+    def _centred_right_sides(self) -> Integers:
+        """c, times `scale`."""
+        Q = self.right_sides
+        if not self.is_free:
+            return Q
+        s = self.mixture.column(-1)[:-1, None]
+        return np.asarray(self.total * Q[:-1] - s * Q[-1])
+
+    def exactly(self, rho: float) -> float:
+        """E in twofold precision: the same bits on every machine."""
+        C, c, v, G = self._wide
+        D = multiply(G, Twofold(np.array([rho]), np.zeros(1)))
+        A = Twofold(C.high.copy(), C.low.copy())
+        diagonal = np.diag_indices(len(A.high))
+        A.put(diagonal, add(A[diagonal], D))
+        try:
+            factor = Factor(A)
+        except LinAlgError:
+            return math.inf
+        x, pivots = factor.forward(c), factor.pivots
+        for i in range(len(D.high)):
+            v = subtract(v, divide(multiply(x[i], x[i]), pivots[i]))
+        if not (v.high > 0).all():
+            return math.inf
+        K = len(v.high)
+        unit = Fraction(self.scale << self.known.weight_bits)  # of v
+        logs = [self.n * a for a in _logarithms(v)]
+        logs += [K * a for a in _logarithms(pivots)] + [-K * a for a in _logarithms(D)]
+        return math.fsum([*logs, -self.n * K * float(logarithm(np.array([float(unit)]))[0])])
+
+    @cached_property
+    def _wide(self) -> tuple[Twofold, Twofold, Twofold, Twofold]:
+        """C, c, v and G, all times `scale`, of what varies."""
+        kept, K = np.flatnonzero(self.used), np.flatnonzero(self.varying)
+        C = self.mixture.integers()
+        if self.is_free:
+            s = C[:-1, -1]
+            C = self.total * C[:-1, :-1] - s[:, None] * s
+        c = self._centred_right_sides()[np.ix_(kept, K)]
+        G = self.ridge.near[kept]
+        factor = to_twofold(np.array([self.scale], dtype=object))
+        grown = multiply(Twofold(G, np.zeros_like(G)), factor)
+        return to_twofold(C[np.ix_(kept, kept)]), to_twofold(c), to_twofold(self.squares[K]), grown
+
+
+def _logarithms(a: Twofold) -> Iterator[float]:
+    yield from logarithm(np.ascontiguousarray(a.high)).tolist()
+    yield from (a.low / a.high).tolist()
+
+
+def _row(values: tuple[int, ...]) -> Integers:
+    return np.array(values, dtype=object)
+
+
+def _binary_logarithm(value: Fraction) -> tuple[int, int]:
+    """The whole numbers at or below, and at or above, the binary logarithm."""
+    low = value.numerator.bit_length() - value.denominator.bit_length()
+    if value < Fraction(2) ** low:
+        low -= 1
+    return low, low if value == Fraction(2) ** low else low + 1

@@ -1,0 +1,111 @@
+"""Files of rows as a source: learned in this process, in several, or by the tasks of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from traceless.sources.arrays import scan_arrays
+from traceless.sources.batches import Source, first_rows
+from traceless.sources.dask import sum_on_dask
+from traceless.sources.files import listed, one_kind
+from traceless.sources.parquet import scan_parquet
+from traceless.sources.partitions import Partition, all_batches, some, sum_partitions
+from traceless.sources.spark import partitions_on_spark
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge, Recipe
+
+
+@dataclass(frozen=True)
+class Partitioned(Source):
+    """A source that is a sequence of partitions."""
+
+    partitions: Sequence[Partition]
+    n_features: int
+    feature_names: list[str] | None = None
+    client: Any = None  # of Dask, if its workers are to open the partitions
+
+    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
+        """The knowledge of all partitions; see `sum_partitions`."""
+        if self.client is not None:
+            return sum_on_dask(recipe, self.partitions, self.client)
+        return sum_partitions(recipe, self.partitions, n_jobs)
+
+    def head(self) -> tuple[Any, Any]:
+        """X and y of the first rows, at most 4096, read here."""
+        return some(first_rows(all_batches(self.partitions)))
+
+    def on(self, engine: Any) -> Source:
+        """The same rows, read by the tasks of an engine.
+
+        Parameters
+        ----------
+        engine : distributed.Client or pyspark.sql.SparkSession
+            Its workers must find the files under the same paths.
+
+        Returns
+        -------
+        Source
+        """
+        kind = type(engine).__module__.partition(".")[0]
+        if kind == "pyspark":
+            return partitions_on_spark(self, self.partitions, engine)
+        if kind == "distributed":
+            return replace(self, client=engine)
+        raise TypeError(
+            "on() takes a distributed.Client or a SparkSession, got "
+            f"{type(engine).__name__}. For processes of this machine set n_jobs."
+        )
+
+
+def scan(
+    path: Any,
+    target: Any,
+    *,
+    sample_weight: Any = None,
+    columns: Any = None,
+    batch_rows: int | None = None,
+) -> Partitioned:
+    """Open files of rows that need not fit into memory, to learn or forget them.
+
+    Parameters
+    ----------
+    path : path, or list of paths
+        A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. The files
+        must be of one kind, known by the suffix: ``.parquet``, ``.npy`` or ``.zarr``.
+    target : str, list of str, int, or paths
+        For Parquet the name of a column, or a list of names for a regression with several
+        targets. For arrays the number of a column, or as many files of labels or targets as
+        there are files of rows, given like `path`.
+    sample_weight : str, int or paths, optional
+        Where the weights are, likewise.
+    columns : list of str or int, optional
+        The features; all other columns by default. In Parquet one column of lists will do.
+    batch_rows : int, optional
+        Rows read at a time; by default about 64 MB of them.
+
+    Returns
+    -------
+    Source
+        To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Its rows
+        are read then, by ``n_jobs`` processes; the files must not change in between. Its
+        method ``on(engine)`` lets a Dask client or a Spark session read them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.mkdtemp()
+    >>> np.save(f"{folder}/rows.npy", [[0.5, 2.0, 1], [1.5, 0.0, 0]])
+    >>> source = scan(f"{folder}/rows.npy", target=2)
+    >>> source.n_features
+    2
+    """
+    files = listed(path)
+    kind = one_kind(files)
+    if batch_rows is not None and batch_rows < 1:
+        raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
+    scanned = scan_parquet if kind == ".parquet" else scan_arrays
+    return Partitioned(*scanned(files, target, sample_weight, columns, batch_rows))
