@@ -13,7 +13,6 @@ from traceless import LPSVM, LSSVC, LSSVR, PathSVC
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.onnx import to_onnx
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.solvers.cholesky import Solution
 
 OURS = [
     *(phi for phi in MAPS if not isinstance(phi, Cubes)),
@@ -122,7 +121,7 @@ def test_features_are_those_of_the_model_to_the_bit(rng, phi):
     codes = bound.codes(T)
     for j in range(0, J, max(1, J // 5)):
         only[:], only[j] = 0.0, 1.0
-        reg._weights = lambda: (Solution(Coefficients(only)), bound)
+        reg._weights = lambda: (Coefficients(only), bound)
         found = answers(to_onnx(reg), T)["prediction"]
         assert (found == codes[:, j] * reg.target_resolution).all()
 
@@ -196,7 +195,6 @@ import sys
 sys.modules["onnx"] = None
 from traceless import LSSVC
 from traceless.arithmetic.products import Coefficients
-from traceless.solvers.cholesky import Solution
 from traceless.estimators.onnx import to_onnx
 try:
     to_onnx(LSSVC().fit([[0.0], [1.0]], ["a", "b"]))

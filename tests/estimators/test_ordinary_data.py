@@ -93,9 +93,12 @@ def test_classification_is_the_pipelines(rng, class_weight, kind, classes):
 def test_features_of_any_map_are_standardised(rng, phi):
     X, y = rng.normal(size=(150, 4)) * 0.5, rng.integers(0, 3, 150)
     F = phi.transform(X)[:, :-1]
-    ours = LSSVC(phi, rho=0.7).fit(X, y)
+    ours = LSSVC(phi, rho=0.7, standardize=True).fit(X, y)
     theirs = make_pipeline(StandardScaler(), RidgeClassifier(alpha=0.7)).fit(F, y)
     assert_close(ours.decision_function(X), theirs.decision_function(F), 1e-9)
+    by_default = LSSVC(phi, rho=0.7).fit(X, y).decision_function(X)
+    ours.set_params(standardize=phi.has_units)  # bounded features are left as they are
+    assert (ours.decision_function(X) == by_default).all()
 
 
 def test_a_free_intercept_alone_is_ridges(rng):

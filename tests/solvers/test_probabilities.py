@@ -44,9 +44,7 @@ def from_rows(clf, X, y, weight=None, exact=False):
     bias = clf.feature_map is None
     F = np.column_stack([X, np.ones(len(X))]) if bias else X
     D = np.full(F.shape[1], rho)
-    if clf.standardize and not bias:
-        D *= (X**2).mean(axis=0)
-    elif clf.standardize:
+    if bias and clf.standardize is not False:
         mean = np.average(X, axis=0, weights=weight)
         D[:-1] *= np.average((X - mean) ** 2, axis=0, weights=weight)
     if clf.free_intercept and bias:

@@ -131,8 +131,8 @@ def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> N
         named = ", ".join(map(str, coarse[:5])) + (", ..." if coarse.size > 5 else "")
         warnings.warn(
             f"{what} {named} varies by less than {_COARSE} steps of its grid, so that part of it "
-            f"is rounded away. Give it a finer {parameter} such as 2**{bits} (for columns, an "
-            "array with one number for each), or other units.",
+            f"is rounded away. Give it other units, or a finer grid: {parameter}=2**{bits} (for "
+            "columns, an array with one number for each).",
             ResolutionWarning,
             stacklevel=_stack_level(),
         )

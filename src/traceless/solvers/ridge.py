@@ -55,7 +55,7 @@ class Penalty(NamedTuple):
         unit = rho.numerator << known.weight_bits
         numerators = (n * S.diagonal().astype(object) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit
-        return Ridge.of_fractions(numerators, n * n * rho.denominator)
+        return Ridge.of_fractions(numerators, n * n * rho.denominator, self.rho)
 
 
 def ridge_in_steps(rho: float, steps: Floats, weight_bits: int) -> Floats:
@@ -88,13 +88,13 @@ class Ridge:
         self.near, self._numerators, self._denominator = near, numerators, denominator
 
     @classmethod
-    def of_fractions(cls, numerators: Integers, denominator: int) -> Ridge:
-        """Python integers over one that all share."""
+    def of_fractions(cls, numerators: Integers, denominator: int, rho: float = 1.0) -> Ridge:
+        """Python integers over one that all share; what `rho` was, for an error."""
         near = nearest(numerators, np.array(denominator, dtype=object))
         if not np.array_equal(near > 0.0, numerators > 0) or not np.isfinite(near).all():
             raise RangeError(
-                "rho times the variance of a feature is beyond float64 in steps of the feature's "
-                "grid. Choose another rho, or another resolution."
+                f"rho={rho!r} times the variance of a feature is beyond float64, in steps of the "
+                "feature's grid. Choose another rho, or another resolution."
             )
         return cls(near, numerators, denominator)
 
