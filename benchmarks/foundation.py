@@ -12,6 +12,7 @@ import importlib.util
 import multiprocessing
 import resource
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from benchmarks.floor import Rates, cholesky_flops, gram_flops
 from papers.claims import Claim
 from papers.datasets import mnist_or_random
 from papers.timing import interleave
-from traceless import LSSVC, Knowledge
+from traceless import LSSVC, LSSVR, Knowledge
 from traceless.features import Linear, RandomFourier
 
 SUMS = "Sums of products, MNIST 60000 × 784"
 FIT = "A fit, MNIST 60000 × 784, ten classes"
 MAP = "1000 random Fourier features of 10000 rows"
 MEMORY = "Peak memory of a fit over the input"
+PIXELS = "A fit of pixels, MNIST 10000 × 784"
+RAW = "A fit of 10000 rows from N(0, 1)"
 ROWS = "A fit of n rows, 256 features"
 WIDTH = "A fit of J features, 2000 rows"
 
@@ -72,6 +75,26 @@ def speed(rounds: int, rates: Rates) -> list[Record]:
         *(Record(job, way, value) for (job, way), value in seconds.items()),
         *(Record(job, FLOOR, value) for job, value in floors.items()),
     ]
+
+
+def raw(rounds: int) -> list[Record]:
+    """What large codes cost: whole numbers, fine grids, targets far from 0, against usual ones."""
+    X, y = (part[:10_000] for part in mnist_or_random())
+    jobs = {
+        (PIXELS, "from 0 to 1", ""): partial(LSSVC().fit, X, y),
+        (PIXELS, "from 0 to 255", ""): partial(LSSVC().fit, np.rint(255 * X), y),
+    }
+    for J in (30, 784):
+        N = np.random.default_rng(0).normal(size=(10_000, J))
+        for bits in (14, 20, 24):
+            fit = LSSVR(Linear(resolution=2.0**-bits)).fit
+            jobs[RAW, f"on a grid of 2^-{bits}", f"J = {J}"] = partial(fit, N, N[:, 0])
+        for size in (1e4, 1e6):
+            jobs[RAW, f"targets near {size:g}", f"J = {J}"] = partial(
+                LSSVR().fit, N, size + N[:, 0]
+            )
+    seconds = interleave(jobs, rounds)
+    return [Record(job, way, value, case) for (job, way, case), value in seconds.items()]
 
 
 def peak_memory(n: int) -> tuple[int, int]:
@@ -170,6 +193,7 @@ def measure(quick: bool) -> Findings:
         sizes, claim = memory(n)
         records += sizes
         claims.append(claim)
+    records += raw(3 if quick else 5)
     return Findings([*records, *growth(quick, rates)], claims, [str(rates)])
 
 

@@ -1,10 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from cases import exact_gram, whole
+from cases import whole
 from traceless.arithmetic import integers as exact
 
 LARGE = 2**53
@@ -41,46 +40,34 @@ def test_limbs_of_a_row_do_not_depend_on_its_neighbours():
     assert [(s, np.sum(p)) for _, s, p in alone] == [(s, np.sum(p)) for _, s, p in beside]
 
 
-@given(matrices(), st.data())
-def test_cross_product(A, data):
-    B = data.draw(matrices(rows=st.just(len(A))))
-    assert (exact.cross_product(A.astype(float), B.astype(float)) == whole(A).T @ whole(B)).all()
+near_the_end = st.sampled_from([2**53, 2**53 - 1, 2**52, 1, 0]).flatmap(
+    lambda v: st.sampled_from([v, -v])
+)
 
 
-@given(st.lists(matrices(rows=st.integers(1, 9), columns=st.just(3)), min_size=1, max_size=4))
-def test_gram_sum_of_blocks(blocks):
-    total = exact.GramSum(3)
-    for block in blocks:
-        Z = total.block(len(block))
-        Z[:, :3] = block
-        total.add(Z, exact.energy(Z))
-    expected = exact_gram(np.vstack(blocks))
-    assert (total.total() == expected).all()
-    assert total.total().dtype == exact.narrow(expected).dtype
-
-
-@given(matrices(columns=st.just(3)), st.data())
-def test_weighted_gram(block, data):
-    weights = data.draw(npst.arrays(np.int64, len(block), elements=st.integers(0, 2**32)))
-    total = exact.GramSum(3)
-    Z = total.block(len(block))
-    Z[:, :3] = block
-    total.add(Z, exact.energy(Z), weights.astype(float))
-    assert (total.total() == exact_gram(block, weights)).all()
-
-
-def test_gram_sum_moves_to_integers_before_float64_rounds():
-    total = exact.GramSum(1)
-    for _ in range(5):
-        Z = total.block(1)
-        Z[0, 0] = 2**26 - 1  # two such squares pass 2^52, and their sum is odd
-        total.add(Z, exact.energy(Z))
-    assert total.total()[0, 0] == 5 * (2**26 - 1) ** 2
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 7, 10, 11, 14, 42, 64, 90]),
+            npst.arrays(np.int64, 3, elements=near_the_end | st.integers(-(2**53), 2**53)),
+        ),
+        max_size=6,
+    )
+)
+def test_shifted_sums_are_those_of_python_integers(parts):
+    """Below, at and beyond 2^63, with parts that cancel."""
+    total = exact.ShiftedSum((3,))
+    for shift, part in parts:
+        total.add(..., shift, part.copy())
+    expected = sum((whole(part) << shift for shift, part in parts), whole(np.zeros(3)))
+    found = total.total()
+    assert found.tolist() == expected.tolist()
+    assert found.dtype == exact.narrow(expected).dtype
 
 
 def test_mirror_over_several_tiles(rng):
     lower = np.tril(rng.integers(-9, 9, size=(300, 300)))
-    full = exact._mirror(lower.copy())
+    full = exact.mirror(lower.copy())
     assert (full == full.T).all()
     assert (np.tril(full) == lower).all()
 
@@ -117,11 +104,3 @@ def test_matrix_times(A, shift, data):
     S = exact.narrow(whole(A + A.T) << shift)
     D = data.draw(npst.arrays(np.int64, (4, 2), elements=st.integers(-(2**20), 2**20)))
     assert (exact.matrix_times(S, D.astype(float), 20) == whole(S) @ whole(D)).all()
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_products_leave_their_arguments_alone(rng, order):
-    A = np.array(rng.integers(-9, 9, size=(20, 6)), dtype=float, order=order)
-    before = A.copy()
-    exact.cross_product(A, A)
-    assert (before == A).all()

@@ -112,7 +112,7 @@ def test_one_row_is_the_same_in_any_batch(rng):
 
 def test_sums_that_are_as_long_as_exactness_allows():
     """All codes at the limit, all coefficients of one sign: the largest partial sums."""
-    for limit in (1, 2**17, 2**17 + 1, 2**20, 2**20 + 1, 2**53):
+    for limit in (1, *(2**b + more for b in (17, 20, 22, 27, 32) for more in (0, 1)), 2**53):
         codes = np.full((1, 700), float(limit))
         check(codes, np.full((700, 1), 1 - 2.0**-53))
         check(codes, np.full((700, 1), -1 / 3))

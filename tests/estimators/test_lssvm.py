@@ -437,7 +437,7 @@ def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("traceless.arithmetic.integers.GramSum.add", interrupted)
+    monkeypatch.setattr("traceless.arithmetic.gram.GramSum.add", interrupted)
     for change in (model.fit, model.partial_fit, model.forget):
         with pytest.raises(KeyboardInterrupt):
             change(GOOD, [0, 1, 1, 0])

@@ -3,10 +3,13 @@ from enum import StrEnum
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from cases import MAPS, name
+from cases import MAPS, exact_gram, examples, name
 from traceless import Knowledge, MismatchError, RangeError
 from traceless.features import Linear, Polynomial
 from traceless.knowledge import gathering
@@ -29,6 +32,44 @@ def test_chunks_threads_and_order_do_not_matter(phi, rng, monkeypatch):
         with threadpool_limits(threads):
             digests.add(Knowledge.of(phi, X, y).digest())
     assert len(digests) == 1
+
+
+@st.composite
+def raw_tables(draw):
+    """Codes of columns as they come: whole numbers, fractions, offsets, up to 2^53 steps."""
+    n = draw(st.integers(1, 12))
+    columns = []
+    for _ in range(draw(st.integers(1, 4))):
+        zeros = draw(st.sampled_from([0, 3, 7, 14, 21]))
+        offset = draw(st.sampled_from([0, 1, 10**4, 2**30])) << zeros
+        size = 2 ** draw(st.integers(0, 52 - max(zeros, 31)))
+        codes = draw(npst.arrays(np.int64, n, elements=st.integers(-size, size)))
+        columns.append(offset + (codes << zeros))
+    return np.column_stack(columns)
+
+
+@examples(100)
+@given(raw_tables(), st.sampled_from([None, 1, 2**19 + 1]), st.integers(1, 13), st.data())
+def test_sums_of_raw_columns_are_those_of_python_integers(codes, weight, chunk, data):
+    n = len(codes)
+    y = data.draw(npst.arrays(np.int64, n, elements=st.integers(0, 2)))
+    weights = None if weight is None else 1 + np.arange(n) * weight
+    X = np.ldexp(codes.astype(float), -14)
+    X = sparse.csr_array(X) if data.draw(st.booleans()) else X
+    beside = np.column_stack([codes, np.ones(n, dtype=np.int64)])  # the constant feature
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering, "_chunk_rows", lambda _: chunk)
+        pooled = Knowledge.of(PHI, X, y, weights)
+        apart = Knowledge.of(PHI, X, y, weights, classwise=True)
+        real = Knowledge.of(PHI, X, 10**4 + y, weights, task="regression")
+    labels = np.unique(y)
+    one_hot = np.column_stack([beside, y[:, None] == labels])
+    assert (pooled.sums == exact_gram(one_hot, weights)).all()
+    assert (real.sums == exact_gram(np.column_stack([beside, (10**4 + y) << 14]), weights)).all()
+    for k, label in enumerate(labels):
+        of, w = y == label, None if weights is None else weights[y == label]
+        one = np.column_stack([beside, np.ones(n, dtype=np.int64)])[of]
+        assert (apart.sums[k] == exact_gram(one, w)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, bool])

@@ -263,17 +263,16 @@ def test_both_ways_give_the_same_bits(system):
 
 
 def test_usual_systems_need_no_python_integers(rng, monkeypatch):
-    F = np.rint(rng.normal(size=(300, 20)) * 2**14)
-    S, Q = integers.cross_product(F, F), integers.cross_product(F, np.sign(F[:, :3]))
+    F = np.rint(rng.normal(size=(300, 20)) * 2**14).astype(np.int64)
+    S, Q = F.T @ F, F.T @ np.sign(F[:, :3])
     expected = refinement.refined(S, Ridge(np.full(20, 0.3 * 2.0**28)), Q)
     monkeypatch.setattr(rounded, "refined", None)
     assert (correctly_rounded_solve(S, np.full(20, 0.3 * 2.0**28), Q) == expected).all()
 
 
 def test_threads_and_order_of_rows_do_not_matter(rng):
-    F = np.rint(rng.normal(size=(900, 300)) * 2**14)
-    S = integers.cross_product(F, F)
-    Q = integers.cross_product(F, rng.integers(-1, 2, size=(900, 4)).astype(float))
+    F = np.rint(rng.normal(size=(900, 300)) * 2**14).astype(np.int64)
+    S, Q = F.T @ F, F.T @ rng.integers(-1, 2, size=(900, 4))
     ridge = np.full(300, 0.37 * 2.0**28)
     results = []
     for threads in (1, 2):

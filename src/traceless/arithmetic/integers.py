@@ -5,8 +5,8 @@ Two facts carry the library.
 1. *A float64 product of integers is an integer product while it fits.* If every
    partial sum of ``Σ_n a_n b_n`` stays at or below 2^53, BLAS may block, reorder and
    thread it as it likes: the result is exact, so it is the same on every machine.
-   ``rows · max|a| · max|b| ≤ 2^53`` is enough. Larger integers are cut into limbs
-   of 21 bits, ``a = Σ_l a_l 2^(21 l)`` with ``|a_l| ≤ 2^20``, whose products do fit.
+   Larger integers are cut into limbs of 21 bits, ``a = Σ_l a_l 2^(21 l)`` with
+   ``|a_l| ≤ 2^20``, whose products do fit.
 2. *Sums of such products live in int64 while they fit, in Python integers beyond.*
    Which of the two is a function of the value alone, so equal sums are equal arrays.
 
@@ -17,20 +17,19 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import reduce
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import ddot, dgemm, dsyrk
+from scipy.linalg.blas import ddot, dgemm
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]  # int64, or object holding Python integers: see `narrow`
 
 LARGEST = 2.0**53  # integers up to here are exact in float64
 LIMB_BITS = 21
-_WIDE_ROWS = 2**13  # 2^13 rows of limbs (2^20 each) still add up to at most 2^53
 _INT64_MAX = 2**63 - 1
 _CACHE = 2**15  # integers that are added at a time
 
@@ -130,7 +129,7 @@ def unpacked(triangles: Integers, n: int) -> Integers:
     for i in range(n if out.size else 0):
         out[..., i, : i + 1] = triangles[..., i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
     for matrix in out.reshape(-1, n, n):
-        _mirror(matrix)
+        mirror(matrix)
     return out
 
 
@@ -204,41 +203,20 @@ def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
         columns, shift, A = columns[needed], shift + LIMB_BITS, high[:, needed]
 
 
-def _product(A: Floats, B: Floats) -> Floats:
-    """``A' B`` of two row-major matrices, without copying either."""
-    return np.asarray(dgemm(1.0, B.T, A.T, trans_b=True).T)
-
-
-def _partial_products(
-    A: Floats, B: Floats, rows: NDArray[np.intp]
-) -> Iterator[tuple[Any, int, Integers]]:
-    """Yields (where, shift, part), parts at most 2^53: A' B is the sum of ``part · 2^shift``.
-
-    Column k of A is row ``rows[k]`` of the result.
-    """
-    for start in range(0, len(A), _WIDE_ROWS):
-        some = slice(start, start + _WIDE_ROWS)
-        right = list(limbs(B[some]))
-        for places, left_shift, left in limbs(A[some]):
-            for columns, shift, part in right:
-                product = _product(left, part).astype(np.int64)
-                yield np.ix_(rows[places], columns), left_shift + shift, product
-
-
-class _ShiftedSum:
+class ShiftedSum:
     """Σ part · 2^shift of integers up to 2^53: one int64 array for each shift, joined once."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
         self._parts: dict[int, Integers] = {}
         self._before: Integers | None = None  # what the parts had no room for
-        self._added = 0
+        self._added: Counter[int] = Counter()
 
     def add(self, where: Any, shift: int, part: Integers) -> None:
         """Add part · 2^shift to some rows and columns; the part may be kept."""
-        if self._added == 2**9:  # 2^9 such parts stay below 2^62
-            self._before, self._parts, self._added = self.total(), {}, 0
-        self._added += 1
+        if self._added[shift] == 2**9:  # 2^9 such parts stay below 2^62
+            self._before, self._parts, self._added = self.total(), {}, Counter()
+        self._added[shift] += 1
         if part.shape == self._shape and shift not in self._parts:
             self._parts[shift] = part
             return
@@ -247,83 +225,40 @@ class _ShiftedSum:
 
     def total(self) -> Integers:
         """All of it, in canonical form."""
-        words = [] if self._before is None else [(0, self._before)]
-        word, base, bound = None, 0, 0
-        for shift, part in sorted(self._parts.items()):
-            size = _magnitude(part) if len(self._parts) > 1 else 0
-            if word is not None and bound + (size << (shift - base)) <= _INT64_MAX:
-                word, bound = word + (part << (shift - base)), bound + (size << (shift - base))
-                continue
-            if word is not None:
-                words.append((base, word))
-            word, base, bound = part, shift, size
-        if word is not None:
-            words.append((base, word))
-        if not words:
-            return np.zeros(self._shape, dtype=np.int64)
-        return reduce(add, (shift_left(word, base) for base, word in words))
+        if self._before is None:
+            return _joined(self._shape, self._parts)
+        return add(self._before, _joined(self._shape, self._parts))
 
 
-def cross_product(A: Floats, B: Floats) -> Integers:
-    """``A' B`` exactly, for integers of any size up to 2^53."""
-    total = _ShiftedSum((A.shape[1], B.shape[1]))
-    for place in _partial_products(A, B, np.arange(A.shape[1])):
-        total.add(*place)
-    return total.total()
+def _joined(shape: tuple[int, ...], parts: Mapping[int, Integers]) -> Integers:
+    """Σ part · 2^shift in canonical form.
 
-
-class GramSum:
-    """The running sum of ``Z' diag(weights) Z`` over blocks of integer rows.
-
-    Blocks are added in float64, by BLAS, for as long as the sum provably stays below
-    2^53, and only then moved to integers: one matrix product per block, nothing else.
+    Sums modulo 2^64 are right wherever sums in float64, within their error, are below 2^63. The
+    others, which are few (a large target times itself), are added again in Python integers.
     """
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        padded = -(-width // 8) * 8  # whole cache lines: BLAS is a tenth faster
-        self._floats = np.zeros((padded, padded), order="F")  # upper triangle only
-        self._bound = 0.0
-        self._integers = _ShiftedSum((padded, padded))
-        self._block: Floats | None = None
-
-    def block(self, n_rows: int) -> Floats:
-        """Rows to be filled, `width` columns of them, and added; memory is used again."""
-        if self._block is None or len(self._block) < n_rows:
-            self._block = np.zeros((n_rows, len(self._floats)))
-        return self._block[:n_rows]
-
-    def add(self, Z: Floats, bound: float, weights: Floats | None = None) -> None:
-        """Add a filled `block`: entries at most 2^53, their `energy` at most `bound`.
-
-        Weights are whole numbers up to 2^32: a limb of Z times its weight is below 2^53, hence
-        exact, and is cut again.
-        """
-        if weights is None and bound <= LARGEST:
-            if self._bound + bound > LARGEST:
-                self._flush()
-            self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
-            self._bound += bound
-            return
-        pieces = [(np.arange(Z.shape[1]), 0, Z)] if weights is None else limbs(Z)
-        for columns, shift, part in pieces:
-            left = part if weights is None else part * weights[:, None]
-            for where, further, product in _partial_products(left, Z, columns):
-                self._integers.add(where, shift + further, product)
-
-    def total(self) -> Integers:
-        """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
-        if self._bound:
-            self._flush()
-        return np.ascontiguousarray(self._integers.total()[: self.width, : self.width])
-
-    def _flush(self) -> None:
-        self._integers.add(..., 0, _mirror(self._floats.T.astype(np.int64)))
-        self._floats[:] = 0.0
-        self._bound = 0.0
+    if list(parts) == [0]:
+        return parts[0]
+    low = np.zeros(shape, dtype=np.uint64)
+    for shift, part in parts.items():
+        if shift < 64:
+            low += part.view(np.uint64) << np.uint64(shift)
+    total = low.view(np.int64)
+    size = sum(_magnitude(part) << shift for shift, part in parts.items())
+    if size <= _INT64_MAX:
+        return total
+    about = np.zeros(shape)
+    for shift, part in parts.items():
+        about += np.ldexp(part.astype(np.float64), shift)
+    far = np.abs(about) + size * 2.0**-40 >= 2.0**63
+    exact = np.zeros(np.count_nonzero(far), dtype=object)
+    for shift, part in parts.items():
+        exact += wide(part[far]) << shift
+    total = total if narrow(exact).dtype == np.int64 else wide(total)
+    total[far] = exact
+    return total
 
 
-def _mirror(lower: Integers) -> Integers:
+def mirror(lower: Integers) -> Integers:
     """Copy the lower triangle onto the upper one, in place, in cache-sized tiles."""
     n, tile = len(lower), 128
     for i in range(0, n, tile):

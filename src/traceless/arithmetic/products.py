@@ -6,8 +6,9 @@ Coefficients, scaled such that |z| ≤ 1, are cut into slices of b bits and a re
 
 so that Σ_j c_j z_j = Σ_m P_m + Σ_j c_j r_j with P_m = Σ_j c_j p_jm. Where J · max|c| ≤ 2^(54-b)
 every P_m is exact, whatever the order in which BLAS adds: one matrix product gives all of them.
-Codes beyond 2^20 are cut too, into limbs, each of which counts as a feature of its own with the
-coefficient z_j 2^(21 l).
+Larger codes leave less room, and take more slices. Where they would take more than eight, codes
+are cut too, into limbs, each of which counts as a feature of its own with the coefficient
+z_j 2^(21 l).
 
 The P_m are added in twofold precision, s + t with an error of at most δ, which includes
 max|c| Σ_j |r_j|. If s + (t - δ) and s + (t + δ) round to the same float64, so does the exact sum
@@ -32,7 +33,8 @@ from traceless.exceptions import RangeError
 __all__ = ["Coefficients"]
 
 _BITS = 72  # of the slices together: 53 for the result, the others to decide its rounding
-_USUAL = 2.0**17  # codes up to here are served by slices made once: |x| ≤ 8 at 2^-14
+_LIMITS = 2.0**17, 2.0**22, 2.0**27, 2.0**32  # of codes, for which slices are made once
+_FEWEST_BITS = 9  # of a slice, so that eight of them do
 _COLUMNS = 64  # of Z at a time, so that the parts of their products stay small
 _SAFE = 900  # exponents up to which scaling by a power of two neither rounds nor overflows
 
@@ -52,11 +54,17 @@ class Coefficients:
         self.Z, self.shift = Z, shift
 
     @cached_property
-    def _blocks(self) -> list[_Block]:
-        return [
-            _Block(np.ascontiguousarray(self.Z[:, start : start + _COLUMNS].T))
-            for start in range(0, self.Z.shape[1], _COLUMNS)
-        ]
+    def _made(self) -> dict[float, list[_Block]]:
+        return {}
+
+    def _blocks(self, limit: float) -> list[_Block]:
+        """All coefficients, cut into slices for codes up to a limit: made when first asked for."""
+        if limit not in self._made:
+            self._made[limit] = [
+                _Block(np.ascontiguousarray(self.Z[:, start : start + _COLUMNS].T), limit)
+                for start in range(0, self.Z.shape[1], _COLUMNS)
+            ]
+        return self._made[limit]
 
     def __getstate__(self) -> dict[str, Floats | None]:
         """For pickle: what can be made again need not travel."""
@@ -74,16 +82,15 @@ class Coefficients:
             codes -= self.shift
         out = np.empty((len(codes), self.Z.shape[1]))
         largest = max(codes.max(initial=0.0), -codes.min(initial=0.0))
+        limit = next((limit for limit in _LIMITS if largest <= limit), np.inf)
         several: Iterable[_Block]
-        if largest <= _USUAL:
-            several = self._blocks
-        elif largest <= 2.0 ** (LIMB_BITS - 1):
-            several = (_Block(block.W, largest) for block in self._blocks)
+        if limit == _LIMITS[0] or _slice_bits(limit, len(self.Z)) >= _FEWEST_BITS:
+            several = self._blocks(limit)
         else:
             columns, shifts, parts = zip(*limbs(codes), strict=True)
             codes, features = np.hstack(parts), np.concatenate(columns)
             places = np.repeat(shifts, [len(part) for part in columns])
-            several = (block.spread(features, places) for block in self._blocks)
+            several = (block.spread(features, places) for block in self._blocks(_LIMITS[0]))
             largest = 2.0 ** (LIMB_BITS - 1)
         for i, block in enumerate(several):
             out[:, i * _COLUMNS : (i + 1) * _COLUMNS] = block.products(codes, largest)
@@ -96,11 +103,9 @@ class _Block:
     Feature j counts 2^places[j] times.
     """
 
-    def __init__(
-        self, W: Floats, limit: float = _USUAL, places: NDArray[np.intp] | None = None
-    ) -> None:
-        self.W, self.limit, self.places = W, limit, places
-        self.bits = min(54 - int(max(limit, 1.0) * W.shape[1] - 1).bit_length(), 50)
+    def __init__(self, W: Floats, limit: float, places: NDArray[np.intp] | None = None) -> None:
+        self.W, self.places = W, places
+        self.bits = _slice_bits(limit, W.shape[1])
         self.exponents = _exponents(W)
         if places is not None:
             powers = np.ldexp(1.0, places)
@@ -172,6 +177,11 @@ class _Block:
                 return
             rest, more = np.frexp(rest)
             places = places + more
+
+
+def _slice_bits(limit: float, J: int) -> int:
+    """The bits of a slice for J codes up to a limit; 0 for infinite ones."""
+    return min(54 - int(limit * J - 1).bit_length(), 50) if limit < np.inf else 0
 
 
 def _exponents(W: Floats) -> NDArray[np.intp]:

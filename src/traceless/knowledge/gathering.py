@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
+from traceless.arithmetic.gram import GramSum
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
@@ -87,15 +88,13 @@ class Gathering:
         every = [rows for part in parts for rows in part]
         chunks = progress(every, "learning", True) if self.verbose else iter(every)
         for (_, unit), part in zip(bands, parts, strict=True):
-            total = integers.GramSum(width)
+            total = GramSum(width)
             for rows in islice(chunks, len(part)):
                 self._add_chunk(total, rows, unit, responses)
             yield total.total()
         next(chunks, None)  # so that it says that all is done
 
-    def _add_chunk(
-        self, total: integers.GramSum, rows: Any, unit: int, responses: Responses | None
-    ) -> None:
+    def _add_chunk(self, total: GramSum, rows: Any, unit: int, responses: Responses | None) -> None:
         """Code some rows, write their responses beside them, and add their products."""
         values = dense_rows(self.X, rows)
         weights = None if self.weights is None else self.weights[rows]

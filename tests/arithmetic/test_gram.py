@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from cases import exact_gram, examples
+from traceless.arithmetic import gram, integers
+from traceless.arithmetic.gram import GramSum
+
+WIDTH = 3
+
+
+@st.composite
+def columns(draw, n, largest=53):
+    """Codes of n rows, each of its own size, sign and number of trailing zeros; some are rare."""
+    zeros = draw(st.sampled_from([0, 0, 1, 6, 7, 14, 20, 28, 40]))
+    size = draw(st.integers(0, largest - zeros))
+    codes = draw(npst.arrays(np.int64, n, elements=st.integers(-(2**size), 2**size)))
+    if draw(st.booleans()):
+        codes *= np.arange(n) % draw(st.integers(1, 5)) == 0
+    return codes << zeros
+
+
+@st.composite
+def blocks(draw):
+    """Blocks of rows whose columns differ in size and in trailing zeros, from block to block."""
+    several = draw(st.lists(st.integers(1, 40), min_size=1, max_size=4))
+    return [np.column_stack([draw(columns(n)) for _ in range(WIDTH)]) for n in several]
+
+
+def summed(several, weights=None):
+    total = GramSum(several[0].shape[1])
+    for i, codes in enumerate(several):
+        Z = total.block(len(codes))
+        Z[:, : codes.shape[1]] = codes
+        given_weights = None if weights is None else weights[i].astype(float)
+        total.add(Z, integers.energy(Z), given_weights)
+    return total.total()
+
+
+def check(several, weights=None):
+    found = summed(several, weights)
+    expected = exact_gram(np.vstack(several), None if weights is None else np.concatenate(weights))
+    assert (found == expected).all()
+    assert found.dtype == integers.narrow(expected).dtype
+
+
+@examples(300)
+@given(blocks())
+def test_sums_are_those_of_python_integers(several):
+    check(several)
+
+
+@examples(300)
+@given(blocks(), st.data())
+def test_weighted_sums_are_those_of_python_integers(several, data):
+    bits = data.draw(st.sampled_from([0, 3, 11, 12, 20, 32]))
+    elements = st.integers(0, 2**bits)
+    check(several, [data.draw(npst.arrays(np.int64, len(b), elements=elements)) for b in several])
+
+
+@examples(200)
+@given(blocks(), st.integers(0, 2), st.sampled_from([None, 20]))
+def test_blocks_of_few_rows(several, rows, bits):
+    """As many blocks, moves to integers and new parts as long data have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gram, "_ROWS", ((7, 3, 1), (4096, 2, 1), (16, 8, 4))[rows])
+        weights = None if bits is None else [np.arange(len(b)) << bits for b in several]
+        check(several, weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("J", [5, 20])
+def test_many_rows_of_columns_as_they_come(rng, weighted, J):
+    """Whole numbers, fine grids and large offsets in one table; blocks that differ."""
+    several = []
+    for n in (4100, 3, 300):
+        codes = np.rint(rng.normal(size=(n, J)) * 2**14).astype(np.int64)
+        codes[:, 1] = rng.integers(-255, 256, size=n) << 14
+        codes[:, 2] = (10**6 << 14) + codes[:, 2]
+        codes[:, 3] <<= rng.integers(0, 20)
+        codes[:, J - 1] = rng.integers(-(2**53), 2**53, size=n)
+        several.append(codes)
+    weights = [rng.integers(0, 2**20, size=len(b)) for b in several] if weighted else None
+    check(several, weights)
+
+
+def test_a_float_sum_is_moved_to_integers_before_it_rounds():
+    ones = np.full((1, 1), 2**26 - 1)  # two such squares pass 2^52, and their sum is odd
+    assert summed([ones] * 5)[0, 0] == 5 * (2**26 - 1) ** 2
+
+
+def test_a_product_just_beyond_the_bound_is_not_trusted():
+    """2^53 + 1 is rounded to 2^53, which would look exact."""
+    several = [np.array([[2**26, 2**26], [2**26, -(2**26)], [1, 1]])]
+    check(several)
+
+
+@pytest.mark.parametrize("size", [2**8, 2**14, 2**22, 2**26, 2**40])
+def test_a_column_is_cut_only_where_it_is_too_large(rng, size):
+    """Exactness would hide a product that is cut for nothing: how wide it is, is counted here."""
+    total = GramSum(20)
+    Z = total.block(2000)
+    Z[:, :20] = rng.integers(-(2**15), 2**15, size=(2000, 20))
+    Z[:, 7] = rng.integers(-size, size, size=2000)
+    total.add(Z, integers.energy(Z))
+    assert total._parts.width == 24  # 20 columns, a second and a third limb of one at most
+
+    raw = GramSum(20)
+    Z[:] = 0.0
+    Z[:, :20] = rng.integers(-size, size, size=(2000, 20)) * 2.0**14
+    raw.add(Z, integers.energy(Z))
+    assert raw._parts.width == (24 if size <= 2**22 else 40)
