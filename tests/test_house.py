@@ -92,7 +92,7 @@ def test_the_house_does_not_grow_in_silence():
     assert found["modules at the root"] <= 6
     assert found["longest import chain"] <= 14, found["which is"]
     # 14 700 when the house was rebuilt; probabilities, errors, evidence, scales, columns and labels
-    assert found["code lines"] <= 17_300
+    assert found["code lines"] <= 17_400
 
 
 def test_imports_point_down_through_nine_layers():

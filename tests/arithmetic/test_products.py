@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from cases import examples
+from cases import PAPER, examples
 from traceless import LSSVC, LSSVR, RangeError
 from traceless.arithmetic import products
 from traceless.arithmetic.products import Coefficients
@@ -141,20 +141,27 @@ def test_undecided_sums_are_few(rng, monkeypatch):
 def test_a_wide_column_costs_no_digits(rng):
     X = np.column_stack([rng.normal(size=(50, 8)), 3e11 + rng.normal(size=50) * 1e9])
     y = rng.normal(size=50) + 10
-    model = LSSVR(rho=0.1).fit(X, y)
+    model = LSSVR(rho=0.1, **PAPER).fit(X, y)
     codes = np.column_stack([np.rint(X * 2**14), np.ones(50)])
     Z = np.append(model.coef_, model.intercept_ * 2**14)[:, None]
     assert model.predict(X).tolist() == (exactly(codes, Z)[:, 0] * 2**-14).tolist()
+    model.set_params(free_intercept=True)
+    solution = model._weights()[0]
+    found = exactly(codes - solution.shift, solution.Z)[:, 0] * 2**-14
+    assert model.predict(X).tolist() == found.tolist()
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
 def test_predictions_are_those_of_the_published_coefficients(rng, solver):
     X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, size=60)
-    model = LSSVC(Linear(resolution=2**-10), rho=0.3, solver=solver).fit(X, y)
+    model = LSSVC(Linear(resolution=2**-10), rho=0.3, solver=solver, **PAPER).fit(X, y)
     model.forget(X[:5], y[:5])
     codes = np.column_stack([np.rint(X * 2**10), np.ones(60)])
     Z = np.column_stack([model.coef_ * 2.0**-10, model.intercept_]).T
     assert (model.decision_function(X) == exactly(codes, Z)).all()
+    model.set_params(free_intercept=True, standardize=True)  # counted from near the means
+    Z = np.column_stack([model.coef_ * 2.0**-10, model.intercept_]).T
+    assert np.abs(model.decision_function(X) - exactly(codes, Z)).max() < 1e-14
 
 
 def test_coefficients_that_are_no_numbers_are_refused():

@@ -28,7 +28,11 @@ def test_choices_are_those_that_can_be_built():
         ("--class-weight u=2,v=1", LSSVC(Linear(), class_weight={"u": 2.0, "v": 1.0})),
         ("--no-bias --resolution 0.25", LSSVC(Linear(bias=False, resolution=0.25))),
         ("--solver woodbury", LSSVC(Linear(), solver="woodbury")),
-        ("--free-intercept --standardize", LSSVC(Linear())),  # the defaults
+        ("--free-intercept --standardize", LSSVC(Linear(), standardize=True)),
+        (
+            "--rho evidence --decision posterior",
+            LSSVC(Linear(), rho="evidence", decision="posterior"),
+        ),
         ("--no-free-intercept", LSSVC(Linear(), free_intercept=False)),
         ("--no-standardize --regression", LSSVR(Linear(), standardize=False)),
         ("--model lpsvm --free-intercept", LPSVM(free_intercept=True)),

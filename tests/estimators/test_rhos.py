@@ -54,7 +54,7 @@ def test_as_a_parameter(kind):
         check_parameters(kind(rho=rho))
         again = from_description(described(kind(rho=rho))).rho
         assert np.array_equal(again, rho)
-    said = "rho must be a positive finite number, a sequence of them, one for each target or 'evidence', got"
+    said = "a positive finite number, a sequence of them, one for each target or 'evidence', got"
     for rho in (
         [],
         [0.0, 1.0],

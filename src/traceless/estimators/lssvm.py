@@ -228,7 +228,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         """Signed scores: positive for the second of two classes, or one column per class.
 
         Each score is the float64 nearest to the exact sum of the row's features times the
-        coefficients, so it does not depend on the batch the row comes in.
+        coefficients, so it does not depend on the batch the row comes in. With a free intercept
+        features are counted from near their means, which loses no digits far from zero.
 
         Parameters
         ----------

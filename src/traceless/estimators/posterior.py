@@ -99,7 +99,7 @@ class Posterior(LeastSquares):
         if self.decision != "scores":
             return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
         scores = self._decision(X)
-        if scores.shape[1] == 1 and len(self._state.responses) == 2:
+        if scores.shape[1] == 1 and len(self.classes_) == 2:
             return (scores[:, 0] > 0).astype(np.intp)
         return np.asarray(scores.argmax(axis=1))
 
