@@ -474,8 +474,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
         weights = None
-        if self.class_weight is not None or self.weighting not in SCOPES:
+        if self.class_weight is not None or self.classwise:
             self._check_unweighted()
+        if self.class_weight is not None or self.weighting not in SCOPES:
             known = state.knowledge()
             weights = class_weights(
                 self.class_weight, self.weighting, known.responses, known.class_totals
