@@ -6,12 +6,16 @@ are on the grids, so that rounding has no part in a difference.
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cases import MAPS, PENALTIES, name, penalty_name
 from traceless import LSSVC, LSSVR
+from traceless.exceptions import UninformativeWarning
 from traceless.features import Linear
 
 SOLVERS = pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
@@ -204,3 +208,77 @@ def test_a_class_weight_of_zero_everywhere_and_somewhere(rng):
     assert not nothing.intercept_.any()
     some = LSSVC(class_weight={0: 0.0}).fit(X, y)
     assert (some.intercept_[0], some.coef_[0].tolist()) == (-1.0, [0.0] * 6)
+
+
+# --- found by an attacker -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+def test_intervals_of_columns_of_any_size(rng, scale):
+    X = rng.normal(size=(200, 3)) * [1, 1, scale]
+    model = LSSVR().fit(X, X[:, 0] + rng.normal(size=200))
+    low, high = model.predict_interval(X)
+    for n in (1, 7, 150):
+        assert (model.predict_interval(X[:n])[0] == low[:n]).all()
+    assert (high > low).all()
+
+
+def test_intervals_without_a_column_that_varies(rng):
+    y = on_grid(rng.normal(size=9))
+    low, high = LSSVR().fit(np.ones((9, 3)), y).predict_interval(np.ones((2, 3)))
+    half = y.std(ddof=1) * np.sqrt(1 + 1 / 9) * stats.t.ppf(0.975, 8)
+    assert_close(high - low, np.full(2, 2 * half), 1e-6)
+
+
+def test_less_than_one_degree_of_freedom_is_no_estimate(rng):
+    X = rng.normal(size=(20, 400))
+    with pytest.warns(RuntimeWarning, match="leaves less than one"):
+        low, _ = LSSVR().fit(X, X[:, 0] + 1e6).predict_interval(X[:1])
+    assert np.isnan(low).all()
+
+
+def test_an_outlier_that_came_and_went_leaves_nothing_in_a_live_model():
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        X = on_grid(rng.normal(size=(50, 5)))
+        y, outlier = X[:, 0] + rng.normal(size=50), np.round(rng.normal(size=(1, 5)) * 3e7)
+        live = LSSVR(solver="woodbury", standardize=False).fit(X, y)
+        for change in (live.partial_fit, live.forget):
+            assert np.isfinite(live.coef_).all()
+            change(outlier, [1.0])
+        assert_close(live.coef_, LSSVR(standardize=False).fit(X, y).coef_, 1e-10)
+
+
+def test_classes_of_weight_zero_alone_have_probabilities(rng):
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    model = LSSVC(class_weight={"a": 0}).fit(X, y).forget(X[y == "b"], y[y == "b"])
+    assert model.predict_proba(X[:1]).tolist() == [[1.0]]
+    with pytest.warns(UninformativeWarning):
+        found = LSSVC(class_weight={"a": 0, "b": 0}).fit(X, y).predict_proba(X[:1])
+    assert_close(found, np.array([[(y == "a").mean(), (y == "b").mean()]]))
+
+
+def test_classes_may_be_called_as_the_columns_of_a_summary(rng):
+    X = rng.normal(size=(30, 2))
+    y = np.array(["name", "target", "other"])[np.arange(30) % 3]
+    frame = LSSVC().fit(X, y).summary().to_frame()
+    assert list(frame.columns) == ["class name", "other", "class target"]
+    assert list(frame.index) == ["intercept", "column 0", "column 1"]
+
+
+def test_parameters_that_are_set_later_are_checked():
+    model = LSSVR().fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 5.0])
+    for wrong in ({"free_intercept": "no"}, {"standardize": "x"}, {"rho": "ev"}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            clone(model).fit([[1.0], [2.0]], [1.0, 2.0]).set_params(**wrong).predict([[1.0]])
+    with pytest.raises(ValueError, match="level must be a probability"):
+        model.predict_interval([[1.0]], "a")
+    with pytest.raises(NotFittedError):
+        LSSVR().drop_costs()
+
+
+def test_several_labels_have_no_posterior(rng):
+    X, Y = rng.normal(size=(30, 2)), rng.integers(0, 2, (30, 2))
+    with pytest.raises(ValueError, match="Use decision='scores'"):
+        LSSVC(decision="posterior").fit(X, Y).predict(X)

@@ -76,7 +76,7 @@ def new(
     _try(estimator, schema)
     shared = None if secret is None else Path(secret).read_bytes()
     Store.new(store, estimator, about={"table": schema.facts()}, secret=shared)
-    data = {"store": store, "model": repr(estimator)}
+    data = {"store": store, "model": " ".join(repr(estimator).split())}
     shown = fields({**data, "features": schema.width, "target": ", ".join(schema.target)})
     next_step = f"Next: traceless learn {store} FILES"
     return Result({**data, "table": schema.facts()}, [shown, next_step])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class Explained(LeastSquares):
         ['bmi', 'bp', 's5']
         """
         now = snapshot(self)
+        now._held()
         columns = now._map().columns_of(now.n_features_in_)
         if columns is None:
             raise ValueError(
@@ -278,8 +280,8 @@ def _listed(values: Floats) -> str:
     return ", ".join(dict.fromkeys(f"{value:.6g}" for value in values))
 
 
-def _check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
+def _check_level(level: Any) -> None:
+    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
         raise ValueError(
             f"level must be a probability between 0 and 1, such as 0.95, got {level!r}."
         )

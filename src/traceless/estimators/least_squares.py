@@ -486,6 +486,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if isinstance(rho, str) and rho == "evidence":
             rho = self._evidence(state, phi, weights)
         elif type(rho) is not float or not 0.0 < rho < np.inf:
+            check_parameters(self, "rho")
             n = 1 if self._task == "classification" else len(state.responses)
             each = rhos(rho, n - (self._task == "multilabel"))
             rho = each[0] if len({*each}) == 1 else each
@@ -493,6 +494,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:
         """The papers' where there is no constant feature: sums without it have no means."""
+        if type(self.free_intercept) is not bool or type(self.standardize) is not bool:
+            check_parameters(self, "free_intercept", "standardize")
         if not phi.has_bias:
             return Penalty(rho)
         scaled = phi.has_units if self.standardize is None else bool(self.standardize)

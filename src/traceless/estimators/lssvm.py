@@ -258,6 +258,11 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         """
         now = snapshot(self)  # scores and classes of one state
         if now._task == "multilabel":
+            if now.decision != "scores":
+                raise ValueError(
+                    f"decision={now.decision!r} needs probabilities, which are those of one label "
+                    "per row, and this model has learned several. Use decision='scores'."
+                )
             return (now._decision(X) > 0).astype(now.__dict__.get("_label_type", np.int64))
         winners = now._winners(X)  # first: it checks the rows and the model
         return np.asarray(now.classes_[winners])
@@ -277,7 +282,9 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         rows = np.column_stack([now.intercept_, now.feature_coef_])
         names = ["intercept", *names]
         scored = classes if len(rows) > 1 else classes[-1:]
-        table = {str(label): row.tolist() for label, row in zip(scored, rows, strict=True)}
+        taken = {"name": "class name", "target": "class target"}  # the table's own headings
+        headings = [taken.get(str(label), str(label)) for label in scored]
+        table = {heading: row.tolist() for heading, row in zip(headings, rows, strict=True)}
         facts = now._facts() | {"classes": ", ".join(map(str, classes))}
         title = f"{type(self).__name__}: coefficients of the score of each class"
         return Summary(title, facts, {"name": names, **table}, _NO_ERRORS)

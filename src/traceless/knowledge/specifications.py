@@ -26,7 +26,7 @@ def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any])
     if keys:
         keys = [k for k in keys if k != PROBE]  # which follows from the others
         said = "; ".join(
-            f"{k} is {a.get(k, _Absent)} here and {b.get(k, _Absent)} there" for k in keys
+            f"{k} is {a.get(k, 'absent')} here and {b.get(k, 'absent')} there" for k in keys
         )
         raise MismatchError(
             f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "

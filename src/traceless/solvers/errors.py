@@ -58,7 +58,7 @@ Groups = Sequence[tuple[Moments, NDArray[np.intp]]]
 _PIECE = 20  # bits of a coefficient that are multiplied at a time
 _SHORTEST = 8  # bits of a slice that are worth a product
 _ACCURACY = 2.0**-40  # of an entry of v
-_LEAST = 1e-6  # share of the rows that must be left over to estimate the noise
+_LEAST = 1.0  # degrees of freedom that must be left over to estimate the noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,13 +100,13 @@ class Errors:
     def noise(self) -> Floats:
         """σ̂ of each target; NaN, with a warning, if the rows leave nothing to estimate it from."""
         left = self.degrees_left
-        enough = left > np.maximum(_LEAST * self._n_rows, self._by_target(_rounding))
+        enough = left >= np.maximum(_LEAST, self._by_target(_rounding))
         if enough.all():
             return np.sqrt(self.residual_squares / left)
         warnings.warn(
             f"The noise cannot be estimated: {self._n_rows} rows are fitted with "
-            f"{self.degrees_of_freedom.max():.4g} degrees of freedom, which leaves none. Errors "
-            "are NaN. Learn more rows, or increase rho.",
+            f"{self.degrees_of_freedom.max():.4g} degrees of freedom, which leaves less than one. "
+            "Errors are NaN. Learn more rows, or increase rho.",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -189,7 +189,8 @@ class _Root:
         """‖v‖² of each row."""
         out = np.empty(len(codes))
         codes = codes[:, : len(self.F)]
-        near = np.abs(codes).max(axis=1, initial=0.0) <= self.limit if self.slices else out < 0
+        near = np.abs(codes).max(axis=1, initial=0.0) <= self.limit
+        near &= bool(self.slices)  # there are none where codes are too large for all of them
         for rows, times in ((near, self._short), (~near, self._wide.times)):
             if rows.any():
                 v = times(codes[rows]) - self.offset

@@ -52,6 +52,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.solvers.ridge import Penalty
 
 _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built anew
+_SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
 SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
@@ -405,6 +406,9 @@ class Plan:
         if block.sign > 0:
             if not np.all(pivots > 0.0):
                 raise LinAlgError("P has decayed")
+            largest = float((pivots * block.weights[: len(pivots)]).max())
+            if largest > _SWALLOWS:
+                self._strain += largest
             return
         relative = pivots * block.weights[: len(pivots)]
         if self._frame is not None:

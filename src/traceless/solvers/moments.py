@@ -142,11 +142,12 @@ def moments(
         return Moments(
             known.n_samples, known.counts, weight, totals, np.zeros(len(D)), S, V, D, False
         )
-    n, s = float(S[-1, -1]), S[:-1, -1].copy()
+    n, s = float(S[-1, -1]) or 1.0, S[:-1, -1].copy()  # 0 if all classes have the weight 0
     C = S[:-1, :-1] - np.outer(s, s / n)
     c = V[:-1] - np.outer(s / n, V[-1])
     center = (m[:-1] * steps[:-1]) + s / n
-    return Moments(known.n_samples, known.counts, n, V[-1].copy(), center, C, c, D[:-1], True)
+    weight = float(S[-1, -1])
+    return Moments(known.n_samples, known.counts, weight, V[-1].copy(), center, C, c, D[:-1], True)
 
 
 def _shifted_sums(

@@ -210,8 +210,11 @@ def discriminant(
     class_weights : tuple of float, optional
     """
     totals, K, J = moments.totals, len(moments.totals), len(moments.C)
-    shares, Y = totals / moments.weight, contrasts(code(np.eye(K)))
+    shares, Y = totals / (moments.weight or 1.0), contrasts(code(np.eye(K)))
     n = np.maximum(moments.counts, [float(total) for total in known.class_totals])
+    if not moments.weight > 0.0:  # all classes have the weight 0, and the scores are 0
+        shares = n / n.sum()
+        return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
     if K == 1 or not 1.0 - moments.degrees_of_freedom / n.sum() > HOPELESS:
         return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
     W = contrasts(Z[:J] / phi.steps[:J, None])

@@ -170,8 +170,8 @@ def refined(
             continue
     raise ConditionError(
         "The linear system is too ill-conditioned to be solved to the last bit, even in twofold "
-        "precision: rho is too small for the size of the features. Increase rho, or scale the "
-        "columns."
+        "precision: rho is too small for the size of the features. Increase rho, or use "
+        "standardize=True, which takes the units out of it."
     )
 
 

@@ -281,6 +281,9 @@ class Woodbury(Cholesky):
         state._sealed = False
         state._exact, state.responses, state.counts = exact, responses, counts
         state._inverse = None if plan is None else plan.done(keep=exact[0] is None)
+        inverse, leaves = state._inverse, any(q.change.sign < 0 for q in new)
+        if inverse is not None and exact[0] is not None and leaves and inverse.floor[1] > _DECAY:
+            state._inverse = None  # of an ill-conditioned matrix, which may be better without them
         if 0 in counts and self.recipe.task == "classification":
             state._drop_empty_classes()
         state._look()
@@ -382,7 +385,7 @@ class Woodbury(Cholesky):
         except LinAlgError:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
-                "scale the columns, or use solver='cholesky'."
+                "use standardize=True, or solver='cholesky'."
             ) from None
         inverse.floor = self._refine(inverse), self._decay(inverse)
         inverse.patience = _patience(inverse, inverse.floor[1])
