@@ -230,9 +230,9 @@ def test_intervals_without_a_column_that_varies(rng):
     assert_close(high - low, np.full(2, 2 * half), 1e-6)
 
 
-def test_less_than_one_degree_of_freedom_is_no_estimate(rng):
+def test_next_to_no_degrees_of_freedom_are_no_estimate(rng):
     X = rng.normal(size=(20, 400))
-    with pytest.warns(RuntimeWarning, match="leaves less than one"):
+    with pytest.warns(RuntimeWarning, match="leaves next to none"):
         low, _ = LSSVR().fit(X, X[:, 0] + 1e6).predict_interval(X[:1])
     assert np.isnan(low).all()
 

@@ -37,7 +37,7 @@ class Explained(LeastSquares):
 
         Returns
         -------
-        ndarray of shape (n_features_in_,)
+        ndarray of shape (n_features,)
 
         Examples
         --------

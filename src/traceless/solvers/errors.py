@@ -58,7 +58,7 @@ Groups = Sequence[tuple[Moments, NDArray[np.intp]]]
 _PIECE = 20  # bits of a coefficient that are multiplied at a time
 _SHORTEST = 8  # bits of a slice that are worth a product
 _ACCURACY = 2.0**-40  # of an entry of v
-_LEAST = 1.0  # degrees of freedom that must be left over to estimate the noise
+_LEAST = 0.1  # degrees of freedom that must be left over to estimate the noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Errors:
             return np.sqrt(self.residual_squares / left)
         warnings.warn(
             f"The noise cannot be estimated: {self._n_rows} rows are fitted with "
-            f"{self.degrees_of_freedom.max():.4g} degrees of freedom, which leaves less than one. "
+            f"{self.degrees_of_freedom.max():.4g} degrees of freedom, which leaves next to none. "
             "Errors are NaN. Learn more rows, or increase rho.",
             RuntimeWarning,
             stacklevel=4,
