@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from cases import exact_gram, examples
+from traceless import Knowledge
 from traceless.arithmetic import gram, integers
 from traceless.arithmetic.gram import GramSum
+from traceless.features import Polynomial
 
 WIDTH = 3
 
@@ -112,3 +114,26 @@ def test_a_column_is_cut_only_where_it_is_too_large(rng, size):
     Z[:, :20] = rng.integers(-size, size, size=(2000, 20)) * 2.0**14
     raw.add(Z, integers.energy(Z))
     assert raw._parts.width == (24 if size <= 2**22 else 40)
+
+
+@pytest.mark.parametrize("width", [8, 11, 16])
+@pytest.mark.parametrize("weighted", [False, True])
+@examples(60)
+@given(st.integers(0, 2**32))
+def test_columns_of_many_sizes_in_any_order(width, weighted, seed):
+    """Parts of one shift come from several levels then, so their columns are not in order."""
+    rng = np.random.default_rng(seed)
+    several, weights = [], []
+    for n in rng.choice([1, 2, 7, 40], size=rng.integers(1, 4)):
+        size, zeros = rng.integers(0, 53, width), rng.choice([0, 7, 14, 21, 28], width)
+        codes = np.rint(rng.uniform(-1, 1, (n, width)) * 2.0 ** np.maximum(size - zeros, 0))
+        several.append(codes.astype(np.int64) << np.minimum(zeros, 52 - size + zeros))
+        weights.append(rng.integers(0, 2 ** rng.integers(1, 33), n))
+    check(several, weights if weighted else None)
+
+
+def test_a_polynomial_of_raw_columns_once_summed_wrongly():
+    X, y = np.array([[5424.0, 64.8125, 0.0]]), ["a"]
+    codes = Polynomial().bind(3).codes(X)
+    expected = exact_gram(np.column_stack([codes, [1]]).astype(np.int64))
+    assert (Knowledge.of(Polynomial(), X, y).sums == expected).all()

@@ -289,8 +289,8 @@ def _weight_limbs(weights: Floats) -> Iterator[tuple[int, Floats]]:
 
 
 def _span(indices: Indices) -> Any:
-    """Ascending indices as a slice where they have no gaps: it copies nothing."""
-    if indices.size and indices[-1] - indices[0] == len(indices) - 1:
+    """Indices as a slice where they ascend without gaps: it copies nothing."""
+    if indices.size and (np.diff(indices) == 1).all():
         return slice(int(indices[0]), int(indices[-1]) + 1)
     return indices
 

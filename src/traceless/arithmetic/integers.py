@@ -217,11 +217,15 @@ class ShiftedSum:
         if self._added[shift] == 2**9:  # 2^9 such parts stay below 2^62
             self._before, self._parts, self._added = self.total(), {}, Counter()
         self._added[shift] += 1
-        if part.shape == self._shape and shift not in self._parts:
+        ordered = not isinstance(where, tuple) or all(isinstance(w, slice) for w in where)
+        everything = (
+            ordered and part.shape == self._shape
+        )  # as it stands, without a change of order
+        if everything and shift not in self._parts:
             self._parts[shift] = part
             return
         held = self._parts.setdefault(shift, np.zeros(self._shape, dtype=np.int64))
-        held[... if part.shape == self._shape else where] += part
+        held[... if everything else where] += part
 
     def total(self) -> Integers:
         """All of it, in canonical form."""

@@ -157,19 +157,20 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
     def __init__(
         self,
         feature_map: FeatureMap | None = None,
-        rho: float | str = 1.0,
-        free_intercept: bool = True,
-        standardize: bool | None = None,
+        rho: Any = 1.0,
         solver: str = "cholesky",
         class_weight: Any = None,
         weighting: str = "shared",
         classwise: bool | None = None,
-        priors: Any = None,
-        decision: str = "scores",
         guard: bool = False,
         fingerprint: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
+        *,
+        free_intercept: bool = True,
+        standardize: bool | None = None,
+        priors: Any = None,
+        decision: str = "scores",
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
@@ -418,15 +419,16 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
     def __init__(
         self,
         feature_map: FeatureMap | None = None,
-        rho: float | str = 1.0,
-        free_intercept: bool = True,
-        standardize: bool | None = None,
+        rho: Any = 1.0,
         target_resolution: float = 2**-14,
         solver: str = "cholesky",
         guard: bool = False,
         fingerprint: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
+        *,
+        free_intercept: bool = True,
+        standardize: bool | None = None,
     ) -> None:
         self.feature_map = feature_map
         self.rho = rho
