@@ -87,15 +87,8 @@ class Explained(LeastSquares):
     def _moments_by_rho(self) -> list[tuple[Moments, NDArray[np.intp]]]:
         """Moments with each ρ, and the targets or classes that have it."""
         state, phi, penalty, weights = self._problem()
-        n = self._weights()[0].Z.shape[1]
-        each = np.array(penalty.rho if isinstance(penalty.rho, tuple) else [penalty.rho] * n)
-        return [
-            (
-                state.moments(penalty._replace(rho=rho), phi, shared_weights(weights)),
-                np.flatnonzero(each == rho),
-            )
-            for rho in dict.fromkeys(each.tolist())
-        ]
+        n, shared = self._weights()[0].Z.shape[1], shared_weights(weights)
+        return [(state.moments(own, phi, shared), which) for own, which in penalty.apart(n)]
 
     def _column_names(self) -> list[str]:
         """Names of the features: those of the columns where they have any."""

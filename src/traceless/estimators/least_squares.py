@@ -527,12 +527,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
     def _intercepts(self) -> Floats:
         """Weights of the constant feature, one per class or target; 0 where there is none."""
-        solution, phi = self._weights()
-        if not phi.has_bias:
-            return np.zeros(solution.Z.shape[1])
-        if solution.shift is None:
-            return np.asarray(solution.Z[-1] + 0.0)
         state, phi, penalty, weights = self._problem()
+        if not phi.has_bias:
+            return np.zeros(state.coefficients(penalty, phi, self._code, weights).Z.shape[1])
         return state.intercepts(penalty, phi, self._code, weights) + 0.0
 
     def _decision(self, X: Any) -> Floats:

@@ -213,9 +213,10 @@ class FeatureMap(BaseEstimator):
     ) -> tuple[FeatureMap, NDArray[np.intp]]:
         """What is left of the map if rows never had some columns, so that these can be forgotten.
 
-        Refused unless a class defines it; a subclass must define it again. Every feature that
-        stays must have, for every row, the code that the map that is left gives to the row
-        without these columns.
+        Maps of this package keep the features that `columns_of` says are free of them, and refuse
+        where all features are made of all columns; a class of your own must define it. Every
+        feature that stays must have, for every row, the code that the map that is left gives to
+        the row without these columns.
 
         Parameters
         ----------
@@ -231,9 +232,13 @@ class FeatureMap(BaseEstimator):
         ndarray of int
             The features of this map that are those of that one, in its order: the bias too.
         """
-        del columns, n_features
-        name = type(self).__name__
-        if _is_ours(type(self)):
+        name, ours = type(self).__name__, _is_ours(type(self))
+        made_of = self.columns_of(n_features) if ours else None
+        if made_of is not None:
+            free = [k for k, own in enumerate(made_of) if not {*own} & {*columns}]
+            kept = np.array(free, dtype=np.intp)
+            return self._on_features(kept), np.append(kept, len(made_of)) if self.bias else kept
+        if ours:
             why = (
                 f"every feature of {name} is made of all columns, so the sums hold none that is "
                 "free of some. Fit a new model to rows without these columns, or use Linear or "

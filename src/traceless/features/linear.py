@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import encode_linear, grid_steps, per_unit
@@ -47,12 +43,3 @@ class Linear(FeatureMap):
         return self._bound(
             n_features, steps, partial(encode_linear, per_unit(self.resolution, steps))
         )
-
-    def without_columns(  # noqa: D102
-        self, columns: Sequence[int], n_features: int
-    ) -> tuple[FeatureMap, NDArray[np.intp]]:
-        if type(self) is not Linear:  # what a subclass makes of columns is for it to say
-            return super().without_columns(columns, n_features)
-        kept = np.delete(np.arange(n_features), columns)
-        outputs = np.append(kept, n_features) if self.bias else kept
-        return self._on_features(kept), outputs

@@ -9,7 +9,6 @@ from itertools import combinations_with_replacement
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.features.feature_map import FeatureMap
@@ -70,6 +69,8 @@ class Polynomial(FeatureMap):
         return np.stack([scale * math.prod(X[:, c] for c in columns) for columns, scale in each], 1)
 
     def columns_of(self, n_features: int) -> list[tuple[int, ...]]:  # noqa: D102
+        # In lexicographic order, which the monomials without some columns keep; and the scale of
+        # one depends on how often each column is in it, not on which column that is.
         return [columns for columns, _ in self.monomials(n_features)]
 
     def feature_names(self, columns: Sequence[str]) -> list[str]:  # noqa: D102
@@ -87,18 +88,6 @@ class Polynomial(FeatureMap):
                 scale = _monomial_scale(columns, degree, gamma, coef0)
                 if scale:
                     yield columns, scale
-
-    def without_columns(  # noqa: D102
-        self, columns: Sequence[int], n_features: int
-    ) -> tuple[FeatureMap, NDArray[np.intp]]:
-        if type(self) is not Polynomial:  # what a subclass makes of columns is for it to say
-            return super().without_columns(columns, n_features)
-        # Monomials stand in lexicographic order, which those without some columns keep, and the
-        # scale of one depends on how often each column is in it, not on which column that is.
-        gone, monomials = set(columns), [c for c, _ in self.monomials(n_features)]
-        kept = np.array([k for k, c in enumerate(monomials) if gone.isdisjoint(c)], dtype=np.intp)
-        outputs = np.append(kept, len(monomials)) if self.bias else kept
-        return self._on_features(kept), outputs
 
 
 def _monomial_scale(columns: tuple[int, ...], degree: int, gamma: float, coef0: float) -> float:

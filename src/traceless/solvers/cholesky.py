@@ -113,7 +113,10 @@ class Cholesky:
     def intercepts(
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Floats:
-        """Correctly rounded intercepts of codes that are not shifted: a solve of its own."""
+        """Correctly rounded intercepts of codes that are not shifted: if they are, a new solve."""
+        solution = self.coefficients(penalty, phi, code, class_weights)
+        if solution.shift is None:
+            return np.asarray(solution.Z[-1])
 
         def make(known: Knowledge) -> Floats:
             Z, _ = solved(known, penalty, phi, code, class_weights, intercept=True)
@@ -174,13 +177,12 @@ def _solved_by_target(
 ) -> Floats:
     """The same with a ρ for each target: one factorisation for each that is different."""
     Z = np.empty((known.n_outputs + intercept, len(penalty.rho)))
-    for rho in dict.fromkeys(penalty.rho):
-        own = np.flatnonzero(np.array(penalty.rho) == rho)
+    for one, own in penalty.apart(len(penalty.rho)):
 
         def some(V: Integers, own: NDArray[np.intp] = own) -> Any:
             return code(V)[:, own]
 
-        Z[:, own] = solved(known, penalty._replace(rho=rho), phi, some, None, intercept)[0]
+        Z[:, own] = solved(known, one, phi, some, None, intercept)[0]
     return Z
 
 

@@ -43,6 +43,14 @@ class Penalty(NamedTuple):
     free_intercept: bool = False
     standardize: bool = False
 
+    def apart(self, n_targets: int) -> list[tuple[Penalty, NDArray[np.intp]]]:
+        """A penalty for each ρ that is different, with the targets that have it."""
+        each = self.rho if isinstance(self.rho, tuple) else (self.rho,) * n_targets
+        return [
+            (self._replace(rho=rho), np.flatnonzero(np.array(each) == rho))
+            for rho in dict.fromkeys(each)
+        ]
+
     def ridge(self, S: Integers, known: Knowledge, phi: BoundMap) -> Ridge:
         """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
         if not self.standardize:

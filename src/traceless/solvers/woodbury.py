@@ -206,11 +206,9 @@ class Woodbury(Cholesky):
         self, penalty: Penalty, phi: BoundMap, code: Coding, class_weights: Weights | None
     ) -> Floats:
         """Intercepts of codes that are not shifted, β' - Σ_j m_j w_j; exact ones if sealed."""
-        if self._exactly(penalty, class_weights):
-            return super().intercepts(penalty, phi, code, class_weights)
         solution = self.coefficients(penalty, phi, code, class_weights)
-        if solution.shift is None:
-            return np.asarray(solution.Z[-1])
+        if solution.shift is None or self._exactly(penalty, class_weights):
+            return super().intercepts(penalty, phi, code, class_weights)
         return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
     def _answer(self, inverse: Inverse) -> Floats | None:
