@@ -5,7 +5,8 @@ import sqlite3
 import pytest
 
 from traceless.exceptions import StoreBusyError, StoreError
-from traceless.store.ledger import Request, open_ledger
+from traceless.store.ledger import Request
+from traceless.store.opening import open_ledger
 
 
 @pytest.fixture

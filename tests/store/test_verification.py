@@ -12,7 +12,7 @@ from traceless.exceptions import RevealingWarning, StoreError
 from traceless.files.container import canonical_json
 from traceless.store import Store
 from traceless.store.entries import hash_of
-from traceless.store.ledger import open_ledger
+from traceless.store.opening import open_ledger
 from traceless.store.verification import Auditor
 
 CHANGED = {int: lambda v: v + 1, bool: lambda v: not v, type(None): lambda _: "0" * 32}

@@ -16,8 +16,8 @@ from traceless.files import saving
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.store.entries import Entry, ModelState, hash_of, now
 from traceless.store.folder import new_folder
-from traceless.store.ledger import create
 from traceless.store.lock import check_system
+from traceless.store.opening import create
 from traceless.store.row_digests import SECRET_BYTES, RowHasher, checksum_text
 
 VERSION = 2  # of the rules for row digests; the description of a store of version 1 has no version

@@ -25,7 +25,8 @@ from traceless.estimators import loading
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry
-from traceless.store.ledger import Ledger, open_ledger
+from traceless.store.ledger import Ledger
+from traceless.store.opening import open_ledger
 from traceless.store.row_digests import SECRET_BYTES
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")

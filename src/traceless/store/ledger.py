@@ -1,31 +1,26 @@
 """The ledger: one SQLite file whose commit is the only moment at which a store changes.
 
 Entries are append-only (triggers refuse anything else) and chained by their hashes. The digests
-of the rows held, the counts and the queue of requests change in the same transaction. A
-connection lasts for one operation: threads and forked processes share none.
+of the rows held, the counts and the queue of requests change in the same transaction. `opening`
+opens it.
 """
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from traceless.exceptions import StoreError
-from traceless.files.container import canonical_json, parsed_json
+from traceless.files.container import parsed_json
 from traceless.store.entries import Entry
-from traceless.store.lock import busy
 from traceless.store.queue import Queue
 from traceless.store.row_counts import RowCounts
 
 VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
-_APPLICATION = 0x74524143
-_PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
-_SCHEMA = f"""
+APPLICATION = 0x74524143
+SCHEMA = f"""
 CREATE TABLE origin (document TEXT NOT NULL);
 CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, queued INTEGER NOT NULL)
@@ -43,26 +38,9 @@ CREATE TABLE queue (number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT,
         for verb in ("UPDATE", "DELETE")
     )
 }
-PRAGMA application_id = {_APPLICATION};
+PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
 """
-# fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
-_SET_UP = """
-PRAGMA synchronous = FULL;
-PRAGMA fullfsync = ON;
-PRAGMA secure_delete = ON;
-PRAGMA temp_store = MEMORY;
-PRAGMA trusted_schema = OFF;
-PRAGMA cell_size_check = ON;
-PRAGMA cache_size = -65536;
-"""
-_OS_ERRORS = {
-    sqlite3.SQLITE_FULL: errno.ENOSPC,
-    sqlite3.SQLITE_IOERR: errno.EIO,
-    sqlite3.SQLITE_READONLY: errno.EROFS,
-    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
-    sqlite3.SQLITE_TOOBIG: errno.EFBIG,
-}
 
 
 class Request(NamedTuple):
@@ -152,59 +130,3 @@ class Ledger:
         """Move SQLite's log into the main file and empty it; False if a reader is in the way."""
         self.sql.execute("PRAGMA busy_timeout = 200")
         return not self.sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-
-
-def create(path: Path, origin: dict[str, Any], first: Entry) -> None:
-    """Make the file of a new ledger."""
-    with _errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(f"{_SET_UP} BEGIN; {_SCHEMA}")
-        connection.execute("INSERT INTO origin VALUES (?)", (canonical_json(origin),))
-        Ledger(connection).append(first)
-        connection.execute("COMMIT")
-
-
-@contextmanager
-def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -> Iterator[Ledger]:
-    """One state of the ledger, whatever other processes write meanwhile.
-
-    Parameters
-    ----------
-    path : Path
-    begin : {"BEGIN", "BEGIN IMMEDIATE", ""}
-        A transaction that reads; one that writes, of which nothing is left unless
-        `Ledger.commit` ends it; or none.
-    patience : float
-        Seconds to wait for other connections.
-    """
-    address = f"{path.resolve().as_uri()}?mode=rw"
-    connect = sqlite3.connect
-    with (
-        _errors(path, patience),
-        closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
-    ):
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != _APPLICATION:
-            raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
-        if version > VERSION:
-            raise StoreError(
-                f"{path.parent} was written by a newer version of traceless (store format "
-                f"{version}, and this one knows {VERSION}). Install the newer version."
-            )
-        connection.executescript(_SET_UP + begin)
-        yield Ledger(connection)
-
-
-@contextmanager
-def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
-    """Turn SQLite's errors into `StoreError`, `StoreBusyError` and `OSError`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise busy("it holds the ledger", patience) from error
-        if code in _OS_ERRORS:
-            raise OSError(_OS_ERRORS[code], f"{error}. Nothing was changed", str(path)) from error
-        raise StoreError(f"The ledger {path} is damaged: {error}.") from error

@@ -13,8 +13,8 @@ from traceless.exceptions import StoreError
 from traceless.store.creation import create_store
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
-from traceless.store.ledger import open_ledger
 from traceless.store.lock import write_lock
+from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import row_batches

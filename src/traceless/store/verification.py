@@ -13,8 +13,9 @@ from traceless.files import saving
 from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState, hash_of
 from traceless.store.folder import Folder
-from traceless.store.ledger import Ledger, open_ledger
+from traceless.store.ledger import Ledger
 from traceless.store.lock import write_lock
+from traceless.store.opening import open_ledger
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
 

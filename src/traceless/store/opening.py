@@ -1,0 +1,94 @@
+"""Open the file of a ledger, or make a new one.
+
+A connection lasts for one operation: threads and forked processes share none.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from traceless.exceptions import StoreError
+from traceless.files.container import canonical_json
+from traceless.store.entries import Entry
+from traceless.store.ledger import APPLICATION, SCHEMA, VERSION, Ledger
+from traceless.store.lock import busy
+
+_PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
+# fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
+_SET_UP = """
+PRAGMA synchronous = FULL;
+PRAGMA fullfsync = ON;
+PRAGMA secure_delete = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
+PRAGMA cache_size = -65536;
+"""
+_OS_ERRORS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_TOOBIG: errno.EFBIG,
+}
+
+
+def create(path: Path, origin: dict[str, Any], first: Entry) -> None:
+    """Make the file of a new ledger."""
+    with _errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript(f"{_SET_UP} BEGIN; {SCHEMA}")
+        connection.execute("INSERT INTO origin VALUES (?)", (canonical_json(origin),))
+        Ledger(connection).append(first)
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -> Iterator[Ledger]:
+    """One state of the ledger, whatever other processes write meanwhile.
+
+    Parameters
+    ----------
+    path : Path
+    begin : {"BEGIN", "BEGIN IMMEDIATE", ""}
+        A transaction that reads; one that writes, of which nothing is left unless
+        `Ledger.commit` ends it; or none.
+    patience : float
+        Seconds to wait for other connections.
+    """
+    address = f"{path.resolve().as_uri()}?mode=rw"
+    connect = sqlite3.connect
+    with (
+        _errors(path, patience),
+        closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
+    ):
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
+        if version > VERSION:
+            raise StoreError(
+                f"{path.parent} was written by a newer version of traceless (store format "
+                f"{version}, and this one knows {VERSION}). Install the newer version."
+            )
+        connection.executescript(_SET_UP + begin)
+        yield Ledger(connection)
+
+
+@contextmanager
+def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
+    """Turn SQLite's errors into `StoreError`, `StoreBusyError` and `OSError`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise busy("it holds the ledger", patience) from error
+        if code in _OS_ERRORS:
+            raise OSError(_OS_ERRORS[code], f"{error}. Nothing was changed", str(path)) from error
+        raise StoreError(f"The ledger {path} is damaged: {error}.") from error
