@@ -9,12 +9,18 @@ Every change is one commit of one SQLite file, which names the file of the model
 recognises rows by keyed digests, and does not keep them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from traceless.store.entries import Entry
 from traceless.store.queue import SAFE_ROWS, Queued
 from traceless.store.receipts import Receipt
 from traceless.store.status import Status
 from traceless.store.store import Store
-from traceless.store.verification import Check, Verification, verify_receipt
+
+if TYPE_CHECKING:
+    from traceless.store.verification import Check, Verification, verify_receipt
 
 __all__ = [
     "SAFE_ROWS",
@@ -27,3 +33,13 @@ __all__ = [
     "Verification",
     "verify_receipt",
 ]
+
+
+if not TYPE_CHECKING:  # a verification fits models, so it needs scikit-learn: when it is asked for
+
+    def __getattr__(name: str) -> Any:
+        if name not in ("Check", "Verification", "verify_receipt"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from traceless.store import verification
+
+        return getattr(verification, name)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json, parsed_json
-from traceless.knowledge.fingerprint import to_bytes
 
 VERSION = 2
 KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")
@@ -70,6 +69,8 @@ class ModelState(NamedTuple):
         known = getattr(model, "knowledge_", None)  # None before the first row
         if known is None or not known.n_samples:
             return cls(0, None, None)
+        from traceless.knowledge.fingerprint import to_bytes
+
         digest, lanes = known.digest(), known.fingerprint
         root = None if lanes is None else hashlib.sha256(to_bytes(lanes)).hexdigest()
         return cls(known.n_samples, digest, root)

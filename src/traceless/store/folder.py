@@ -21,13 +21,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from traceless.estimators import loading
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry
 from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger
-from traceless.store.row_digests import SECRET_BYTES
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
 
@@ -66,6 +64,8 @@ class Folder:
 
     def read(self, name: str, sha256: str | None) -> Any:
         """The model of a generation, whose file must have this SHA-256."""
+        from traceless.estimators import loading
+
         if not _GENERATION.fullmatch(name):
             raise FileError(f"{name[:80]!r} is not the name of a generation.")
         contents = container.read(self.generations / name)
@@ -120,6 +120,8 @@ class Folder:
 
     def secret(self, entry: Entry) -> bytes | None:
         """The key of the row digests; None if it was destroyed."""
+        from traceless.store.row_digests import SECRET_BYTES
+
         if entry.alive is None:
             return None
         found = b""

@@ -10,13 +10,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
 from traceless.store.entries import Entry
 from traceless.store.queue import Queue
-from traceless.store.row_counts import RowCounts
+
+if TYPE_CHECKING:
+    from traceless.store.row_counts import RowCounts
 
 VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
 APPLICATION = 0x74524143
@@ -58,7 +60,14 @@ class Ledger:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.sql = connection
-        self.rows, self.queue = RowCounts(connection), Queue(connection)
+        self.queue = Queue(connection)
+
+    @cached_property
+    def rows(self) -> RowCounts:
+        """The digests of the rows held; reading commands need none, and start sooner."""
+        from traceless.store.row_counts import RowCounts
+
+        return RowCounts(self.sql)
 
     @cached_property
     def origin(self) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Connection
-
-import numpy as np
-from scipy.sparse import issparse
+from typing import TYPE_CHECKING
 
 from traceless.files.container import canonical_json
 from traceless.store.entries import now
-from traceless.store.row_digests import RowBatch, Tally
+
+if TYPE_CHECKING:
+    from traceless.store.row_digests import RowBatch, Tally
 
 SAFE_ROWS = 20
 
@@ -56,6 +56,8 @@ class Queue:
 
     def put(self, key: str | None, batches: list[RowBatch], tally: Tally) -> None:
         """Add a request."""
+        import numpy as np
+
         file = io.BytesIO()
         arrays = {
             f"{i}{k}": a for i, b in enumerate(batches) for k, a in zip("Xyw", b, strict=True)
@@ -81,6 +83,8 @@ class Queue:
 
     def batches(self) -> Iterator[RowBatch]:
         """The rows of all requests."""
+        import numpy as np
+
         for (content,) in self._sql.execute("SELECT content FROM queue ORDER BY number"):
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 for i in range(len(arrays.files) // 3):
@@ -98,6 +102,9 @@ def are_enough(rows: int, classes: Mapping[str, int]) -> bool:
 
 def plain_arrays(batch: RowBatch) -> RowBatch:
     """Rows with positive weight as arrays that NumPy can save."""
+    import numpy as np
+    from scipy.sparse import issparse
+
     X, y, weight = batch
     X = X.toarray() if issparse(X) else X
     y = np.asarray(y)

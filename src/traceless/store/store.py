@@ -1,4 +1,8 @@
-"""The store: a folder with one model, a ledger of all its changes, and receipts for them."""
+"""The store: a folder with one model, a ledger of all its changes, and receipts for them.
+
+Reading what the ledger says needs SQLite and JSON only: whatever loads scikit-learn is imported
+where it is used, so that `traceless status` answers at once.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from traceless.exceptions import StoreError
-from traceless.store.creation import create_store
 from traceless.store.entries import Entry
 from traceless.store.folder import Folder
 from traceless.store.lock import write_lock
 from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import row_batches
 from traceless.store.status import Status
-from traceless.store.verification import Verification, verify
-from traceless.store.writer import Cached, Writer
+
+if TYPE_CHECKING:
+    from traceless.store.verification import Verification
+    from traceless.store.writer import Cached, Writer
 
 
 class Store:
@@ -98,6 +102,8 @@ class Store:
         -------
         Store
         """
+        from traceless.store.creation import create_store
+
         create_store(Path(path), estimator, about, secret)
         return cls(path)
 
@@ -133,6 +139,8 @@ class Store:
         AlreadyLearnedError
             With `once`, if the last change learned exactly these rows.
         """
+        from traceless.store.row_digests import row_batches
+
         with self._writing(key) as writer:
             return cast(Receipt, writer.learn(row_batches(X, y, sample_weight), once))
 
@@ -364,6 +372,9 @@ class Store:
         -------
         Verification
         """
+        from traceless.store.row_digests import row_batches
+        from traceless.store.verification import verify
+
         with suppress(OSError, StoreError):
             self._look()
         return verify(self._folder, None if X is None else row_batches(X, y, sample_weight))
@@ -378,6 +389,8 @@ class Store:
         """The one writer of the store, for one change."""
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
             raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
+        from traceless.store.writer import Writer
+
         cached, self._cache = self._cache, None
         folder, patience = self._folder, max(self._wait, 1.0)
         with (

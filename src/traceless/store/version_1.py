@@ -14,15 +14,13 @@ version 1 did, so that everything it has learned can be forgotten again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from traceless.estimators import version_1
 from traceless.exceptions import StoreError
-from traceless.knowledge.sample_weights import rounded_weights
-from traceless.knowledge.sums import Knowledge
-from traceless.store.row_digests import RowBatch
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge
+    from traceless.store.row_digests import RowBatch
 
 LACKS = "a store of version 1: equal sums, which other rows could have too"
 UNKNOWN = "one of version 1, which only the traceless that wrote it can compute"
@@ -44,11 +42,18 @@ def digest_of_model(model: Any) -> str | None:
 
 def digest_of_knowledge(known: Knowledge) -> str:
     """The digest that version 1 gave to knowledge."""
+    from traceless.estimators import version_1
+
     return version_1.digest(known.without_fingerprint())
 
 
 def rounded_as_in(origin: Mapping[str, Any], batch: RowBatch) -> RowBatch:
     """A batch with the weights that the store with this description gives its rows."""
+    import numpy as np
+
+    from traceless.estimators import version_1
+    from traceless.knowledge.sample_weights import rounded_weights
+
     X, y, weight = batch
     if weight is None or not is_version_1(origin) or origin["model"]["kind"] == "PathSVC":
         return batch
