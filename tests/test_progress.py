@@ -32,6 +32,19 @@ def test_batches_of_a_table_may_have_no_known_end(capsys, fraction):
     assert ("50%" in shown) is (fraction == 0.5)
 
 
+def test_an_item_counts_when_it_is_done(capsys):
+    read = []
+
+    def items():
+        for k in range(3):
+            read.append(k)
+            yield k
+
+    for _ in progress(items(), "reading", True, 0.0, fraction=lambda: len(read) / 3):
+        assert "100%" not in capsys.readouterr().err  # the last one is read, and not yet done
+    assert "100%" in capsys.readouterr().err
+
+
 def test_an_error_begins_on_a_line_of_its_own(capsys):
     def items():
         yield from (1, 2)

@@ -35,15 +35,15 @@ def progress(
     """
     start, rows, shown = time.monotonic(), 0, False
     try:
-        for done, item in enumerate(items):
+        for done, item in enumerate(items, 1):
+            yield item
+            rows += size(item) if size else 0
             elapsed = time.monotonic() - start
-            if verbose and done and elapsed > after:
+            if verbose and elapsed > after:  # the item is done now, not when it was read
                 shown = True
                 known = fraction() if fraction else done / len(cast(Sequence[T], items))
                 left = f"{elapsed / known - elapsed:.0f} s left" if known else f"{elapsed:.0f} s"
                 _draw(label, known, f"{rows} rows, {left}" if size else left)
-            yield item
-            rows += size(item) if size else 0
         if shown:
             _draw(label, 1.0, f"{time.monotonic() - start:.1f} s      ")
     finally:

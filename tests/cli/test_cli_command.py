@@ -5,12 +5,11 @@ import sys
 import time
 import warnings
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from traceless.cli.command import command
-from traceless.cli.output import Result
+from traceless.cli.output import Declined, Result
 from traceless.exceptions import ConditionError, StoreBusyError, TableError
 from traceless.store.lock import write_lock
 
@@ -44,7 +43,7 @@ def failing(error):
         (ImportError("pip install 'traceless[onnx]'"), 2, "error: pip install 'traceless[onnx]'\n"),
         (ValueError(), 2, "error: ValueError\n"),
         (ValueError("\x1b[31mred"), 2, "error: \\x1b[31mred\n"),
-        (click.Abort(), 2, "error: Nothing was changed.\n"),
+        (Declined(), 1, "Nothing was changed.\n"),
         (
             KeyboardInterrupt(),
             130,
@@ -55,6 +54,32 @@ def failing(error):
 def test_errors_are_one_line_and_a_code(error, code, said):
     result = outcome(failing(error))
     assert (result.exit_code, result.stderr, result.stdout) == (code, said, "")
+
+
+def test_no_is_an_answer_and_not_an_error(call, shop):
+    before = call("history", "shop", "--json").out
+    said = call("destroy", "shop", "secret", code=1, stdin="n\n").err
+    assert said.endswith("Nothing was changed.\n")
+    assert "error" not in said
+    assert call("destroy", "shop", "secret", "--json", code=1, stdin="n\n").json == {
+        "ok": False,
+        "declined": True,
+    }
+    nobody = call("destroy", "shop", "secret", code=2, stdin="").err
+    assert "error: Nobody answered the question. Give --yes to answer yes." in nobody
+    assert call("history", "shop", "--json").out == before
+    assert call("destroy", "shop", "secret", stdin="y\n").code == 0
+
+
+def test_messages_are_in_the_words_of_commands():
+    result = outcome(failing(ValueError("Use solver='cholesky'.")))
+    assert result.stderr == "error: Use --solver cholesky.\n"
+
+    def act():
+        warnings.warn("Collect requests with batch=True (--batch).", UserWarning, stacklevel=1)
+        return Result({})
+
+    assert outcome(act).stderr == "warning: Collect requests with --batch.\n"
 
 
 def test_defects_ask_for_a_report():

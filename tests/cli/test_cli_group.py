@@ -86,7 +86,8 @@ def test_what_only_reads_the_ledger_starts_at_once(shop, tmp_path, name):
 
 
 def test_usage_errors_are_code_2(call, capsys):
-    assert "No such command" in call("lern", code=2).err
+    assert "No such command 'lern'. Did you mean learn?" in call("lern", code=2).err
+    assert "No such command 'xyzzy'. \"traceless --help\" lists all." in call("xyzzy", code=2).err
     assert "No such option" in call("status", "shop", "--jsn", code=2).err
     assert "Missing argument" in call("learn", "shop", code=2).err
     assert run(["status", "--json"]) == 2

@@ -357,6 +357,31 @@ def test_a_format_can_be_given(tmp_path):
     assert Table([str(path)], SCHEMA, "tsv").arrays()[0].tolist() == [[1, 2]]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "arrow", "parquet", "npz"])
+def test_the_part_is_that_of_the_rows_and_not_of_what_is_read_ahead(tmp_path, monkeypatch, suffix):
+    """Arrow reads 32 blocks of a CSV ahead, and an Arrow file may be one batch."""
+    n = 20_000
+    column = np.arange(10**6, 10**6 + n)  # each of seven digits
+    path = tmp_path / f"t.{suffix}"
+    rows = pa.table({"a": column, "y": column})
+    if suffix == "csv":
+        path.write_text("a,y\n" + "".join(f"{k},{k}\n" for k in column))
+    elif suffix == "arrow":
+        with pa.ipc.new_file(str(path), rows.schema) as file:
+            file.write_table(rows)
+    elif suffix == "parquet":
+        pq.write_table(rows, path)
+    else:
+        np.savez(path, a=column, y=column)
+    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**14,))
+    monkeypatch.setattr("traceless.sources.table.default_batch_rows", lambda width: 1000)
+    table, done = Table([str(path)], Schema([Number("a")], ["y"])), 0
+    for X, _ in table.rows():
+        done += len(X)
+        assert table.part == pytest.approx(done / n, abs=0.08)
+    assert table.part == pytest.approx(1.0, abs=0.01)  # an Arrow file ends with a footer
+
+
 def test_the_part_that_was_read_grows_to_one(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**10,))
     for k in range(2):

@@ -10,7 +10,7 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Result, fields
+from traceless.cli.output import Result, ask, fields
 from traceless.exceptions import AlreadyLearnedError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def destroy(store: Store, what: str, yes: bool, key: str | None) -> Result:
     be forgotten. This cannot be undone.
     """
     if not yes:
-        click.confirm(f"Destroy the {what} of {store.path} for ever?", abort=True, err=True)
+        ask(f"Destroy the {what} of {store.path} for ever?", "--yes")
     return _receipt(store.destroy(what, key=key))
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from traceless.cli import INTERRUPTED
-from traceless.cli.output import Result, say, show, to_json
+from traceless.cli.output import Declined, Result, say, show, to_json
+from traceless.cli.words import in_commands
 from traceless.exceptions import EngineError, StoreBusyError
 
 FAILED, REFUSED, BUSY, DEFECT, UNWRITTEN, CLOSED_PIPE = 1, 2, 3, 70, 74, 141
@@ -50,9 +51,8 @@ class Command(click.Command):
         except KeyboardInterrupt:
             say("error", "Interrupted. A change is made whole or not at all; see traceless status.")
             code = INTERRUPTED
-        except click.Abort:
-            say("error", "Nothing was changed.")
-            code = REFUSED
+        except Declined:
+            code = _decline(as_json)
         except Exception as error:
             if debug:
                 traceback.print_exc()
@@ -70,7 +70,7 @@ class Command(click.Command):
             finally:
                 said: list[str] = []
                 for warning in caught:
-                    message = " ".join(str(warning.message).split())
+                    message = in_commands(" ".join(str(warning.message).split()))
                     if message not in said:
                         said.append(message)
                         say("warning", message)
@@ -100,6 +100,14 @@ def _silence(code: int) -> int:
     return code
 
 
+def _decline(as_json: bool) -> int:
+    """A question was answered by no: that is no error, but a script must not take it for done."""
+    if as_json:
+        click.echo(to_json({"ok": False, "declined": True}))
+    click.echo("Nothing was changed.", err=True)
+    return FAILED
+
+
 def _refuse(error: Exception, as_json: bool) -> int:
     """Print an error as one line, and as JSON; returns the exit code."""
     expected, kind, message = isinstance(error, EXPECTED), type(error).__name__, _text(error)
@@ -121,4 +129,4 @@ def _text(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    return str(error) or type(error).__name__
+    return in_commands(str(error)) or type(error).__name__

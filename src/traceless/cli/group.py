@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +22,17 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names, in the order in which they were added."""
         return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that does not exist is refused with the names nearest to it."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = difflib.get_close_matches(name.lower(), self.commands, n=3, cutoff=0.5)
+            asked = f" Did you mean {' or '.join(near)}?" if near else ""
+            ctx.fail(f'No such command {name!r}.{asked} "traceless --help" lists all.')
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

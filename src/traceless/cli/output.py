@@ -1,4 +1,4 @@
-"""The result of a command, printed as JSON for programs or as text and tables for people."""
+"""What a command says: its result (JSON for programs, tables for people), questions, errors."""
 
 from __future__ import annotations
 
@@ -39,6 +39,39 @@ class Result:
     data: Mapping[str, Any]
     shown: Sequence[str | Grid] = ()
     ok: bool = True
+
+
+class Declined(Exception):  # noqa: N818  (an answer, not an error)
+    """The user answered no: nothing was changed."""
+
+
+def ask(question: str, flag: str) -> None:
+    """Ask a question on the terminal; return if the answer is yes.
+
+    Parameters
+    ----------
+    question : str
+    flag : str
+        The option that answers yes beforehand, such as ``--yes``.
+
+    Raises
+    ------
+    Declined
+        If the answer is no.
+    click.UsageError
+        If nobody can answer, because the input has ended.
+    """
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        click.echo(err=True)
+        raise click.UsageError(
+            f"Nobody answered the question. Give {flag} to answer yes. Nothing was changed."
+        ) from error
+    if not agreed:
+        raise Declined
 
 
 def fields(pairs: Mapping[str, Any]) -> Grid:

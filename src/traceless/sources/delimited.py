@@ -35,8 +35,8 @@ class Delimited:
         if self._body.is_at_end():
             return
         try:
-            for batch in self._reader(wanted):
-                yield batch, self._body.read_so_far / self._size if self._size else None
+            for number, batch in enumerate(self._reader(wanted)):
+                yield batch, self._body.end_of_block(number) / self._size if self._size else None
         except ValueError as error:
             raise self._explained(error) from error
         if self._body.quotes % 2:
@@ -83,6 +83,7 @@ class _Body(io.RawIOBase):
         self._file = file
         self._ahead = b""
         self.read_so_far = self.quotes = 0
+        self._ends: list[int] = []  # of the blocks
 
     def readable(self) -> bool:
         return True
@@ -92,7 +93,12 @@ class _Body(io.RawIOBase):
         data, self._ahead = (data, b"") if size < 0 else (data[:size], data[size:])
         self.read_so_far += len(data)
         self.quotes += data.count(b'"')
+        self._ends.append(self.read_so_far)
         return data
+
+    def end_of_block(self, number: int) -> int:
+        """The bytes up to the end of a block; Arrow reads many blocks ahead, and parses in turn."""
+        return self._ends[min(number, len(self._ends) - 1)]
 
     def is_at_end(self) -> bool:
         """Whether nothing but line ends is left."""

@@ -60,11 +60,14 @@ class Arrow:
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches, cut where they are long, and the fraction of the file that is read."""
+        before = 0
         for batch in self._batches:
             batch.validate(full=True)
-            chosen = batch.select(wanted)
+            chosen, after = batch.select(wanted), self._file.tell()
             for start in range(0, batch.num_rows, rows):
-                yield chosen.slice(start, rows), self._file.tell() / self._size
+                done = min(1.0, (start + rows) / batch.num_rows)
+                yield chosen.slice(start, rows), (before + done * (after - before)) / self._size
+            before = after
 
 
 READERS: dict[str, Callable[[BinaryIO, Any], Reader]] = {

@@ -43,7 +43,11 @@ class Folder:
     def check(self) -> None:
         """Raise if there is no store here."""
         if not self.ledger.is_file():
-            what = "has no ledger.sqlite" if self.path.is_dir() else "there is no such folder"
+            what = "there is no such folder"
+            if self.path.is_dir():
+                what = "it has no ledger.sqlite"
+            elif self.path.exists():
+                what = "it is a file, and a store is a folder"
             raise StoreError(
                 f"{self.path} is not a store: {what}. Store.new (or traceless new) makes one."
             )
