@@ -20,7 +20,7 @@ from traceless.files.container import canonical_json, parsed_json
 from traceless.store.entries import Entry
 from traceless.store.lock import busy
 from traceless.store.queue import Queue
-from traceless.store.row_counts import RowCounts
+from traceless.store.row_counts import ROW_TABLES, RowCounts
 
 VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
 _APPLICATION = 0x74524143
@@ -28,8 +28,7 @@ _PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
 _SCHEMA = f"""
 CREATE TABLE origin (document TEXT NOT NULL);
 CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, queued INTEGER NOT NULL)
-    WITHOUT ROWID;
+{ROW_TABLES}
 CREATE TABLE classes (label TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
     request TEXT, sequence INTEGER) WITHOUT ROWID;
@@ -193,7 +192,12 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
                 f"{version}, and this one knows {VERSION}). Install the newer version."
             )
         connection.executescript(_SET_UP + begin)
-        yield Ledger(connection)
+        ledger = Ledger(connection)
+        if (
+            begin == "BEGIN IMMEDIATE"
+        ):  # a store of version 1 or 2; nothing is left without a commit
+            ledger.rows.upgrade()
+        yield ledger
 
 
 @contextmanager
