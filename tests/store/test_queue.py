@@ -46,6 +46,17 @@ def test_rows_come_back_with_the_same_digests(queue):
     assert queue.pending() == []
 
 
+def test_ids_come_back_with_their_rows(queue):
+    X, y = np.arange(4.0).reshape(4, 1), np.array(list("abab"))
+    names = [b"1" * 16, b"", b"3" * 16, b"4" * 15 + b"\0"]
+    batch = X, y, [1.0, 1.0, 0.0, 1.0], names
+    queue.put(None, [plain_arrays(batch), plain_arrays((X, y, None))], tally(batch))
+    first, second = queue.batches()
+    assert first[3] == [names[0], names[1], names[3]]
+    assert len(second) == 3
+    assert str(tally(first, second)) == str(tally(batch, (X, y, None)))
+
+
 def test_each_class_must_have_enough_rows(queue, monkeypatch):
     monkeypatch.setattr(queues, "SAFE_ROWS", 3)
     assert are_enough(3, {})  # a regression has no classes

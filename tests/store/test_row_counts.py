@@ -1,67 +1,181 @@
-"""Counts of row digests: what is held, what is reserved, and what cannot be removed."""
+"""Counts of rows: what is held under which id, what is reserved, and what cannot be removed."""
 
 import sqlite3
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceless.exceptions import StoreError
 from traceless.store import row_counts
+from traceless.store.ledger import ROW_TABLES
 from traceless.store.row_counts import RowCounts
+from traceless.store.row_lanes import lanes_of, no_lanes
 
-TABLE = "CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER, queued INTEGER) WITHOUT ROWID"
 A, B, C = (bytes([k]) * 16 for k in range(3))
-several = st.lists(st.sampled_from([A, B, C]), max_size=6)
+P, Q, NONE = b"p" * 16, b"q" * 16, b""
+rows_with_ids = st.lists(
+    st.tuples(st.sampled_from([A, B, C]), st.sampled_from([NONE, P, Q])), max_size=6
+)
+
+
+def new_counts():
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(ROW_TABLES)
+    return RowCounts(connection)
 
 
 @pytest.fixture
 def counts():
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute(TABLE)
-    yield RowCounts(connection)
-    connection.close()
+    counts = new_counts()
+    yield counts
+    counts._sql.close()
+
+
+def held(counts):
+    return {(digest, one): n for digest, one, n in counts.counted()}
 
 
 def test_each_row_goes_as_often_as_it_came(counts):
     counts.add([A, B, A])
-    assert counts.remove([A, C, A, A]) == [1, 3]
-    assert dict(counts.counted()) == {B: 1}
-    assert counts.remove([B]) == []
-    assert counts.totals() == (0, 0)
+    assert counts.remove([A, C, A, A]) == ([1, 3], [NONE] * 4)
+    assert held(counts) == {(B, NONE): 1}
+    assert counts.remove([B]) == ([], [NONE])
+    rows, lanes = counts.totals()
+    assert rows == 0
+    assert not lanes.any()
+
+
+def test_a_row_goes_under_the_id_that_is_given(counts):
+    counts.add([A, A, B], [P, Q, P])
+    assert counts.remove([A, A], [Q, Q]) == ([1], [Q, NONE])
+    assert held(counts) == {(A, P): 1, (B, P): 1}
+    assert counts.remove([B, A], [P, P]) == ([], [P, P])
+
+
+def test_without_an_id_the_row_under_the_smallest_goes(counts):
+    counts.add([A, A, A], [Q, P, NONE])
+    assert counts.remove([A]).ids == [NONE]
+    assert counts.remove([A, A, A]) == ([2], [P, Q, NONE])
+
+
+def test_equal_digests_do_not_stand_for_one_another(counts):
+    counts.add([A, A], [NONE, P])  # as many rows as are asked for
+    assert counts.remove([A, B]) == ([1], [NONE, NONE])
+    assert held(counts) == {(A, P): 1}
 
 
 def test_reserved_rows_go_only_by_their_own_request(counts):
-    counts.add([A, A, B])
-    assert counts.reserve([A, B, B]) == [2]
-    assert counts.reserved() == {A: 1, B: 1}
+    counts.add([A, A, B], [P, P, NONE])
+    assert counts.reserve([A, B, B], [NONE] * 3) == ([2], [P, NONE, NONE])
+    assert counts.reserved() == {(A, P): 1, (B, NONE): 1}
     assert counts.count_reserved([A, B, C]) == 2
-    assert counts.remove([A, A]) == [1]
-    assert counts.remove([B]) == [0]
-    assert counts.remove_reserved([A, B, A]) == [2]
-    assert dict(counts.counted()) == {}
+    assert counts.held_by_id(P) == (2, 1)
+    assert counts.remove([A, A]) == ([1], [P, NONE])
+    assert counts.remove([B]).missed == [0]
+    assert counts.remove_reserved([A, B, A], [P, NONE, P]).missed == [2]
+    assert held(counts) == {}
 
 
-@given(several, several, several)
+def test_a_cancelled_request_gives_its_rows_back(counts):
+    counts.add([A, A], [P, Q])
+    counts.reserve([A], [Q])
+    assert counts.release([A, A], [Q, Q]) == ([1], [Q, NONE])
+    assert counts.reserved() == {}
+    assert counts.remove([A, A], [P, Q]).missed == []
+
+
+def test_rows_are_found_by_their_ids(counts):
+    counts.add([A, A, B, C, C], [P, P, P, Q, NONE])
+    assert counts.rows_of_ids([P]) == {(A, P): 2, (B, P): 1}
+    assert counts.rows_of_ids([P, Q, P]) == {(A, P): 2, (B, P): 1, (C, Q): 1}
+    assert counts.rows_of_ids([NONE]) == {}  # no id is not an id
+    assert [counts.held_by_id(one) for one in (P, Q, NONE, b"r" * 16)] == [
+        (3, 0),
+        (1, 0),
+        (0, 0),
+        (0, 0),
+    ]
+
+
+@given(rows_with_ids, rows_with_ids, rows_with_ids)
 def test_counts_are_those_of_a_multiset(first, second, gone):
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute(TABLE)
-    counts, held = RowCounts(connection), Counter(first + second)
-    counts.add(first)
-    counts.add_counted(Counter(second).items())
-    rows, checksum = counts.totals()
-    assert rows == held.total()
-    assert checksum == sum(n * int.from_bytes(d, "little") for d, n in held.items())
-    assert len(counts.remove(gone)) == (Counter(gone) - held).total()
-    assert dict(counts.counted()) == dict(held - Counter(gone))
-    connection.close()
+    counts, here = new_counts(), Counter(first + second)
+    counts.add([d for d, _ in first], [one for _, one in first])
+    counts.add_counted([(*row, n) for row, n in Counter(second).items()])
+    rows, lanes = counts.totals()
+    assert rows == here.total()
+    each = list(here.elements())
+    assert np.array_equal(lanes, lanes_of([d for d, _ in each], [one for _, one in each]))
+    missed = []
+    for i, (digest, one) in enumerate(gone):
+        under = sorted(
+            row for row in here if row[0] == digest and one in (NONE, row[1]) and here[row]
+        )
+        if under:
+            here[under[0]] -= 1
+        else:
+            missed.append(i)
+    assert counts.remove([d for d, _ in gone], [one for _, one in gone]).missed == missed
+    assert held(counts) == dict(+here)
+    counts._sql.close()
 
 
-def test_many_digests_are_passed_in_chunks(counts, monkeypatch):
+@pytest.mark.parametrize("ids", [None, [P] * 7, [NONE, P, Q, NONE, P, Q, NONE]])
+def test_many_digests_are_passed_in_chunks(counts, monkeypatch, ids):
     monkeypatch.setattr(row_counts, "_CHUNK", 2)
     digests = [k.to_bytes(16, "little") for k in range(7)]
-    counts.add(digests)
-    assert counts.remove(digests[:5]) == []
-    assert [digest for digest, _ in counts.counted()] == digests[5:]
+    counts.add(digests, ids)
+    assert counts.remove(digests[:5], None if ids is None else ids[:5]).missed == []
+    assert [digest for digest, _, _ in counts.counted()] == digests[5:]
     counts.clear()
-    assert counts.totals() == (0, 0)
+    assert counts.totals()[0] == 0
+
+
+def test_the_running_sum_is_kept(counts):
+    assert np.array_equal(counts.kept_lanes(), no_lanes())
+    for lanes in (lanes_of([A], [P]), lanes_of([B], [NONE])):
+        counts.keep_lanes(lanes)
+        assert np.array_equal(counts.kept_lanes(), lanes)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (A, P, 0, 0),
+        (A, P, -3, 0),
+        (A, P, 1, 2),
+        (A, P, 1, -1),
+        (A[:4], P, 1, 0),
+        (A, b"p", 1, 0),
+        ("text of a digest", P, 1, 0),
+        (A, P, 1.5, 0),
+        (A, P, "many", 0),
+    ],
+)
+def test_rows_that_no_change_could_leave_are_found(counts, row):
+    counts.add([B])
+    counts._sql.execute("INSERT INTO alive VALUES (?, ?, ?, ?)", row)
+    with pytest.raises(StoreError, match="no change could leave"):
+        counts.totals()
+
+
+def test_a_table_of_version_2_is_read_and_gets_ids():
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute(
+        "CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, "
+        "queued INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    connection.executemany("INSERT INTO alive VALUES (?, ?, ?)", [(A, 2, 1), (B, 1, 0)])
+    counts = RowCounts(connection)
+    for _ in range(3):  # as it was, upgraded, and upgraded again
+        assert held(counts) == {(A, NONE): 2, (B, NONE): 1}
+        assert counts.reserved() == {(A, NONE): 1}
+        assert counts.checksum() == 2 * int.from_bytes(A, "little") + int.from_bytes(B, "little")
+        assert np.array_equal(counts.totals()[1], lanes_of([A, A, B], [NONE] * 3))
+        counts.upgrade()
+    counts.add([A], [P])
+    assert held(counts) == {(A, NONE): 2, (A, P): 1, (B, NONE): 1}
+    connection.close()

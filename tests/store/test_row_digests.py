@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from traceless.store.row_digests import RowHasher, checksum_text, digest_sum
+from traceless.store.row_digests import RowHasher, Tally, checksum_text, digest_sum
+from traceless.store.row_lanes import lanes_of
 
 SECRET = bytes(range(32))
 values = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -91,3 +92,57 @@ def test_without_a_secret_rows_are_counted_only():
 def test_bad_weights_are_refused(weight):
     with pytest.raises(ValueError, match="sample_weight"):
         RowHasher(SECRET, True)(([[1.0]], ["a"], weight))
+
+
+def test_ids_are_keyed_hashes_of_their_text():
+    X, y = np.zeros((4, 1)), ["a"] * 4
+    found = RowHasher(SECRET, True)((X, y, [1.0, 0.0, 1.0, 1.0], ["17", "x", None, "Zoë"]))
+
+    def by_hand(text):
+        key = {"digest_size": 16, "key": SECRET, "person": b"traceless id 001"}
+        return hashlib.blake2b(text.encode(), **key).digest()
+
+    assert found.ids == [by_hand("17"), b"", by_hand("Zoë")]
+    assert len(found.digests) == 3
+    assert found.spread(found.ids) == [by_hand("17"), b"", b"", by_hand("Zoë")]
+    hasher = RowHasher(SECRET, True)
+    assert hasher.id_hash(17) == hasher.id_hash(np.int64(17)) == by_hand("17")
+    assert hasher.id_hash(by_hand("17")) == by_hand("17")  # hashed before
+    assert hasher.id_hash("") == hasher.id_hash(None) == b""
+    assert RowHasher(bytes(32), True).id_hash("17") != by_hand("17")
+    assert hasher((X, y, None)).ids == [b""] * 4
+    assert hasher((X, y, None, None)).digests == hasher((X, y, None)).digests
+
+
+@pytest.mark.parametrize("ids", [[1.5], [True], [b"raw bytes"], [np.nan], ["one", "two"], []])
+def test_bad_ids_are_refused(ids):
+    with pytest.raises(ValueError, match=r"id.*Nothing was changed"):
+        RowHasher(SECRET, True)(([[1.0]], ["a"], None, ids))
+
+
+def test_requests_are_recognised_by_rows_and_the_ids_given():
+    hasher, X, y = RowHasher(SECRET, True), np.arange(4.0).reshape(4, 1), list("aabb")
+
+    def tally(*batches, held_as=None):
+        tally = Tally()
+        for batch in batches:
+            tally.add(hasher(batch), held_as)
+        return tally
+
+    plain = tally((X, y, None))
+    digests = hasher((X, y, None)).digests
+    assert str(plain) == f"4 {checksum_text(digest_sum(digests))}"  # as in version 2
+    names = list("ppqq")
+    hashed = [hasher.id_hash(name) for name in names]
+    found = tally((X, y, None), held_as=hashed)  # asked for without ids, and found under some
+    named = tally((X, y, None, names))
+    assert str(found) == str(plain)
+    assert str(named) != str(plain)
+    assert np.array_equal(found.lanes, named.lanes)
+    assert np.array_equal(named.lanes, lanes_of(digests, hashed))
+    parts = tally((X[2:], y[2:], None, names[2:]), (X[:2], y[:2], None, names[:2]))
+    assert str(parts) == str(named)
+    assert str(tally((X, y, None, names[::-1]))) != str(named)
+    counted = Tally(rows=4)
+    counted.add_counted([(d, one, 1) for d, one in zip(digests, hashed, strict=True)])
+    assert np.array_equal(counted.lanes, named.lanes)

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 
 VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
 APPLICATION = 0x74524143
+ROW_TABLES = """
+CREATE TABLE alive (digest BLOB NOT NULL, id BLOB NOT NULL, count INTEGER NOT NULL,
+    queued INTEGER NOT NULL, PRIMARY KEY (digest, id)) WITHOUT ROWID;
+CREATE INDEX alive_by_id ON alive (id) WHERE id != x'';
+CREATE TABLE sums (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
+"""
 SCHEMA = f"""
 CREATE TABLE origin (document TEXT NOT NULL);
 CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
-CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, queued INTEGER NOT NULL)
-    WITHOUT ROWID;
+{ROW_TABLES}
 CREATE TABLE classes (label TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
     request TEXT, sequence INTEGER) WITHOUT ROWID;

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from traceless.estimators import loading
 from traceless.knowledge.sums import Knowledge
-from traceless.store.row_digests import RowHasher, Tally, text_of
+from traceless.store.row_digests import Counted, RowHasher, Tally, chunks, text_of
 
 if TYPE_CHECKING:
     from traceless.store.folder import Folder
@@ -24,7 +24,7 @@ class MergeSource:
 
     knowledge: Knowledge
     estimator: Any = None  # has column names, where there are any
-    counted: Iterable[tuple[bytes, int]] = ()
+    counted: Iterable[Counted] = ()
     unknown: int = 0
 
     @property
@@ -32,15 +32,15 @@ class MergeSource:
         """Number of rows."""
         return abs(self.knowledge.n_samples)
 
-    def count_into(self, tally: Tally) -> Iterator[tuple[bytes, int]]:
-        """Count the rows, and give their digests, which enter the checksum on their way."""
+    def count_into(self, tally: Tally) -> Iterator[Counted]:
+        """Count the rows, and give their digests, which enter the lanes on their way."""
         tally.rows = self.rows
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
             tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
-        for digest, n in self.counted:
-            tally.checksum += n * int.from_bytes(digest, "little")
-            yield digest, n
+        for some in chunks(self.counted):
+            tally.add_counted(some)
+            yield from some
 
 
 @contextmanager

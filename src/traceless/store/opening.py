@@ -77,7 +77,10 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
                 f"{version}, and this one knows {VERSION}). Install the newer version."
             )
         connection.executescript(_SET_UP + begin)
-        yield Ledger(connection)
+        ledger = Ledger(connection)
+        if begin == "BEGIN IMMEDIATE":
+            ledger.rows.upgrade()  # a store of version 1 or 2; nothing is left without a commit
+        yield ledger
 
 
 @contextmanager

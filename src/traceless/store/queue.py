@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from sqlite3 import Connection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traceless.files.container import canonical_json
 from traceless.store.entries import now
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from traceless.store.row_digests import RowBatch, Tally
 
 SAFE_ROWS = 20
@@ -60,7 +62,7 @@ class Queue:
 
         file = io.BytesIO()
         arrays = {
-            f"{i}{k}": a for i, b in enumerate(batches) for k, a in zip("Xyw", b, strict=True)
+            f"{i}{k}": a for i, b in enumerate(batches) for k, a in zip("Xywi", b, strict=False)
         }
         np.savez(file, **arrays, allow_pickle=False)
         self._sql.execute(
@@ -87,8 +89,10 @@ class Queue:
 
         for (content,) in self._sql.execute("SELECT content FROM queue ORDER BY number"):
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                for i in range(len(arrays.files) // 3):
-                    yield arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
+                for i in range(sum(name.endswith("X") for name in arrays.files)):
+                    rows = arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
+                    named = f"{i}i" in arrays.files
+                    yield (*rows, _ids_from(arrays[f"{i}i"])) if named else rows
 
     def clear(self) -> None:
         """Delete all requests."""
@@ -101,15 +105,31 @@ def are_enough(rows: int, classes: Mapping[str, int]) -> bool:
 
 
 def plain_arrays(batch: RowBatch) -> RowBatch:
-    """Rows with positive weight as arrays that NumPy can save."""
+    """Rows with positive weight as arrays that NumPy can save; ids must be hashes already."""
     import numpy as np
     from scipy.sparse import issparse
 
-    X, y, weight = batch
+    X, y, weight, *ids = batch
     X = X.toarray() if issparse(X) else X
     y = np.asarray(y)
     if y.dtype == object:
         y = np.array(y.tolist())
     weights = np.ones(len(y)) if weight is None else np.broadcast_to(weight, len(y))
     kept = np.asarray(weights, dtype=np.float64) > 0
-    return np.asarray(X, dtype=np.float64)[kept], y[kept], np.asarray(weights)[kept]
+    rows = np.asarray(X, dtype=np.float64)[kept], y[kept], np.asarray(weights)[kept]
+    return (*rows, _ids_as_array(ids[0])[kept]) if ids and ids[0] is not None else rows
+
+
+def _ids_as_array(ids: list[bytes]) -> NDArray[Any]:
+    """Hashes of ids as an array; zeros where there is none."""
+    import numpy as np
+
+    from traceless.store.row_digests import SIZE
+
+    text = b"".join(one or bytes(SIZE) for one in ids)
+    return np.frombuffer(text, dtype=np.uint8).reshape(-1, SIZE)
+
+
+def _ids_from(array: NDArray[Any]) -> list[bytes]:
+    """Inverse of `_ids_as_array`."""
+    return [row.tobytes() if row.any() else b"" for row in array]

@@ -1,102 +1,237 @@
-"""The rows held: how often each row digest was learned and not yet forgotten.
+"""The rows held: how often each row was learned, under each id, and not yet forgotten.
+
+A row is a digest and an id (`row_digests`), which is empty for a row without one. A request names a
+row by both: then only a row under that id is taken. Or it names the digest alone: then a row with
+that digest is taken under whatever id it is held, the smallest first (a row without an id is the
+smallest of all), so that what is taken depends on the rows held and on nothing else.
 
 Rows of requests that wait in the queue are still held. They are reserved: no other request can
-forget them.
+forget them, until they are removed by their own or it is cancelled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from sqlite3 import Connection
+from typing import NamedTuple
 
-from traceless.store.row_digests import SIZE
+from traceless.exceptions import StoreError
+from traceless.knowledge.fingerprint import Lanes, from_bytes, to_bytes
+from traceless.store.row_digests import SIZE, Counted, chunks, counted_lanes
+from traceless.store.row_lanes import no_lanes
 
 _CHUNK = 2**14  # digests in one statement
-_ADD = "ON CONFLICT(digest) DO UPDATE SET count = count + excluded.count"
-_EACH_OF_TEXT = f"""WITH RECURSIVE places(i) AS
-    (SELECT 1 UNION ALL SELECT i + {SIZE} FROM places WHERE i + {SIZE} < length(:text))
-    SELECT substr(:text, i, {SIZE})"""
-_ADD_MANY = f"INSERT INTO alive {_EACH_OF_TEXT}, 1, 0 FROM places WHERE true {_ADD}"
-_DELETE_MANY = f"""DELETE FROM alive
-    WHERE digest IN ({_EACH_OF_TEXT} FROM places) AND count = 1 AND queued = 0"""
-_REMOVE = "UPDATE alive SET count = count - 1 WHERE digest = ? AND count > queued"
-_RESERVE = "UPDATE alive SET queued = queued + 1 WHERE digest = ? AND count > queued"
-_REMOVE_RESERVED = """UPDATE alive SET count = count - 1, queued = queued - 1
-    WHERE digest = ? AND queued BETWEEN 1 AND count"""
-_DELETE_EMPTY = "DELETE FROM alive WHERE digest = ? AND count = 0"
+_ADD = "ON CONFLICT(digest, id) DO UPDATE SET count = count + excluded.count"
+_THIS = "digest = ? AND id = ?"
+_FREE, _QUEUED = "count > queued", "queued BETWEEN 1 AND count"
+_KEEP = "ON CONFLICT(name) DO UPDATE SET content = excluded.content"
+
+
+def _each_of(n: int) -> str:
+    """A query for the pieces of a text, of n bytes each: a digest, and an id if there is room."""
+    return f"""WITH RECURSIVE places(i) AS
+        (SELECT 1 UNION ALL SELECT i + {n} FROM places WHERE i + {n} < length(:text))
+        SELECT substr(:text, i, {SIZE}), substr(:text, i + {SIZE}, {n - SIZE})"""
+
+
+class Taken(NamedTuple):
+    """What became of a request for rows.
+
+    Attributes
+    ----------
+    missed : list of int
+        Positions of the rows that could not be had.
+    ids : list of bytes
+        The id that each row was held under; empty for those that could not be had.
+    """
+
+    missed: list[int]
+    ids: list[bytes]
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Row digests with counts, in a transaction of the ledger."""
+    """Row digests and ids with counts, in a transaction of the ledger."""
 
     _sql: Connection
 
-    def add(self, digests: Iterable[bytes]) -> None:
+    # --- changes --------------------------------------------------------------------------
+
+    def add(self, digests: list[bytes], ids: list[bytes] | None = None) -> None:
         """Count rows that are learned."""
-        self._in_chunks(_ADD_MANY, digests)
+        for size, rows in _by_size(digests, ids):
+            self._in_chunks(
+                f"INSERT INTO alive {_each_of(size)}, 1, 0 FROM places WHERE true {_ADD}", rows
+            )
 
-    def add_counted(self, counted: Iterable[tuple[bytes, int]]) -> None:
+    def add_counted(self, counted: Iterable[Counted]) -> None:
         """Count the rows of another store, each as often as it is held there."""
-        self._sql.executemany(f"INSERT INTO alive VALUES (?, ?, 0) {_ADD}", counted)
+        self._sql.executemany(f"INSERT INTO alive VALUES (?, ?, ?, 0) {_ADD}", counted)
 
-    def remove(self, digests: list[bytes]) -> list[int]:
-        """Remove rows; returns the positions of those that are not held, or are reserved."""
+    def remove(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+        """Remove rows that are held and not reserved."""
         self._sql.execute("SAVEPOINT at_once")
-        at_once = self._in_chunks(_DELETE_MANY, digests) == len(digests)
-        if not at_once:  # some rows are equal, or not held
+        at_once = self._delete_many(digests, ids) == len(digests)
+        if not at_once:  # some rows are equal, not held, or held under an id that was not given
             self._sql.execute("ROLLBACK TO at_once")
         self._sql.execute("RELEASE at_once")
-        return [] if at_once else self._remove_each(_REMOVE, digests)
+        if at_once:
+            return Taken([], list(ids) if ids is not None else [b""] * len(digests))
+        return self._take(digests, ids, _FREE, "count = count - 1")
 
-    def reserve(self, digests: list[bytes]) -> list[int]:
-        """Reserve rows; returns the positions of those that are not held, or reserved already."""
-        return self._missed(_RESERVE, digests)
+    def reserve(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+        """Reserve rows that are held and not reserved already."""
+        return self._take(digests, ids, _FREE, "queued = queued + 1")
 
-    def remove_reserved(self, digests: list[bytes]) -> list[int]:
-        """Remove reserved rows; returns the positions of those that were not reserved."""
-        return self._remove_each(_REMOVE_RESERVED, digests)
+    def remove_reserved(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+        """Remove rows that are reserved."""
+        return self._take(digests, ids, _QUEUED, "count = count - 1, queued = queued - 1")
+
+    def release(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+        """Give back rows that are reserved: their request was cancelled."""
+        return self._take(digests, ids, _QUEUED, "queued = queued - 1")
+
+    def clear(self) -> None:
+        """Delete all digests and ids."""
+        self._sql.execute("DELETE FROM alive")
+
+    # --- what is held ---------------------------------------------------------------------
+
+    def counted(self) -> Iterator[Counted]:
+        """All rows: digest, id and count, in this order."""
+        yield from self._sql.execute(f"SELECT digest, {self._id}, count FROM alive ORDER BY 1, 2")
+
+    def reserved(self) -> dict[tuple[bytes, bytes], int]:
+        """The reserved rows, as (digest, id), with their counts."""
+        query = f"SELECT digest, {self._id}, queued FROM alive WHERE queued > 0"
+        return {(digest, one): n for digest, one, n in self._sql.execute(query)}
 
     def count_reserved(self, digests: Iterable[bytes]) -> int:
         """How many of these digests are reserved."""
         query = "SELECT 1 FROM alive WHERE digest = ? AND queued > 0"
         return sum(self._sql.execute(query, (d,)).fetchone() is not None for d in set(digests))
 
-    def counted(self) -> Iterator[tuple[bytes, int]]:
-        """All digests with their counts."""
-        yield from self._sql.execute("SELECT digest, count FROM alive")
+    def rows_of_ids(self, ids: Iterable[bytes]) -> dict[tuple[bytes, bytes], int]:
+        """The rows held under these ids, as (digest, id), with their counts."""
+        query = "SELECT digest, id, count FROM alive WHERE id = ? AND id != x''"
+        return {
+            (digest, one): n
+            for given in set(ids)
+            for digest, one, n in self._sql.execute(query, (given,))
+        }
 
-    def reserved(self) -> dict[bytes, int]:
-        """The reserved digests with their counts."""
-        return dict(self._sql.execute("SELECT digest, queued FROM alive WHERE queued > 0"))
+    def held_by_id(self, one: bytes) -> tuple[int, int]:
+        """How many rows are held under an id, and how many of them wait to be forgotten."""
+        query = "SELECT total(count), total(queued) FROM alive WHERE id = ? AND id != x''"
+        held, waiting = self._sql.execute(query, (one,)).fetchone()
+        return int(held), int(waiting)
 
-    def totals(self) -> tuple[int, int]:
-        """Number of rows and the sum of their digests, recomputed."""
-        rows = checksum = 0
-        for digest, n in self.counted():
-            rows += n
-            checksum += n * int.from_bytes(digest, "little")
-        return rows, checksum
+    def totals(self) -> tuple[int, Lanes]:
+        """Number of rows and their lanes, recomputed; raises if the table has an impossible row."""
+        rows, lanes = 0, no_lanes()
+        query = f"SELECT digest, {self._id}, count, queued FROM alive"
+        for some in chunks(self._sql.execute(query)):
+            for row in some:
+                _check_row(*row)
+            part, n = counted_lanes([row[:3] for row in some])
+            rows, lanes = rows + n, lanes + part
+        return rows, lanes
 
-    def clear(self) -> None:
-        """Delete all digests."""
-        self._sql.execute("DELETE FROM alive")
+    def checksum(self) -> int:
+        """The sum of the digests, recomputed: what stores up to version 2 say of their rows."""
+        return sum(n * int.from_bytes(digest, "little") for digest, _, n in self.counted())
 
-    def _in_chunks(self, statement: str, digests: Iterable[bytes]) -> int:
-        """Pass many digests as one text: several times as fast as one by one."""
-        ordered, changed = sorted(digests), 0
+    # --- the running sum ------------------------------------------------------------------
+
+    def kept_lanes(self) -> Lanes:
+        """The lanes of the rows held, as they were kept by the last change."""
+        found = self._sql.execute("SELECT content FROM sums WHERE name = 'alive'").fetchone()
+        return no_lanes() if found is None else from_bytes(found[0])
+
+    def keep_lanes(self, lanes: Lanes) -> None:
+        """Keep the lanes of the rows held for the next change."""
+        self._sql.execute(f"INSERT INTO sums VALUES ('alive', ?) {_KEEP}", (to_bytes(lanes),))
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def upgrade(self) -> None:
+        """Give the table of a store of version 1 or 2 its ids, which are empty."""
+        if self._id == "id":
+            return
+        self._sql.execute("ALTER TABLE alive RENAME TO old_alive")
+        from traceless.store.ledger import ROW_TABLES
+
+        for statement in ROW_TABLES.split(";")[:-1]:  # `executescript` would commit
+            self._sql.execute(statement)
+        self._sql.execute("INSERT INTO alive SELECT digest, x'', count, queued FROM old_alive")
+        self._sql.execute("DROP TABLE old_alive")
+
+    @property
+    def _id(self) -> str:
+        """The column of ids, or what stands for it in a store of version 1 or 2."""
+        query = "SELECT 1 FROM pragma_table_info('alive') WHERE name = 'id'"
+        return "x''" if self._sql.execute(query).fetchone() is None else "id"
+
+    def _delete_many(self, digests: list[bytes], ids: list[bytes] | None) -> int:
+        """Delete rows that are held once, and not reserved; returns how many there were."""
+        return sum(
+            self._in_chunks(
+                f"DELETE FROM alive WHERE (digest, id) IN ({_each_of(size)} FROM places) "
+                "AND count = 1 AND queued = 0",
+                rows,
+            )
+            for size, rows in _by_size(digests, ids)
+        )
+
+    def _in_chunks(self, statement: str, rows: list[bytes]) -> int:
+        """Pass many rows as one text, in the order of the table: faster than one by one."""
+        ordered, changed = sorted(rows), 0
         for i in range(0, len(ordered), _CHUNK):
             text = b"".join(ordered[i : i + _CHUNK])
             changed += self._sql.execute(statement, {"text": text}).rowcount
         return changed
 
-    def _remove_each(self, statement: str, digests: list[bytes]) -> list[int]:
-        missed = self._missed(statement, digests)
-        self._sql.executemany(_DELETE_EMPTY, ((digest,) for digest in digests))
-        return missed
+    def _take(
+        self, digests: list[bytes], ids: list[bytes] | None, which: str, change: str
+    ) -> Taken:
+        """Change the counts of rows, one by one."""
+        missed, found = [], []
+        for i, (digest, one) in enumerate(zip(digests, ids or repeat(b""), strict=False)):
+            held_as = self._find(digest, one, which)
+            if held_as is None:
+                missed.append(i)
+            else:
+                update = f"UPDATE alive SET {change} WHERE {_THIS}"
+                self._sql.execute(update, (digest, held_as))
+                self._sql.execute(
+                    f"DELETE FROM alive WHERE {_THIS} AND count = 0", (digest, held_as)
+                )
+            found.append(held_as or b"")
+        return Taken(missed, found)
 
-    def _missed(self, statement: str, digests: list[bytes]) -> list[int]:
-        """Run a statement for each digest; returns the positions where it changed nothing."""
-        run = self._sql.execute
-        return [i for i, digest in enumerate(digests) if not run(statement, (digest,)).rowcount]
+    def _find(self, digest: bytes, one: bytes, which: str) -> bytes | None:
+        """The id under which a row is held; of several the smallest."""
+        exactly, given = ("AND id = ?", (digest, one)) if one else ("", (digest,))
+        query = f"SELECT id FROM alive WHERE digest = ? {exactly} AND {which} ORDER BY id LIMIT 1"
+        found = self._sql.execute(query, given).fetchone()
+        return None if found is None else bytes(found[0])
+
+
+def _by_size(digests: list[bytes], ids: list[bytes] | None) -> list[tuple[int, list[bytes]]]:
+    """Digests, each with its id behind it, by the length of both together."""
+    if ids is None or not any(ids):
+        return [(SIZE, digests)]
+    joined = [digest + one for digest, one in zip(digests, ids, strict=True)]
+    return [(n, [row for row in joined if len(row) == n]) for n in (SIZE, 2 * SIZE)]
+
+
+def _check_row(digest: bytes, one: bytes, count: int, queued: int) -> None:
+    """Raise if no change could have left such a row."""
+    texts = type(digest) is type(one) is bytes and len(digest) == SIZE and len(one) in (0, SIZE)
+    numbers = type(count) is type(queued) is int and 0 <= queued <= count and count > 0
+    if not (texts and numbers):
+        raise StoreError(
+            f"a row that no change could leave: {digest!r}, {one!r}, {count}, {queued}"
+        )

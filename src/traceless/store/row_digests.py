@@ -1,14 +1,15 @@
 """Row digests: rows are recognised by keyed hashes, and are not kept.
 
     digest(row)    = BLAKE2b-128, keyed, of (width, label | targets, values, weight)
+    id(row)        = BLAKE2b-128, keyed, of the text that the user knows the row by, if any
+    lanes(rows)    = Σ h(digest, id)  (`row_lanes`)
     checksum(rows) = Σ digest(row)  mod 2^128
 
 Values, targets and weights are float64, little-endian, with one zero. Labels carry their type, so
 that 1, "1" and True differ. A row of weight 0 is no row. Without the key nobody can tell whether a
-row is among the digests. Sums commute and can be undone, so each change adds to the checksum and
-subtracts from it. The checksum shows that no digest was lost or damaged. It does not stop a forger,
-who can raise one digest and lower another; the root (`entries.ModelState`) proves which rows a
-model holds.
+row is among the digests, or an id among the ids. Sums commute and can be undone, so each change
+adds to the lanes and subtracts from them. The checksum is that of stores up to version 2, where it
+stood for the lanes: it does not stop a forger, who can raise one digest and lower another.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -26,15 +28,18 @@ from sklearn.utils.validation import column_or_1d
 
 from traceless.exceptions import StoreError
 from traceless.features.grid import dense_rows
+from traceless.knowledge.fingerprint import Lanes
 from traceless.knowledge.responses import Classes
 from traceless.knowledge.sample_weights import rounded_weights
+from traceless.store.row_lanes import lanes_of, lanes_text, no_lanes
 
 SECRET_BYTES = 32
 SIZE = 16  # bytes of a digest
 _MODULUS = 1 << (8 * SIZE)
 _CHUNK = 2**14  # rows made dense at a time
 
-RowBatch = tuple[Any, Any, Any]  # X, y and sample_weight as the caller gave them
+Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often it is held
+RowBatch = tuple[Any, ...]  # X, y, sample_weight, and ids if there are any, as the caller gave them
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class RowDigests:
     ----------
     digests : list of bytes
         Empty if there is no secret.
+    ids : list of bytes
+        As many: the keyed hash of the id of each row, empty for a row without one.
     places : ndarray of int
         Positions, in the batch, of the rows with positive weight.
     classes : dict
@@ -54,10 +61,18 @@ class RowDigests:
     """
 
     digests: list[bytes]
+    ids: list[bytes]
     places: NDArray[np.intp]
     classes: dict[str, int]
     length: int
     width: int
+
+    def spread(self, ids: list[bytes]) -> list[bytes]:
+        """Ids of the rows with positive weight as ids of all rows of the batch."""
+        found = [b""] * self.length
+        for place, one in zip(self.places.tolist(), ids, strict=True):
+            found[place] = one
+        return found
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,7 @@ class RowHasher:
 
     def __call__(self, batch: RowBatch) -> RowDigests:
         """Check a batch of rows and compute its digests."""
-        X, y, weight = batch
+        X, y, weight, ids = batch if len(batch) == 4 else (*batch, None)
         X = check_array(
             X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0
         )
@@ -108,7 +123,41 @@ class RowHasher:
             columns = np.column_stack([targets, weights])
             starts = [self._start(width, f"targets {targets.shape[1]}")] * len(places)
         digests = [] if self.secret is None else _digests(X, columns, places, starts)
-        return RowDigests(digests, places, counts, n, width)
+        hashed = self._ids(ids, n, places)
+        return RowDigests(digests, hashed, places, counts, n, width)
+
+    def id_hash(self, name: Any) -> bytes:
+        """The keyed hash of an id; nothing for None and the empty text.
+
+        Parameters
+        ----------
+        name : str, int, bytes or None
+            A whole number is its decimal digits. Bytes are hashes already, as the queue keeps them.
+        """
+        if isinstance(name, bytes) and len(name) in (0, SIZE):
+            return name
+        if name is None or name == "":
+            return b""
+        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer):
+            raise ValueError(
+                "The id of a row must be a text or a whole number, or None for a row without one; "
+                f"got {name!r}. Nothing was changed."
+            )
+        return bytes(self._hash(str(name), person=b"traceless id 001").digest())
+
+    def _ids(self, ids: Any, n: int, places: NDArray[np.intp]) -> list[bytes]:
+        """The hashes of the ids of rows with positive weight."""
+        if self.secret is None:
+            return []
+        if ids is None:
+            return [b""] * len(places)
+        if len(ids) != n:
+            raise ValueError(
+                f"ids must be one for each of the {n} rows, got {len(ids)}. Nothing was changed."
+            )
+        names = [ids[i] for i in places.tolist()]
+        known = {name: self.id_hash(name) for name in set(names)}
+        return [known[name] for name in names]
 
     def request(self, *what: Any) -> str | None:
         """Keyed hash by which a request is recognised; None without a secret."""
@@ -161,43 +210,98 @@ def digest_sum(digests: Iterable[bytes]) -> int:
     return total % _MODULUS
 
 
+def counted_lanes(counted: list[Counted]) -> tuple[Lanes, int]:
+    """Lanes and number of rows that are counted."""
+    counts = [n for _, _, n in counted]
+    once = counts.count(1) == len(counts)
+    weights = None if once else np.array(counts, np.int64).astype(np.uint16)
+    lanes = lanes_of([d for d, _, _ in counted], [one for _, one, _ in counted], weights)
+    return lanes, sum(counts)
+
+
+def chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Rows in lists of a moderate length."""
+    left = iter(rows)
+    while some := list(islice(left, _CHUNK)):
+        yield some
+
+
 def checksum_text(checksum: int) -> str:
     """A checksum in hexadecimal."""
     return f"{checksum % _MODULUS:032x}"
 
 
-def row_batches(X: Any, y: Any, sample_weight: Any) -> Iterator[RowBatch]:
-    """Rows that came as arrays, or as an iterable of batches, as batches (X, y, weight)."""
+def row_batches(X: Any, y: Any, sample_weight: Any, ids: Any = None) -> Iterator[RowBatch]:
+    """Rows that came as arrays, or as an iterable of batches, as batches (X, y, weight[, ids])."""
     if y is not None:
-        yield X, y, sample_weight
+        yield (X, y, sample_weight) if ids is None else (X, y, sample_weight, ids)
         return
-    if hasattr(X, "shape") or sample_weight is not None or not isinstance(X, Iterable):
+    alone = sample_weight is None and ids is None
+    if hasattr(X, "shape") or not alone or not isinstance(X, Iterable):
         raise ValueError(
-            "Rows need labels or targets: give X and y, or an iterable of batches (X, y) or "
-            f"(X, y, sample_weight); got {type(X).__name__} and no y. Nothing was changed."
+            "Rows need labels or targets: give X and y, or an iterable of batches (X, y), "
+            "(X, y, sample_weight) or (X, y, sample_weight, ids); got "
+            f"{type(X).__name__} and no y. Nothing was changed."
         )
     for batch in X:
-        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3, 4):
             raise ValueError(
-                "A batch must be (X, y) or (X, y, sample_weight), got "
+                "A batch must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, ids), got "
                 f"{type(batch).__name__}. Nothing was changed."
             )
-        yield batch[0], batch[1], batch[2] if len(batch) == 3 else None
+        yield tuple(batch) if len(batch) > 2 else (*batch, None)
 
 
 @dataclass
 class Tally:
-    """How many rows were counted, of which classes, and the sum of their digests."""
+    """How many rows were counted, of which classes, and the hashes over them.
+
+    Parameters
+    ----------
+    rows : int
+    classes : Counter
+        Rows of each class.
+    lanes : ndarray of uint16
+        Of the rows under the ids that the store holds them by.
+    asked : ndarray of uint16
+        Of the rows under the ids that the caller gave.
+    checksum : int
+        Sum of the digests.
+    named : bool
+        Whether the caller gave an id with any row.
+    """
 
     rows: int = 0
-    checksum: int = 0
     classes: Counter[str] = field(default_factory=Counter)
+    lanes: Lanes = field(default_factory=no_lanes)
+    asked: Lanes = field(default_factory=no_lanes)
+    checksum: int = 0
+    named: bool = False
 
-    def add(self, rows: RowDigests) -> None:
-        """Count the rows of a batch."""
+    def add(self, rows: RowDigests, held_as: list[bytes] | None = None) -> None:
+        """Count the rows of a batch; `held_as` has the ids that they were found under."""
         self.rows += len(rows.places)
-        self.checksum += digest_sum(rows.digests)
         self.classes.update(rows.classes)
+        self.checksum += digest_sum(rows.digests)
+        self.named |= any(rows.ids)
+        asked = lanes_of(rows.digests, rows.ids)
+        same = held_as is None or held_as == rows.ids
+        self.asked += asked
+        self.lanes += asked if held_as is None or same else lanes_of(rows.digests, held_as)
+
+    def add_counted(self, counted: list[Counted]) -> None:
+        """Add rows of another store to the hashes; their number and classes are known otherwise."""
+        lanes, _ = counted_lanes(counted)
+        self.lanes += lanes
+        self.asked += lanes
+        self.checksum += sum(n * int.from_bytes(digest, "little") for digest, _, n in counted)
+        self.named |= any(one for _, one, _ in counted)
 
     def __str__(self) -> str:
-        return f"{self.rows} {checksum_text(self.checksum)}"
+        """The rows as the caller named them, by which a request is recognised.
+
+        Without ids it is the text of stores up to version 2, whose requests may come again.
+        """
+        return (
+            f"{self.rows} {lanes_text(self.asked) if self.named else checksum_text(self.checksum)}"
+        )

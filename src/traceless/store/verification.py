@@ -160,7 +160,7 @@ class Auditor:
 
     def _check_rows(self) -> str:
         last = self._ledger.last()
-        rows, checksum = self._ledger.rows.totals()
+        rows, checksum = self._ledger.rows.totals()[0], self._ledger.rows.checksum()
         known = last.held - last.unknown
         _require(rows == known, f"{rows} rows have a digest, and {known} should")
         same = checksum_text(checksum) == (last.alive or checksum_text(0))
@@ -168,9 +168,10 @@ class Auditor:
         return f"{rows} digests have the checksum {last.alive}"
 
     def _check_queue(self) -> str:
-        waiting: Counter[bytes] = Counter()
+        waiting: Counter[tuple[bytes, bytes]] = Counter()
         for batch in self._ledger.queue.batches():
-            waiting.update(self._hasher()(batch).digests)
+            rows = self._hasher()(batch)
+            waiting.update(zip(rows.digests, rows.ids, strict=True))
         same = waiting == self._ledger.rows.reserved()
         _require(same, "the rows in the queue are not those that are reserved")
         return f"{waiting.total()} rows wait to be forgotten"

@@ -48,15 +48,15 @@ def digest_of_knowledge(known: Knowledge) -> str:
 
 
 def rounded_as_in(origin: Mapping[str, Any], batch: RowBatch) -> RowBatch:
-    """A batch with the weights that the store with this description gives its rows."""
+    """X, y and the weights that the store with this description gives the rows."""
     import numpy as np
 
     from traceless.estimators import version_1
     from traceless.knowledge.sample_weights import rounded_weights
 
-    X, y, weight = batch
+    X, y, weight = batch[:3]
     if weight is None or not is_version_1(origin) or origin["model"]["kind"] == "PathSVC":
-        return batch
+        return X, y, weight
     weights = np.asarray(weight, dtype=np.float64)
     old = np.ldexp(np.rint(np.ldexp(weights, version_1.WEIGHT_BITS)), -version_1.WEIGHT_BITS)
     new = rounded_weights(np.atleast_1d(old), old.size)

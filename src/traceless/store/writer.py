@@ -29,6 +29,7 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import SAFE_ROWS, Queued, are_enough, plain_arrays
 from traceless.store.receipts import Receipt
+from traceless.store.row_counts import Taken
 from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
@@ -134,7 +135,7 @@ class Writer:
             if len(rows.places):
                 X, y, weight = version_1.rounded_as_in(self.origin, batch)
                 self.model.partial_fit(X, y, sample_weight=weight)
-                self._ledger.rows.add(rows.digests)
+                self._ledger.rows.add(rows.digests, rows.ids)
                 self._added.add(rows)
         last, request = self._before, self._rows_request()
         learned = "learn", self._added.rows, request
@@ -169,7 +170,7 @@ class Writer:
             return self._rows_again("relabel", [before], [after])
         for held in self._taken([before], self._ledger.rows.remove):
             rows = self._hasher(after)
-            self._ledger.rows.add(rows.digests)
+            self._ledger.rows.add(rows.digests, rows.ids)
             self._added.add(rows)
             old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
             self.model.update(add=new, forget=old)
@@ -182,7 +183,7 @@ class Writer:
         return self._hasher.request(self._removed, self._added)
 
     def _taken(
-        self, batches: Iterable[RowBatch], remove: Callable[[list[bytes]], list[int]]
+        self, batches: Iterable[RowBatch], remove: Callable[[list[bytes], list[bytes]], Taken]
     ) -> Iterator[RowBatch]:
         """Remove the digests of batches, and yield each batch; raises if a row is not held."""
         if self._secret is None:
@@ -200,13 +201,13 @@ class Writer:
                     f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
                     "was changed."
                 )
-            lost = remove(rows.digests)
+            lost, held_as = remove(rows.digests, rows.ids)
             if lost:
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
-                yield batch
-            self._removed.add(rows)
+                yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch
+            self._removed.add(rows, held_as)
             start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))
@@ -231,7 +232,8 @@ class Writer:
     def _enqueue(self, batches: Iterable[RowBatch]) -> Receipt | Queued:
         """Keep rows until they can be forgotten with others; forget all if that is safe now."""
         kept = [plain_arrays(batch) for batch in self._taken(batches, self._ledger.rows.reserve)]
-        if str(self._tally(kept)) != str(self._removed):
+        again = self._tally(kept).checksum
+        if checksum_text(again) != checksum_text(self._removed.checksum):
             raise ValueError(
                 "These labels cannot be kept in the queue as they are. Forget the rows without "
                 "batch=True (--batch). Nothing was changed."
@@ -285,7 +287,8 @@ class Writer:
             self._check_merged(source, requests)
             self._merge(-source.knowledge, source, name, again=False)
             counted = source.count_into(self._removed)
-            lost = self._ledger.rows.remove([digest for digest, n in counted for _ in range(n)])
+            each = [row for *row, n in counted for _ in range(n)]
+            lost, _ = self._ledger.rows.remove([d for d, _ in each], [i for _, i in each])
             if lost:
                 raise NotLearnedError(
                     f"{len(lost)} of the {source.rows} rows of the slice are not held here, or "
@@ -342,7 +345,7 @@ class Writer:
             self._secret = None
         else:
             self.model, self.cached, self._unknown = None, None, 0
-            self._removed.checksum = int(self._before.alive or "0", 16)
+            self._removed.checksum = int(self._before.alive or "0", 16)  # chain: and the lanes
             self._removed.classes.update(self._ledger.class_counts())
         return self._commit("destroy", what, subject=what)
 
