@@ -17,6 +17,10 @@ _DID = {
     "merge": "What another model had learned was taken in",
     "seal": "The model was sealed",
     "destroy": "Something was destroyed",
+    "queue": "A request to forget rows has come, and waits",
+    "cancel": "A request to forget rows was taken back",
+    "key": "Another key signs from now on",
+    "upgrade": "The store was brought to a newer version",
 }
 _STYLE = """
 body { font: 11pt/1.5 Georgia, serif; max-width: 46em; margin: 3em auto; padding: 0 1em }
@@ -79,6 +83,8 @@ def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
         "Note": _NOTE if entry.revealing else "",
         "Receipt before": _code(entry.previous),
         "Hash": _code(entry.hash),
+        "Signature": _code(entry.signature),
+        "Signed with the key": _code(entry.signer),
     }
 
 

@@ -465,6 +465,30 @@ class Store(StoreReader):
             self._signing_key = signing_key
         return receipt
 
+    def upgrade(self, signing_key: Any = None) -> Receipt:
+        """Bring a store of an older version to this one, in place, all or nothing.
+
+        Parameters
+        ----------
+        signing_key : str or path, optional
+            As for `Store.new`.
+
+        Returns
+        -------
+        Receipt
+            Of the kind "upgrade": the history up to here is signed by it.
+        """
+        from traceless.store.upgrade import upgrade
+
+        given, patience = signing_key or self._signing_key, max(self._wait, 1.0)
+        with (
+            write_lock(self._folder.lock, self._wait),
+            open_ledger(self._folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
+        ):
+            receipt = upgrade(self._folder, ledger, given)
+        self._signing_key = given
+        return receipt
+
     # --- inside ---------------------------------------------------------------------------
 
     @contextmanager
