@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from traceless.exceptions import StoreError
 from traceless.store import row_counts
-from traceless.store.schema import ROW_TABLES
 from traceless.store.row_counts import RowCounts
 from traceless.store.row_lanes import lanes_of, no_lanes
+from traceless.store.schema import ROW_TABLES
 
 A, B, C = (bytes([k]) * 16 for k in range(3))
 P, Q, NONE = b"p" * 16, b"q" * 16, b""

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from traceless.exceptions import FileError, RevealingWarning, StoreError
+from traceless.knowledge.fingerprint import Lanes
 from traceless.store import keys
 from traceless.store.commit import commit
 from traceless.store.entries import Entry, ModelState
@@ -25,7 +26,7 @@ from traceless.store.opening import log_is_empty
 from traceless.store.queue import SAFE_ROWS, are_enough
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowHasher, Tally
-from traceless.store.row_lanes import Lanes, lanes_text, no_lanes
+from traceless.store.row_lanes import lanes_text, no_lanes
 
 Cached = tuple[str, Any] | None  # a generation, and the model that it holds
 
@@ -149,9 +150,7 @@ class Change:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _append(
-        self, state: ModelState, kind: str, request: str | None, **facts: Any
-    ) -> Entry:
+    def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
         before, removed, added = self.before, self.removed, self.added
         counts = Counter(added.classes)
         counts.subtract(removed.classes)

@@ -42,7 +42,9 @@ def commit(path: Path, ledger: Ledger, entry: Entry) -> None:
         if found is not None:
             raise found from error
         if isinstance(error, sqlite3.Error):
-            raise StoreError(f"The ledger {path} could not be committed: {error}. {said}.") from error
+            raise StoreError(
+                f"The ledger {path} could not be committed: {error}. {said}."
+            ) from error
         error.add_note(f"{said}.")
         raise
 

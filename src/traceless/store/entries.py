@@ -215,7 +215,7 @@ class Entry:
 
     @classmethod
     def from_body(cls, body: str, said: str, signature: str = "") -> Self:
-        """The entry of a JSON text, and the hash and signature said to be its own; none is trusted."""
+        """The entry of a text, and the hash and signature it is said to have; none is trusted."""
         try:
             facts = parsed_json(body)
             version = facts.get("version", 1)  # entries of version 1 have none
@@ -224,8 +224,10 @@ class Entry:
                     "This entry was written by a newer version of traceless: its form is "
                     f"{version}, and this one knows {VERSION}. Install the newer version."
                 )
-            if version not in (1, 2, 3) or type(version) is not int or ("version" in facts) == (
-                version == 1
+            if (
+                version not in (1, 2, 3)
+                or type(version) is not int
+                or ("version" in facts) == (version == 1)
             ):
                 raise TypeError(f"its version is {version!r}")
             named = facts if version > 1 else _from_version_1(**facts)

@@ -1,4 +1,4 @@
-"""What happened to the rows of an id, and when: kept by the keyed hash of the id, and not by itself.
+"""What happened to the rows of an id, and when: kept under the keyed hash of the id.
 
 For each change and each id with rows in it, the ledger keeps how many rows were learned (`added`)
 and forgotten (`removed`), and by how many more or fewer wait (`waiting`). So these add up:
@@ -82,9 +82,7 @@ class Ids:
 
     def note(self, sequence: int, lines: Iterable[Line]) -> None:
         """Keep the lines of a change."""
-        self._sql.executemany(
-            f"INSERT INTO ids VALUES (?, {int(sequence)}, ?, ?, ?)", lines
-        )
+        self._sql.executemany(f"INSERT INTO ids VALUES (?, {int(sequence)}, ?, ?, ?)", lines)
 
     def lines(self) -> Iterator[tuple[int, list[Line]]]:
         """The lines of each change that has any, by its number."""

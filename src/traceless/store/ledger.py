@@ -127,7 +127,7 @@ class Ledger:
         )
 
     def pending(self, replayed: bool = False) -> list[Queued]:
-        """The requests to forget that wait, the oldest first, each with the receipt of its coming."""
+        """The requests to forget that wait, the oldest first, each with its receipt."""
         found = self.queue.pending()
         if self.version < 3:
             return found

@@ -100,7 +100,7 @@ def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
 
 
 def os_error(error: BaseException, path: Path, said: str) -> OSError | None:
-    """The error of the system behind one of SQLite, with what is true now; None if there is none."""
+    """The error of the system behind another, with what is true now; None if there is none."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code)
     if number is None:

@@ -102,7 +102,8 @@ class Queue:
         """The rows of all requests, or of the one with this number."""
         import numpy as np
 
-        query = f"SELECT content FROM queue WHERE ?1 IS NULL OR {self._number} = ?1 ORDER BY {self._number}"
+        number = self._number
+        query = f"SELECT content FROM queue WHERE ?1 IS NULL OR {number} = ?1 ORDER BY {number}"
         for (content,) in self._sql.execute(query, (which,)):
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 for i in range(sum(name.endswith("X") for name in arrays.files)):

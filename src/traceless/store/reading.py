@@ -110,13 +110,13 @@ class StoreReader:
             entry = ledger.last() if sequence is None else ledger.entry(sequence)
             return Receipt.of(entry, ledger.origin)
 
-    def find(self, id: str | int) -> Found:
+    def find(self, name: str | int) -> Found:
         """What the store knows of the rows of an id: how many are held, wait and are forgotten.
 
         Parameters
         ----------
-        id : str or int
-            As it was given to `learn` with the rows.
+        name : str or int
+            The id, as it was given to `learn` with the rows.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class StoreReader:
                     "The secret of this store was destroyed, and with it all that could tell ids "
                     "apart."
                 )
-            hashed = RowHasher.of(secret, ledger.origin).id_hash(id)
+            hashed = RowHasher.of(secret, ledger.origin).id_hash(name)
             return ledger.find(hashed) if ledger.version > 2 and hashed else Found(0, 0, 0, ())
 
     def head(self) -> str:
@@ -141,9 +141,9 @@ class StoreReader:
         signature. A store that was set back, or rewritten, does not continue it.
         """
         with open_ledger(self._folder.ledger) as ledger:
-            last = ledger.last()
+            last, store = ledger.last(), ledger.origin["store"]
             signature = last.signature or "unsigned"
-            return f"traceless {last.version} {ledger.origin['store']} {last.sequence} {last.hash} {signature}"
+            return f"traceless {last.version} {store} {last.sequence} {last.hash} {signature}"
 
     def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
         """Check the ledger and the files; with rows, also fit the model from scratch and compare.

@@ -66,7 +66,7 @@ class Receipt(Entry):
         return cls(**said, store=store, replayed=replayed)
 
     def check(self) -> bool:
-        """Whether its hashes and its signature are right: no field was changed after it was written."""
+        """Whether hashes and signature are right: nothing was changed after it was written."""
         honest = self.version > 1 or version_1.is_version_1(self.store)
         return honest and self.origin == hash_of(self.store) and self.is_intact()
 
@@ -93,7 +93,11 @@ class Receipt(Entry):
         try:
             said = parsed_json(text)
             known = said["format"].startswith(_FORMAT) and isinstance(said["store"], dict)
-            facts, told, signature = json.dumps(said["entry"]), said["hash"], said.get("signature", "")
+            facts, told, signature = (
+                json.dumps(said["entry"]),
+                said["hash"],
+                said.get("signature", ""),
+            )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             known = False
         if not known:

@@ -34,7 +34,8 @@ SCHEMA = (
     signature TEXT NOT NULL)""",
     *ROW_TABLES,
     """CREATE TABLE ids (id BLOB NOT NULL, sequence INTEGER NOT NULL, added INTEGER NOT NULL,
-    removed INTEGER NOT NULL, waiting INTEGER NOT NULL, PRIMARY KEY (id, sequence)) WITHOUT ROWID""",
+    removed INTEGER NOT NULL, waiting INTEGER NOT NULL, PRIMARY KEY (id, sequence))
+    WITHOUT ROWID""",
     _CLASSES,
     """CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
     request TEXT, sequence INTEGER NOT NULL) WITHOUT ROWID""",
@@ -44,13 +45,18 @@ SCHEMA = (
 )
 
 
+class ForeignTablesError(StoreError):
+    """The ledger has other tables than those of its version."""
+
+
 def _old(request: str) -> tuple[str, ...]:
     """The tables of versions 1 and 2, which called the hash of a request by different names."""
     return (
         _ORIGIN,
-        "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)",
-        """CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, queued INTEGER NOT NULL)
-    WITHOUT ROWID""",
+        "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, "
+        "hash TEXT NOT NULL)",
+        "CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, "
+        "queued INTEGER NOT NULL)\n    WITHOUT ROWID",
         _CLASSES,
         f"""CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
     {request} TEXT, sequence INTEGER) WITHOUT ROWID""",
@@ -75,10 +81,8 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     if found in known:
         return
     expected = known[0] if known else {}
-    names = sorted(
-        name for name in {*found, *expected} if found.get(name) != expected.get(name)
-    )
-    raise StoreError(
+    names = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+    raise ForeignTablesError(
         f"The ledger is damaged: its tables are not those of version {version}. Added, changed or "
         f"missing: {', '.join(names[:5])!r}. Restore the store from a backup."
     )

@@ -14,6 +14,7 @@ from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
+from traceless.store.schema import ForeignTablesError
 
 if TYPE_CHECKING:
     from traceless.store.change import Cached
@@ -514,7 +515,11 @@ class Store(StoreReader):
         """Read what the store is about, and remove what a killed process, or a reader, left."""
         folder, left_over = self._folder, []
         damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
-        with open_ledger(folder.ledger) as ledger, suppress(*damages):
+        with (
+            suppress(ForeignTablesError),
+            open_ledger(folder.ledger) as ledger,
+            suppress(*damages),
+        ):
             left_over = folder.left_over(ledger.last())
             self._about = ledger.origin["about"]
         if left_over or not log_is_empty(folder.ledger):

@@ -13,13 +13,13 @@ from traceless.files import saving
 from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState, hash_of
 from traceless.store.folder import Folder
+from traceless.store.ids import hash_of_lines
 from traceless.store.ledger import Ledger
 from traceless.store.lock import write_lock
 from traceless.store.opening import open_ledger
 from traceless.store.receipts import Receipt
-from traceless.store.ids import hash_of_lines
-from traceless.store.row_lanes import lanes_text, no_lanes
 from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
+from traceless.store.row_lanes import lanes_text, no_lanes
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,9 @@ class Auditor:
                 _require(entry.time >= before.time, f"{where} is older than the entry before")
                 if entry.added is not None and entry.removed is not None:
                     held = before.held + entry.added - entry.removed
-                    _require(entry.held == held, f"{where} does not add up: {held} rows would be held")
+                    _require(
+                        entry.held == held, f"{where} does not add up: {held} rows would be held"
+                    )
             classes.update(entry.classes)
             before = entry
         if before is None:
@@ -192,7 +194,9 @@ class Auditor:
         found = {n: hash_of_lines(lines) for n, lines in ledger.ids.lines()}
         said = {e.sequence: e.ids for e in ledger.entries() if e.ids is not None}
         destroyed = any(e.kind == "destroy" for e in ledger.entries())
-        _require(found == ({} if destroyed else said), "what happened to ids is not what entries say")
+        _require(
+            found == ({} if destroyed else said), "what happened to ids is not what entries say"
+        )
         return f"{len(found)} changes with ids are as their entries say"
 
     def _check_queue(self) -> str:

@@ -36,8 +36,8 @@ class Writer:
     def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
         if ledger.version < 3:
             raise StoreError(
-                f"This store is of version {ledger.version}, and can be read. Before it is changed "
-                f"it must be upgraded, once: traceless upgrade {folder.path} (or Store.upgrade). "
+                f"This store is of version {ledger.version}: it can be read, and must be upgraded "
+                f"before it is changed, with Store.upgrade (or traceless upgrade {folder.path}). "
                 "Nothing was changed."
             )
         self._change = Change(folder, ledger, asked, cached)
@@ -69,7 +69,8 @@ class Writer:
             raise StoreError(
                 f"A request with the key {before.key!r} came before, and since the secret of this "
                 "store was destroyed nobody can tell whether it is this one. Look at its entry "
-                f"({before.sequence}), and give a new request a key of its own. Nothing was changed."
+                f"({before.sequence}), and give a new request a key of its own. Nothing was "
+                "changed."
             )
         same = before.request in requests
         if (kind, rows) != (before.kind, before.rows) or not same:
@@ -158,9 +159,13 @@ class Writer:
             return self._rows_again("forget", removed=kept)
         last = next(iter(self._ledger.entries(_LEARNED)), None)
         if last is None:
-            raise StoreError("This store has learned nothing that could be undone. Nothing was changed.")
+            raise StoreError(
+                "This store has learned nothing that could be undone. Nothing was changed."
+            )
         subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
-        if any(e.subject == subject for e in self._ledger.entries("WHERE sequence > ?", last.sequence)):
+        if any(
+            e.subject == subject for e in self._ledger.entries("WHERE sequence > ?", last.sequence)
+        ):
             raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
         if self._secret and last.request != self._hasher.request(Tally(), self._tally(kept)):
             raise NotLearnedError(
@@ -181,7 +186,7 @@ class Writer:
         return self._change.finish("relabel", self._rows_request())
 
     def _add(self, batch: RowBatch, ids: list[bytes] | None = None) -> bool:
-        """Count the rows of a batch as learned, under these ids if given; False if there are none."""
+        """Count the rows of a batch as learned, under these ids if given; False if it has none."""
         rows = self._hasher(batch)
         held_as = rows.ids if ids is None else [ids[i] for i in rows.places.tolist()]
         if len(rows.places):
@@ -248,15 +253,15 @@ class Writer:
         """Raise if rows of these ids are left that nobody has asked to forget."""
         if ids[b""] or not ids:
             raise ValueError(
-                "whole=True asks that all rows of the ids given go, and some rows have no id. "
-                "Give ids=, one for each row. Nothing was changed."
+                "whole=True (--whole) asks that all rows of the ids given go, and some rows have "
+                "no id. Give one for each row. Nothing was changed."
             )
         left = [held - waiting for held, waiting in map(self._ledger.rows.held_by_id, ids)]
         if any(left):
             raise NotLearnedError(
                 f"{sum(left)} more rows of {sum(map(bool, left))} of these {len(left)} ids are "
                 "held here, and are not among those given. Give all rows of each id, or leave out "
-                "whole=True. Nothing was changed."
+                "whole=True (--whole). Nothing was changed."
             )
 
     def _not_held(self, missing: list[int], n: int, reserved: int) -> str:
@@ -281,7 +286,9 @@ class Writer:
         """Keep rows until they can be forgotten with others; forget all if that is safe now."""
         change, queue, asked = self._change, self._ledger.queue, Tally()
         reserve, waiting = self._ledger.rows.reserve, change.ids.waiting
-        kept = [plain_arrays(batch) for batch in self._taken(batches, reserve, whole, asked, waiting)]
+        kept = [
+            plain_arrays(batch) for batch in self._taken(batches, reserve, whole, asked, waiting)
+        ]
         again = self._tally(batch[:3] for batch in kept).checksum
         if checksum_text(again) != checksum_text(asked.checksum):
             raise ValueError(
@@ -295,7 +302,9 @@ class Writer:
         if queue.is_safe():
             return self._flush()
         receipt = change.commit()
-        found = Queued(entry.time, change.asked.key, entry.rows, asked.classes, entry.sequence)
+        found = Queued(
+            entry.time, change.asked.key, entry.rows, dict(asked.classes), entry.sequence
+        )
         return found.with_receipt(receipt)
 
     def flush(self, force: bool) -> list[Receipt]:
