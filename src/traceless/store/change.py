@@ -105,7 +105,7 @@ class Change:
         if self.asked.dry_run:
             return None
         public = self.before.next_signer or ""
-        return keys.find(self.folder.path, self.asked.signing_key, public)
+        return keys.find(self.folder, self.asked.signing_key, public)
 
     # --- entries --------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Change:
             self._append(state, kind, request, **files, revealing=revealing, **facts)
         except BaseException:
             if name is not None:
-                (self.folder.generations / name).unlink(missing_ok=True)
+                self.folder.remove(self.folder.generations / name)
             raise
         return self.commit()
 
@@ -144,7 +144,7 @@ class Change:
             self.cached = None  # the model in it has changed
             return replace(receipt, dry_run=True)
         commit(path, self.ledger, entry)
-        keys.settle(self.folder.path, entry.next_signer or "")
+        keys.settle(self.folder, entry.next_signer or "")
         self.folder.tidy(self.ledger, committed=entry)
         return replace(receipt, log_emptied=log_is_empty(path))
 

@@ -31,6 +31,7 @@ def create_store(
     estimator: Any,
     about: Mapping[str, Any] | None,
     secret: Any,
+    shared: bool = False,
     signing_key: Any = None,
 ) -> None:
     """Create the folder of a new store."""
@@ -45,10 +46,10 @@ def create_store(
             f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
             f"{got}."
         )
-    with new_folder(path) as folder:
-        folder.keep_secret(secret)
+    with new_folder(path, shared) as folder:
+        folder.write_private("secret", secret)
         if not elsewhere:
-            key.write(folder.path / "key")
+            folder.write_private("key", key.pem())
         generation, sha256 = folder.write(estimator, 0)
         origin = {
             "version": VERSION,

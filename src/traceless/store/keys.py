@@ -13,16 +13,16 @@ Public keys, hashes and signatures are written in hexadecimal.
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from traceless.exceptions import StoreError
-from traceless.files import container
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from traceless.store.folder import Folder
 
 VARIABLE = "TRACELESS_SIGNING_KEY"
 _CONTEXT = b"traceless entry 3\0"
@@ -48,42 +48,34 @@ class SigningKey:
         return cls(_ed25519().Ed25519PrivateKey.generate())
 
     @classmethod
-    def read(cls, path: Any, follow: bool = True) -> Self:
-        """The key of a file.
+    def read(cls, path: Any) -> Self:
+        """The key of a file, which may be anywhere."""
+        with open(path, "rb") as file:
+            return cls.from_pem(file.read(_LARGEST), path)
 
-        Parameters
-        ----------
-        path : str or path
-        follow : bool, default=True
-            Whether the file may be a symbolic link, which none in the folder of a store may be.
-        """
+    @classmethod
+    def from_pem(cls, content: bytes, path: Any) -> Self:
+        """The key that the file of this path contains."""
         ed25519 = _ed25519()
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
         try:
-            key = load_pem_private_key(_content(Path(path), follow), password=None)
+            key = load_pem_private_key(content, password=None)
         except (ValueError, TypeError) as error:  # TypeError: it needs a password
             raise StoreError(f"{path} is not a signing key: {error}. {_HOW}") from None
         if not isinstance(key, ed25519.Ed25519PrivateKey):
             raise StoreError(f"{path} is a key of another kind than Ed25519. {_HOW}")
         return cls(key)
 
-    def write(self, path: Path) -> None:
-        """Write the key to a file for its owner only, in place of any that is there."""
+    def pem(self) -> bytes:
+        """The content of a file with the key."""
         from cryptography.hazmat.primitives.serialization import (
             Encoding,
             NoEncryption,
             PrivateFormat,
         )
 
-        form = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-        path.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-            file.write(self._private.private_bytes(*form))
-            file.flush()
-            container.bring_to_disk(file.fileno())
-        container.sync_folder(path.parent)
+        return self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def sign(self, digest: str) -> str:
         """The signature of the entry with this hash."""
@@ -106,21 +98,21 @@ def is_signed(digest: str, public: str, signature: str) -> bool:
     return True
 
 
-def find(folder: Path, given: Any, public: str) -> SigningKey:
+def find(folder: Folder, given: Any, public: str) -> SigningKey:
     """The private half of the public key of the store in a folder.
 
     It is the file given, or that which TRACELESS_SIGNING_KEY names, or that in the folder.
     """
     elsewhere = [Path(path) for path in (given, os.environ.get(VARIABLE)) if path]
-    found = [SigningKey.read(path) for path in elsewhere]
-    for inside in (folder / "key", folder / "key.new"):
-        if not any(key.public == public for key in found):
-            with suppress(FileNotFoundError):
-                found.append(SigningKey.read(inside, follow=False))
-    for key in found:
+    for path in elsewhere:
+        key = SigningKey.read(path)
         if key.public == public:
             return key
-    looked = ", ".join(str(path) for path in (*elsewhere, folder / "key"))
+    for name in ("key", "key.new"):
+        inside = _inside(folder, name)
+        if inside is not None and inside.public == public:
+            return inside
+    looked = ", ".join(str(path) for path in (*elsewhere, folder.path / "key"))
     raise StoreError(
         f"The changes of this store are signed with the key {public[:16]}…, and its private half "
         f"is not in {looked}. Say where it is with {VARIABLE} or signing_key=FILE "
@@ -128,25 +120,23 @@ def find(folder: Path, given: Any, public: str) -> SigningKey:
     )
 
 
-def settle(folder: Path, public: str) -> None:
+def settle(folder: Folder, public: str) -> None:
     """Put the new key of a store in the place of the old one, once the ledger names it."""
-    new = folder / "key.new"
     with suppress(OSError, StoreError):
-        if SigningKey.read(new, follow=False).public == public:
-            os.replace(new, folder / "key")
+        new = _inside(folder, "key.new")
+        if new is not None and new.public == public:
+            os.replace(folder.path / "key.new", folder.path / "key")
+
+
+def _inside(folder: Folder, name: str) -> SigningKey | None:
+    """A key in the folder; None if there is none."""
+    try:
+        return SigningKey.from_pem(folder.read_private(name), folder.path / name)
+    except FileNotFoundError:
+        return None
 
 
 _HOW = "Give a file as 'openssl genpkey -algorithm ed25519' writes it. Nothing was changed."
-
-
-def _content(path: Path, follow: bool) -> bytes:
-    """The bytes of a regular file of moderate length."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    handle = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise StoreError(f"{path} is not a signing key: it is no regular file. {_HOW}")
-        return file.read(_LARGEST)
 
 
 def _ed25519() -> Any:

@@ -8,9 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from traceless.exceptions import StoreError
 from traceless.store.lock import write_lock
-from traceless.store.opening import log_is_empty, open_ledger
+from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
 from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
@@ -78,6 +77,7 @@ class Store(StoreReader):
         *,
         about: Mapping[str, Any] | None = None,
         secret: Any = None,
+        shared: bool = False,
         signing_key: Any = None,
     ) -> Self:
         """Make a store for a model that has learned nothing yet.
@@ -95,6 +95,9 @@ class Store(StoreReader):
         secret : bytes, optional
             32 random bytes that key the digests of rows, to be shared by stores that will be
             merged. By default new ones.
+        shared : bool, default=False
+            Whether the group of the folder may read and change the store too. By default only
+            its owner may.
         signing_key : str or path, optional
             The file of an Ed25519 key, as ``openssl genpkey -algorithm ed25519`` writes it, which
             stays where it is. By default that which TRACELESS_SIGNING_KEY names, or else a new
@@ -106,7 +109,7 @@ class Store(StoreReader):
         """
         from traceless.store.creation import create_store
 
-        create_store(Path(path), estimator, about, secret, signing_key)
+        create_store(Path(path), estimator, about, secret, shared, signing_key)
         return cls(path, signing_key=signing_key)
 
     # --- changes --------------------------------------------------------------------------
@@ -482,11 +485,11 @@ class Store(StoreReader):
         from traceless.store.upgrade import upgrade
 
         given, patience = signing_key or self._signing_key, max(self._wait, 1.0)
-        with (
-            write_lock(self._folder.lock, self._wait),
-            open_ledger(self._folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
-        ):
-            receipt = upgrade(self._folder, ledger, given)
+        folder = self._folder
+        with write_lock(folder.lock, self._wait, folder.permissions()):
+            folder.sweep()
+            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
+                receipt = upgrade(folder, ledger, given)
         self._signing_key = given
         return receipt
 
@@ -502,33 +505,23 @@ class Store(StoreReader):
 
         cached, self._cache = self._cache, None
         folder, patience = self._folder, max(self._wait, 1.0)
-        with (
-            write_lock(folder.lock, self._wait),
-            open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
-        ):
-            writer = Writer(folder, ledger, Asked(key, dry_run, self._signing_key), cached)
-            self._about = writer.origin["about"]
-            yield writer
-            self._cache = writer.cached
+        with write_lock(folder.lock, self._wait, folder.permissions()):
+            folder.sweep()
+            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
+                writer = Writer(folder, ledger, Asked(key, dry_run, self._signing_key), cached)
+                self._about = writer.origin["about"]
+                yield writer
+                self._cache = writer.cached
 
     def _look(self) -> None:
-        """Read what the store is about, and remove what a killed process, or a reader, left."""
-        folder, left_over = self._folder, []
-        damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
+        """Read what the store is about."""
+        damages = ValueError, LookupError, sqlite3.Error  # `verify` names them
         with (
             suppress(ForeignTablesError),
-            open_ledger(folder.ledger) as ledger,
+            open_ledger(self._folder.ledger) as ledger,
             suppress(*damages),
         ):
-            left_over = folder.left_over(ledger.last())
             self._about = ledger.origin["about"]
-        if left_over or not log_is_empty(folder.ledger):
-            with (
-                suppress(OSError, StoreError),  # another process is writing
-                write_lock(folder.lock, 0.0),
-                open_ledger(folder.ledger, "", 1.0) as ledger,
-            ):
-                folder.tidy(ledger)
 
 
 class UnreadStore(Store):

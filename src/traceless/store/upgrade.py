@@ -41,7 +41,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
     elsewhere = signing_key or os.environ.get(keys.VARIABLE)
     key = SigningKey.read(elsewhere) if elsewhere else SigningKey.new()
     if not elsewhere:
-        key.write(folder.path / "key.new")
+        folder.write_private("key.new", key.pem())
     waiting = [(queued, *_content(old, queued.sequence)) for queued in old.queue.pending()]
     _, lanes = old.rows.totals()
     ledger = _rebuilt(old)
@@ -80,7 +80,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
             "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", (entry.sequence, *content)
         )
     commit(folder.ledger, ledger, entry)
-    keys.settle(folder.path, key.public)
+    keys.settle(folder, key.public)
     folder.tidy(ledger, committed=entry)
     return receipt
 

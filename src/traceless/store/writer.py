@@ -450,7 +450,7 @@ class Writer:
         if key.public == change.before.next_signer:
             raise StoreError("This is the key that the store has already. Nothing was changed.")
         if keep and not change.asked.dry_run:
-            key.write(self._folder.path / "key.new")
+            self._folder.write_private("key.new", key.pem())
         change.note("key", subject=key.public)
         return change.commit()
 
