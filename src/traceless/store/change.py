@@ -91,6 +91,8 @@ class Change:
         self.hasher.check_secret(self.origin["secret"])
         self.unknown, self.emptied = self.before.unknown, False
         self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        if asked.dry_run:
+            ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
 
     @cached_property
     def model(self) -> Any:
@@ -138,15 +140,13 @@ class Change:
 
     def commit(self) -> Receipt:
         """Make the change, and give the receipt of its latest entry."""
-        entry, path = self.before, self.folder.ledger
+        entry = self.before
         receipt = Receipt.of(entry, self.origin)
         if self.asked.dry_run:
             self.cached = None  # the model in it has changed
             return replace(receipt, dry_run=True)
-        commit(path, self.ledger, entry)
-        keys.settle(self.folder, entry.next_signer or "")
-        self.folder.tidy(self.ledger, committed=entry)
-        return replace(receipt, log_emptied=log_is_empty(path))
+        make(self.folder, self.ledger, entry)
+        return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
 
     # --- inside ---------------------------------------------------------------------------
 
@@ -213,3 +213,13 @@ class Change:
             ) from error
         if ModelState.of(self.model) != state:
             raise StoreError("The file of the new model holds another one. Nothing was changed.")
+
+
+def make(folder: Folder, ledger: Ledger, entry: Entry) -> None:
+    """Commit a transaction whose latest entry is this one, and remove what it replaced."""
+    still_open = commit(folder.ledger, ledger, entry)
+    keys.settle(folder, entry.next_signer or "")
+    if still_open:
+        folder.tidy(ledger, committed=entry)
+    else:
+        folder.sweep()
