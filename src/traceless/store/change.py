@@ -86,6 +86,11 @@ class Change:
     def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
         self.folder, self.ledger, self.asked, self.cached = folder, ledger, asked, cached
         self.before, self.origin = ledger.last(), ledger.origin
+        if not self.before.is_intact():
+            raise StoreError(
+                "The ledger is damaged: its latest entry was changed after it was signed. Restore "
+                "the store from a backup. Nothing was changed."
+            )
         self.secret = folder.secret(self.before)
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
@@ -217,7 +222,11 @@ class Change:
 
 def make(folder: Folder, ledger: Ledger, entry: Entry) -> None:
     """Commit a transaction whose latest entry is this one, and remove what it replaced."""
-    still_open = commit(folder.ledger, ledger, entry)
+    try:
+        still_open = commit(folder.ledger, ledger, entry)
+    except BaseException:
+        folder.sweep()
+        raise
     keys.settle(folder, entry.next_signer or "")
     if still_open:
         folder.tidy(ledger, committed=entry)

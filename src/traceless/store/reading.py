@@ -145,13 +145,17 @@ class StoreReader:
             signature = last.signature or "unsigned"
             return f"traceless {last.version} {store} {last.sequence} {last.hash} {signature}"
 
-    def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
+    def verify(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, ids: Any = None
+    ) -> Verification:
         """Check the ledger and the files; with rows, also fit the model from scratch and compare.
 
         Parameters
         ----------
         X, y, sample_weight
             All rows that the model should hold, in any form that `learn` takes and any order.
+        ids : sequence of str or int, optional
+            The id of each row: then the ids must be right as well.
 
         Returns
         -------
@@ -162,7 +166,7 @@ class StoreReader:
 
         with suppress(OSError, StoreError):
             self._look()
-        return verify(self._folder, None if X is None else row_batches(X, y, sample_weight))
+        return verify(self._folder, None if X is None else row_batches(X, y, sample_weight, ids))
 
     def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first."""
