@@ -1,0 +1,87 @@
+"""JSON lines: one object a line, whose keys are the columns.
+
+A value is the text that stands in the file, so it means what it means in CSV: 31 and "31" are one
+number and one word, and no digit is lost. A null, a NaN and a key that is not there are missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from traceless.sources.delimited import Part, RowError
+
+LONGEST_LINE = 2**21
+HEAD = 1024  # rows in which the names of columns are looked for
+
+
+class JsonLines:
+    """An open file of JSON lines, its first rows read."""
+
+    typed = False
+
+    def __init__(self, file: BinaryIO, part: Part) -> None:
+        self._file, self._part, self._row = file, part, 0
+        self._head = self._some(HEAD)
+        self.names = list(dict.fromkeys(name for row in self._head for name in row))
+
+    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
+        """Record batches of strings, and the fraction of the file that is read."""
+        import pyarrow as pa
+
+        some = self._head
+        while some:
+            columns = [pa.array([row.get(n) for row in some], pa.string()) for n in wanted]
+            yield pa.record_batch(columns, names=wanted), self._part()
+            some = self._some(rows)
+
+    def line_of(self, file: BinaryIO, row: int) -> int | None:
+        """The line of a row, counted from 1; blank lines are no rows."""
+        found = -1
+        for number, line in enumerate(file, start=1):
+            found += bool(line.strip())
+            if found == row:
+                return number
+        return None
+
+    def _some(self, rows: int) -> list[dict[str, str | None]]:
+        """The next rows."""
+        found: list[dict[str, str | None]] = []
+        while len(found) < rows and (line := self._file.readline(LONGEST_LINE + 1)):
+            if self._row == 0:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+            if line.strip():
+                found.append(self._parsed(line))
+                self._row += 1
+        return found
+
+    def _parsed(self, line: bytes) -> dict[str, str | None]:
+        if len(line) > LONGEST_LINE:
+            raise RowError(f"it is longer than {LONGEST_LINE} bytes.", self._row)
+        try:
+            row = json.loads(
+                line.decode("utf-8"),
+                parse_int=str,
+                parse_float=str,
+                parse_constant=str,
+                object_pairs_hook=_once,
+            )
+        except (ValueError, RecursionError) as error:
+            raise RowError(f"it is not JSON in UTF-8 ({error}).", self._row) from error
+        if not isinstance(row, dict):
+            raise RowError("it is not a JSON object, as in {\"age\": 31}.", self._row)
+        for name, value in row.items():
+            if isinstance(value, dict | list):
+                raise RowError(f"{name!r} holds a list or an object, not one value.", self._row)
+            if isinstance(value, bool):
+                row[name] = "true" if value else "false"
+        return row
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys all differ."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise ValueError("a key is there twice")
+    return row
