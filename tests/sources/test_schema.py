@@ -21,7 +21,7 @@ hashes = st.builds(Hashed, names, st.integers(1, 1000))
 
 
 def cells(values, name="c", **kwargs):
-    return Cells(pa.array(values), name, "t.parquet", 1, typed=True, **kwargs)
+    return Cells(pa.array(values), name, "t.parquet", 0, typed=True, **kwargs)
 
 
 def encoded(column, values):
@@ -101,7 +101,7 @@ def test_dictionaries_are_read_as_their_values():
     column = Category("c", ("a", "b"))
     out = np.zeros((3, 2))
     array = pa.array(["b", "a", "b"]).dictionary_encode()
-    column.encode(Cells(array, "c", "t", 1, typed=True), out)
+    column.encode(Cells(array, "c", "t", 0, typed=True), out)
     assert out.argmax(axis=1).tolist() == [1, 0, 1]
 
 
@@ -132,7 +132,7 @@ def test_numbers_must_be_there_and_finite(values):
 @pytest.mark.parametrize("array", [pa.array(["1"]), pa.array([[1.0]]), pa.array([0], pa.date32())])
 def test_numbers_must_have_the_type_of_numbers(array):
     with pytest.raises(ValueError, match="column 'a' must hold numbers, but is of type"):
-        Cells(array, "a", "t", 1, typed=True).numbers()
+        Cells(array, "a", "t", 0, typed=True).numbers()
 
 
 @pytest.mark.parametrize("values", [[[1.0], None], [1.5, None], [b"a", None], [{"a": 1}, None]])
@@ -147,7 +147,7 @@ def test_decimals_are_rounded_once():
 
     texts = ["0.1", "123456789.123456789012345678", "1.005"]
     array = pa.array([decimal.Decimal(t) for t in texts], pa.decimal128(38, 18))
-    assert Cells(array, "a", "t", 1, typed=True).numbers().tolist() == [float(t) for t in texts]
+    assert Cells(array, "a", "t", 0, typed=True).numbers().tolist() == [float(t) for t in texts]
 
 
 def test_labels_are_words_or_whole_numbers_as_declared():

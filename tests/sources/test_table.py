@@ -115,7 +115,7 @@ decimals = st.one_of(
 def test_text_is_taken_to_the_nearest_float_in_blocks_of_any_size(tmp_path_factory, texts, block):
     data = "".join(f"{t},x\n" for t in texts).encode()
     for size in (block, delimited.BLOCK):
-        table = delimited.Delimited(io.BytesIO(b"a,y\n" + data), None, ",", size)
+        table = delimited.Delimited(io.BytesIO(b"a,y\n" + data), block=size)
         got = [v for batch, _ in table.batches(["a"], 10) for v in batch.column(0).to_pylist()]
         assert got == texts
     path = tmp_path_factory.mktemp("t") / "t.csv"
@@ -140,7 +140,7 @@ def test_quoted_values_survive_in_blocks_of_any_size(words, block):
     quoted = ['"' + word.replace('"', '""') + '"' for word in words]
     data = ("a,y\n" + "".join(f"1,{word}\n" for word in quoted)).encode()
     for size in (block, delimited.BLOCK):
-        table = delimited.Delimited(io.BytesIO(data), None, ",", size)
+        table = delimited.Delimited(io.BytesIO(data), block=size)
         assert [v for b, _ in table.batches(["y"], 10) for v in b.column(0).to_pylist()] == words
 
 
@@ -149,28 +149,43 @@ BAD = {
     "column twice": ("a,b,a,y\n1,2,3,u\n", "has 2 columns 'a'"),
     "text for a number": (
         "a,b,y\n1,2,u\n3,many,v\n",
-        "row 1, column 'b': a number is needed, got 'many'",
+        "line 3, column 'b': a number is needed, got 'many'",
     ),
     "missing number": (
         "a,b,y\n1,2,u\n,2,v\n",
-        "row 1, column 'a': a number is needed, there is none",
+        "t.csv, line 3, column 'a': a number is needed, there is none. Fill it in, or declare what "
+        "stands for it: traceless new --missing a=VALUE.",
     ),
-    "not a number": ("a,b,y\nnan,2,u\n", "row 0, column 'a': a finite number is needed, got 'nan'"),
+    "not a number": ("a,b,y\nnan,2,u\n", "line 2, column 'a': a number is needed, got 'nan'"),
     "too large": (
         "a,b,y\n1,1e999,u\n",
-        "row 0, column 'b': a finite number is needed, got '1e999'",
+        "line 2, column 'b': a finite number is needed, got '1e999'",
     ),
     "hexadecimal": ("a,b,y\n1,0x10,u\n", "a number is needed, got '0x10'"),
-    "decimal comma": ('a,b,y\n1,"1,5",u\n', "a number is needed, got '1,5'"),
-    "missing label": ("a,b,y\n1,2,\n", "row 0, column 'y': the label is missing, there is none"),
-    "short row": ("a,b,y\n1,2,u\n1,2\n", "t.csv: row 1 has 2 values, and the header 3 columns"),
-    "long row": ("a,b,y\n1,2,u,9\n", "row 0 has 4 values"),
+    "decimal comma": (
+        'a,b,y\n1,"1,5",u\n',
+        "got '1,5'. If ',' stands before the fraction, declare --decimal ','",
+    ),
+    "missing label": ("a,b,y\n1,2,\n", "line 2, column 'y': the label is missing, there is none"),
+    "thousands": (
+        'a,b,y\n1,"1,234.5",u\n',
+        "Write numbers without signs or blanks between the thous",
+    ),
+    "semicolons": (
+        "a;b;y\n1;2;u\n",
+        "Its columns seem to stand between ';': declare --delimiter ';'",
+    ),
+    "short row": (
+        "a,b,y\n1,2,u\n1,2\n",
+        "t.csv, line 3: it has 2 values, and the header 3 columns",
+    ),
+    "long row": ("a,b,y\n1,2,u,9\n", "line 2: it has 4 values"),
     "open quote": ('a,b,y\n1,2,"u\n3,4,v\n', "a quoted value does not end"),
     "empty": ("", "t.csv: it is empty"),
     "blank": ("\n\n\n", "t.csv: it is empty"),
     "header only": ("a,b,y\n", "There are no rows in"),
     "header and blanks": ("a,b,y\n\n\n", "There are no rows in"),
-    "not UTF-8": (b"a,b,y\n1,2,\xff\n", "t.csv: row 0 is not UTF-8 text"),
+    "not UTF-8": (b"a,b,y\n1,2,\xff\n", "t.csv, line 2: it is not UTF-8 text"),
     "long line": (b"a,b,y\n1,2," + b"x" * 2**22, "a row is longer than 2097152 bytes"),
     "header not UTF-8": (b"a,b,\xff\n1,2,3\n", "its first line is not a header of UTF-8 text"),
     "header does not end": ('"a,b,y\n1,2,3\n', "its first line is not a header"),
@@ -188,10 +203,10 @@ def test_bad_text_is_refused_in_a_sentence(tmp_path, monkeypatch, text, said):
 
 
 def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (64,))
+    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 64))
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "1,2,u\n" * 100 + "1,oops,u\n" + "1,2,u\n" * 100)
-    with pytest.raises(TableError, match="row 100, column 'b'"):
+    with pytest.raises(TableError, match="line 102, column 'b'"):
         Table([str(path)], SCHEMA).arrays()
 
 
@@ -207,7 +222,7 @@ def test_blanks_around_numbers_and_bom_and_windows_line_ends_are_fine(tmp_path):
 @pytest.mark.parametrize("start", [b"", b'"'])
 def test_a_header_of_many_lines_takes_no_long_time(start):
     with pytest.raises(TableError):
-        delimited.Delimited(io.BytesIO(start + b"\n" * 2**22), None, ",")
+        delimited.Delimited(io.BytesIO(start + b"\n" * 2**22))
 
 
 def test_no_more_is_read_than_asked_for():
@@ -220,7 +235,7 @@ def test_no_more_is_read_than_asked_for():
 
 
 def test_a_blank_line_in_a_single_column_is_a_missing_value():
-    table = delimited.Delimited(io.BytesIO(b"a\n1\n\n3\n"), None, ",")
+    table = delimited.Delimited(io.BytesIO(b"a\n1\n\n3\n"))
     assert [b.column(0).to_pylist() for b, _ in table.batches(["a"], 10)] == [["1", "", "3"]]
 
 
@@ -373,7 +388,9 @@ def test_the_part_is_that_of_the_rows_and_not_of_what_is_read_ahead(tmp_path, mo
         pq.write_table(rows, path)
     else:
         np.savez(path, a=column, y=column)
-    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**14,))
+    monkeypatch.setattr(
+        delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 2**14)
+    )
     monkeypatch.setattr("traceless.sources.table.default_batch_rows", lambda width: 1000)
     table, done = Table([str(path)], Schema([Number("a")], ["y"])), 0
     for X, _ in table.rows():
@@ -383,7 +400,9 @@ def test_the_part_is_that_of_the_rows_and_not_of_what_is_read_ahead(tmp_path, mo
 
 
 def test_the_part_that_was_read_grows_to_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**10,))
+    monkeypatch.setattr(
+        delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 2**10)
+    )
     for k in range(2):
         (tmp_path / f"{k}.csv").write_text("a,b,y\n" + "1,2,u\n" * 20000)
     table = Table([str(tmp_path)], SCHEMA)
@@ -394,7 +413,9 @@ def test_the_part_that_was_read_grows_to_one(tmp_path, monkeypatch):
 
 
 def test_memory_is_bounded_by_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (2**15,))
+    monkeypatch.setattr(
+        delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 2**15)
+    )
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "0.123456789,0.987654321,u\n" * 400_000)
     tracemalloc.start()

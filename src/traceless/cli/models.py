@@ -82,7 +82,8 @@ def score(store: Store, table: Table) -> Result:
 
     model = store.model()
     answered = (
-        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
+        (y, model.predict(X), *weight[:1])
+        for X, y, *weight in inputs.rows_of(table, "scoring")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification

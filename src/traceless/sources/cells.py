@@ -101,7 +101,7 @@ class Cells:
 
         array = self._plain()
         if whole_numbers and self.typed and pa.types.is_floating(array.type):
-            array = self._whole(array)
+            array = self._whole()
         kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
         if str(array.type) not in TEXT and not any(test(array.type) for test in kinds):
             raise self.unfit("text, whole numbers or truth values")
@@ -167,7 +167,7 @@ class Cells:
         kind = self.array.type
         return self.array.cast(kind.value_type) if pa.types.is_dictionary(kind) else self.array
 
-    def _whole(self, array: Any) -> Any:
+    def _whole(self) -> Any:
         """Floats as whole numbers; nulls for NaN."""
         import pyarrow as pa
 

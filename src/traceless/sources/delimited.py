@@ -20,11 +20,20 @@ LONGEST_HEADER = 2**22
 
 
 class RowError(TableError):
-    """A row cannot be read."""
+    """A row cannot be read.
 
-    def __init__(self, message: str, row: int) -> None:
+    Parameters
+    ----------
+    message : str
+    row : int
+        Counted from 0, without the header.
+    line : int, optional
+        Counted from 1, where it is known.
+    """
+
+    def __init__(self, message: str, row: int, line: int | None = None) -> None:
         super().__init__(message)
-        self.row = row  # counted from 0, without the header
+        self.row, self.line = row, line
 
 
 class Delimited:
@@ -47,7 +56,7 @@ class Delimited:
     def __init__(
         self,
         file: BinaryIO,
-        part: Part,
+        part: Part = lambda: None,
         delimiter: str = ",",
         nulls: Sequence[str] = (),
         block: int = BLOCK,
@@ -83,19 +92,19 @@ class Delimited:
         int or None
             None if Python's reader does not follow Arrow's.
         """
-        lines = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
-        reader = csv.reader(lines, delimiter=self._delimiter)
         found, before = -1, 0  # the row that comes next, -1 is the header; lines before it
-        try:
-            for values in reader:
-                blank = not values or (found < 0 and not "".join(values).strip())
-                if not blank or (found >= 0 and len(self.names) == 1):
-                    if found == row:
-                        return before + 1
-                    found += 1
-                before = reader.line_num
-        except csv.Error:
-            pass
+        with io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="") as lines:
+            reader = csv.reader(lines, delimiter=self._delimiter)
+            try:
+                for values in reader:
+                    blank = not values or (found < 0 and not "".join(values).strip())
+                    if not blank or (found >= 0 and len(self.names) == 1):
+                        if found == row:
+                            return before + 1
+                        found += 1
+                    before = reader.line_num
+            except csv.Error:
+                pass
         return None
 
     def _reader(self, wanted: list[str]) -> Any:
@@ -137,7 +146,7 @@ class Delimited:
 class _Body(io.RawIOBase):
     """The stream that Arrow reads after the header; it counts quotation marks."""
 
-    def __init__(self, file: BinaryIO, part: Part) -> None:
+    def __init__(self, file: BinaryIO, part: Part = lambda: None) -> None:
         self._file, self._part = file, part
         self._ahead = b""
         self.quotes = 0

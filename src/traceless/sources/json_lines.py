@@ -22,7 +22,8 @@ class JsonLines:
     typed = False
 
     def __init__(self, file: BinaryIO, part: Part) -> None:
-        self._file, self._part, self._row = file, part, 0
+        self._file, self._part = file, part
+        self._row = self._line = 0
         self._head = self._some(HEAD)
         self.names = list(dict.fromkeys(name for row in self._head for name in row))
 
@@ -49,7 +50,8 @@ class JsonLines:
         """The next rows."""
         found: list[dict[str, str | None]] = []
         while len(found) < rows and (line := self._file.readline(LONGEST_LINE + 1)):
-            if self._row == 0:
+            self._line += 1
+            if self._line == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if line.strip():
                 found.append(self._parsed(line))
@@ -58,7 +60,7 @@ class JsonLines:
 
     def _parsed(self, line: bytes) -> dict[str, str | None]:
         if len(line) > LONGEST_LINE:
-            raise RowError(f"it is longer than {LONGEST_LINE} bytes.", self._row)
+            raise self._bad(f"it is longer than {LONGEST_LINE} bytes.")
         try:
             row = json.loads(
                 line.decode("utf-8"),
@@ -68,15 +70,18 @@ class JsonLines:
                 object_pairs_hook=_once,
             )
         except (ValueError, RecursionError) as error:
-            raise RowError(f"it is not JSON in UTF-8 ({error}).", self._row) from error
+            raise self._bad(f"it is not JSON in UTF-8 ({error}).") from error
         if not isinstance(row, dict):
-            raise RowError("it is not a JSON object, as in {\"age\": 31}.", self._row)
+            raise self._bad('it is not a JSON object, as in {"age": 31}.')
         for name, value in row.items():
             if isinstance(value, dict | list):
-                raise RowError(f"{name!r} holds a list or an object, not one value.", self._row)
+                raise self._bad(f"{name!r} holds a list or an object, not one value.")
             if isinstance(value, bool):
                 row[name] = "true" if value else "false"
         return row
+
+    def _bad(self, message: str) -> RowError:
+        return RowError(message, self._row, self._line)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

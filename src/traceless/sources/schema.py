@@ -274,8 +274,7 @@ class TextFormat:
             _check_words(self.nulls, "The words for missing values")
         if self.delimiter not in tuple(",;|:\t "):
             raise ValueError(
-                "The delimiter must be one of , ; | : or a tab or a blank, got "
-                f"{self.delimiter!r}."
+                f"The delimiter must be one of , ; | : or a tab or a blank, got {self.delimiter!r}."
             )
         if self.decimal not in (".", ","):
             raise ValueError(f"The decimal sign must be . or , and not {self.decimal!r}.")
@@ -419,9 +418,7 @@ def _with_indicator(name: str, missing: Any) -> list[str]:
     return [name] if missing is None else [name, f"{name} missing"]
 
 
-def _filled(
-    values: Floats, cells: Cells, missing: float | None, what: str, out: Floats
-) -> Floats:
+def _filled(values: Floats, cells: Cells, missing: float | None, what: str, out: Floats) -> Floats:
     """The values with what stands for missing ones, which `out` then indicates."""
     empty = np.isnan(values)
     if missing is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import os
 import shutil
 import sys
@@ -204,7 +205,11 @@ class Table:
                         yield Batch(self.schema, cells, batch.num_rows), part
 
 
-def column_names(path: str, format_: str | None = None, text: TextFormat | None = None) -> list[str]:
+def column_names(
+    path: str,
+    format_: str | None = None,
+    text: TextFormat = TextFormat(),  # noqa: B008 (frozen)
+) -> list[str]:
     """The names of a file's columns; its rows are not read.
 
     Parameters
@@ -220,7 +225,7 @@ def column_names(path: str, format_: str | None = None, text: TextFormat | None 
     -------
     list of str
     """
-    with _Input(_listed([path])[0], format_, text or TextFormat()).opened() as table:
+    with _Input(_listed([path])[0], format_, text).opened() as table:
         return list(table.names)
 
 
@@ -326,7 +331,8 @@ class _Input:
         except MemoryError:
             raise
         except RowError as error:
-            raise TableError(f"{self.where}, {self.row_name(error.row)}: {error}") from error
+            row = self.row_name(error.row) if error.line is None else f"line {error.line}"
+            raise TableError(f"{self.where}, {row}: {error}") from error
         except TableError as error:
             raise TableError(f"{self.where}: {error}") from error
         except ImportError as error:
@@ -346,6 +352,7 @@ class _Input:
 
 def _unzipped(file: Any) -> Any:
     """The file, or what is in it if it is compressed by gzip; no text begins as gzip does."""
+    file = file if hasattr(file, "peek") else io.BufferedReader(file)
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
 
 
