@@ -36,7 +36,7 @@ def learn(
     change. Rows that are exactly those of the last change are
     refused, as a retry would count them twice; --again, or another --key, lets them in.
     """
-    rows = inputs.rows_for(store, files, format_, "learning", id_needed=True)
+    rows = inputs.rows_for(store, files, format_, "learning", ids="needed")
     once = not again and key is None
     try:
         return _receipt(store.learn(rows, key=key, once=once))

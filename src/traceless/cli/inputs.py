@@ -16,10 +16,18 @@ from traceless.progress import progress
 
 if TYPE_CHECKING:
     from traceless.sources import Table
+    from traceless.sources.table import Ids
     from traceless.store import Store
 
 Function = Callable[..., Result]
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npz")  # as in traceless.sources, without importing it
+FORMATS = (
+    "csv",
+    "tsv",
+    "jsonl",
+    "parquet",
+    "arrow",
+    "npz",
+)  # as in traceless.sources, without importing it
 
 format_option = click.option(
     "--format",
@@ -99,19 +107,16 @@ def split_names(text: str | None) -> list[str]:
     return next(csv.reader([text]), []) if text else []
 
 
-def rows_of(table: Table, label: str, id_needed: bool = False) -> Iterator[Any]:
-    """The rows of a table in batches, with a progress line in a terminal.
-
-    With a declared column of ids, files must have it (`id_needed`), or may.
-    """
-    return with_progress(table, table.rows(id_needed), label)
+def rows_of(table: Table, label: str, ids: Ids = "if there") -> Iterator[Any]:
+    """The rows of a table in batches, with a progress line in a terminal."""
+    return with_progress(table, table.rows(ids), label)
 
 
 def rows_for(
-    store: Store, files: Sequence[str], format_: str | None, label: str, id_needed: bool = False
+    store: Store, files: Sequence[str], format_: str | None, label: str, ids: Ids = "if there"
 ) -> Iterator[Any]:
     """The rows of files; the change reads them, after it has read what the store is about."""
-    yield from rows_of(open_table(store.about, files, format_), label, id_needed)
+    yield from rows_of(open_table(store.about, files, format_), label, ids)
 
 
 def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:

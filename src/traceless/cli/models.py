@@ -82,8 +82,8 @@ def score(store: Store, table: Table) -> Result:
 
     model = store.model()
     answered = (
-        (y, model.predict(X), *weight[:1])
-        for X, y, *weight in inputs.rows_of(table, "scoring")
+        (y, model.predict(X), *weight)
+        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification

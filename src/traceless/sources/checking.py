@@ -75,9 +75,7 @@ def _readers(batch: Batch) -> Iterator[tuple[str, Callable[[Cells], Any]]]:
         yield schema.id, Cells.ids
 
 
-def _problems(
-    cells: Cells, read: Callable[[Cells], Any]
-) -> Iterator[tuple[str, int | None]]:
+def _problems(cells: Cells, read: Callable[[Cells], Any]) -> Iterator[tuple[str, int | None]]:
     """What is wrong with a column, each with its row; None if it is the column as a whole."""
     while len(cells.array):
         try:

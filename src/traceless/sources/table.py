@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from traceless.sources.formats import (
 from traceless.sources.schema import Schema, TextFormat
 
 STDIN = "-"
+Ids = Literal["needed", "if there", "never"]
 
 
 @dataclass(frozen=True)
@@ -149,24 +150,25 @@ class Table:
             named = ", ".join([one.where for one in self._inputs[:3]])
             raise TableError(f"There are no rows in {named}.")
 
-    def rows(self, id_needed: bool = True) -> Iterator[tuple[Any, ...]]:
+    def rows(self, ids: Ids = "needed") -> Iterator[tuple[Any, ...]]:
         """Batches as (X, y), (X, y, weight) or (X, y, weight, ids), as the schema says.
 
         Parameters
         ----------
-        id_needed : bool, default=True
-            Whether every file must have the column of ids. Else ids come from those that do.
+        ids : {"needed", "if there", "never"}
+            Whether every file must have the column of ids, if one is declared; or they come from
+            the files that have it; or from none.
         """
-        ids = [] if self.schema.id is None else [self.schema.id]
-        names = [*self.schema.names, *ids] if id_needed else None
-        for batch in self.batches(names, maybe=ids):
+        names = [] if self.schema.id is None or ids == "never" else [self.schema.id]
+        wanted = [*self.schema.names, *names] if ids == "needed" else None
+        for batch in self.batches(wanted, maybe=names):
             rows = batch.X, batch.y, batch.weight, batch.ids
             last = max(k for k, part in enumerate(rows) if part is not None)
             yield rows[: last + 1]
 
     def arrays(self) -> tuple[Floats, NDArray[Any], Floats | None]:
         """X, y and weight of all rows at once."""
-        rows = ((b.X, b.y) if b.weight is None else (b.X, b.y, b.weight) for b in self.batches())
+        rows = self.rows(ids="never")
         X, y, *weight = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         return X, y, weight[0] if weight else None
 
