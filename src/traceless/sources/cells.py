@@ -100,7 +100,8 @@ class Cells:
         import pyarrow as pa
 
         array = self._plain()
-        if whole_numbers and self.typed and pa.types.is_floating(array.type):
+        fractions = pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)
+        if whole_numbers and fractions:
             array = self._whole()
         kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
         if str(array.type) not in TEXT and not any(test(array.type) for test in kinds):

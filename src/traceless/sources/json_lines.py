@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from traceless.exceptions import TableError
 from traceless.sources.delimited import Part, RowError
 
 LONGEST_LINE = 2**21
@@ -25,17 +26,19 @@ class JsonLines:
         self._file, self._part = file, part
         self._row = self._line = 0
         self._head = self._some(HEAD)
+        if not self._head:
+            raise TableError("it is empty.")
         self.names = list(dict.fromkeys(name for row in self._head for name in row))
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches of strings, and the fraction of the file that is read."""
         import pyarrow as pa
 
-        some = self._head
+        some, first = self._head, 0
         while some:
-            columns = [pa.array([row.get(n) for row in some], pa.string()) for n in wanted]
+            columns = [pa.array(list(_texts(some, name, first)), pa.string()) for name in wanted]
             yield pa.record_batch(columns, names=wanted), self._part()
-            some = self._some(rows)
+            some, first = self._some(rows), first + len(some)
 
     def line_of(self, file: BinaryIO, row: int) -> int | None:
         """The line of a row, counted from 1; blank lines are no rows."""
@@ -46,9 +49,9 @@ class JsonLines:
                 return number
         return None
 
-    def _some(self, rows: int) -> list[dict[str, str | None]]:
+    def _some(self, rows: int) -> list[dict[str, Any]]:
         """The next rows."""
-        found: list[dict[str, str | None]] = []
+        found: list[dict[str, Any]] = []
         while len(found) < rows and (line := self._file.readline(LONGEST_LINE + 1)):
             self._line += 1
             if self._line == 1:
@@ -58,7 +61,7 @@ class JsonLines:
                 self._row += 1
         return found
 
-    def _parsed(self, line: bytes) -> dict[str, str | None]:
+    def _parsed(self, line: bytes) -> dict[str, Any]:
         if len(line) > LONGEST_LINE:
             raise self._bad(f"it is longer than {LONGEST_LINE} bytes.")
         try:
@@ -73,15 +76,22 @@ class JsonLines:
             raise self._bad(f"it is not JSON in UTF-8 ({error}).") from error
         if not isinstance(row, dict):
             raise self._bad('it is not a JSON object, as in {"age": 31}.')
-        for name, value in row.items():
-            if isinstance(value, dict | list):
-                raise self._bad(f"{name!r} holds a list or an object, not one value.")
-            if isinstance(value, bool):
-                row[name] = "true" if value else "false"
         return row
 
     def _bad(self, message: str) -> RowError:
         return RowError(message, self._row, self._line)
+
+
+def _texts(rows: list[dict[str, Any]], name: str, first: int) -> Iterator[str | None]:
+    """The texts of a column."""
+    for place, row in enumerate(rows):
+        value = row.get(name)
+        if isinstance(value, bool):
+            yield "true" if value else "false"
+        elif value is None or isinstance(value, str):
+            yield value
+        else:
+            raise RowError(f"{name!r} holds a list or an object, not one value.", first + place)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

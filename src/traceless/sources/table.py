@@ -236,7 +236,7 @@ def _check_columns(present: list[str], wanted: list[str], source: _Input) -> Non
     try:
         check_present(present, wanted, source.where)
     except ValueError as error:
-        other = next((sign for sign in ";\t|," if sign in present[0]), None)
+        other = next((sign for sign in ";\t|," if sign in present[0]), None) if present else None
         mend = ""
         if len(present) == 1 and other:
             mend = f" Its columns seem to stand between {other!r}: declare --delimiter {other!r}."
