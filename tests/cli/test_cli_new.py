@@ -121,6 +121,7 @@ def test_a_column_that_the_file_does_not_name_is_refused(call, tmp_path):
 @pytest.mark.parametrize("example", new.examples)
 def test_the_examples_work(call, tmp_path, example):
     (tmp_path / "customers.csv").write_text("name,email,age,bought\n")
+    (tmp_path / "january.csv").write_text("age,income,bought\n31,2000,yes\n")
     np.savez("digits.npz", pixels=np.zeros((1, 4)), digit=[0])
     words = shlex.split(example.replace("digits.parquet", "digits.npz"))[1:]
     assert call(*words, "--json").json["ok"]

@@ -169,7 +169,7 @@ def _relabelled(table: Table, to: str | None, column: str | None) -> tuple[Any, 
     import numpy as np
     import pyarrow as pa
 
-    from traceless.sources.schema import Cells
+    from traceless.sources.cells import Cells
 
     schema = table.schema
     batches: list[tuple[Any, ...]] = []

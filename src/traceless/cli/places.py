@@ -29,7 +29,7 @@ def by_name(message: str) -> str:
     table = None if context is None else context.meta.get("traceless table")
     if context is None or table is None:
         return message
-    store = context.meta.get("traceless store")
+    store: Any = context.meta.get("traceless store")
 
     def named(found: re.Match[str]) -> str:
         names = table.schema.feature_names

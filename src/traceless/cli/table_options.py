@@ -142,10 +142,7 @@ def _single_columns(options: Mapping[str, Sequence[str]]) -> dict[str, Column]:
         elif option == "--hash":
             found[name] = Hashed(name, whole(said, text))
         elif option == "--boolean":
-            words = [split_names(part) for part in said.split(":")] if said else []
-            if said and len(words) != 2:
-                raise click.UsageError(f"--boolean {text}: NAME=YES:NO is needed, as in s=ja:nein.")
-            found[name] = Boolean(name, *map(tuple, words), missing=stand_in)
+            found[name] = Boolean(name, **_words(said, text), missing=stand_in)
         elif option == "--date":
             found[name] = Date(name, **_date_parts(said, text), missing=stand_in)
         else:
@@ -160,7 +157,17 @@ def _stand_in(name: str, text: str | None) -> float | None:
     return None if text is None else number(text, f"--missing {name}={text}")
 
 
-def _date_parts(said: str, text: str) -> dict[str, str]:
+def _words(said: str, text: str) -> dict[str, Any]:
+    """The words for true and for false, if they are given."""
+    if not said:
+        return {}
+    true, sign, false = said.partition(":")
+    if not sign:
+        raise click.UsageError(f"--boolean {text}: NAME=YES:NO is needed, as in smoker=ja:nein.")
+    return {"true": tuple(split_names(true)), "false": tuple(split_names(false))}
+
+
+def _date_parts(said: str, text: str) -> dict[str, Any]:
     """Origin, unit and format, in any order: only a format has %, and only a unit ends in s."""
     parts: dict[str, str] = {}
     for part in split_names(said):

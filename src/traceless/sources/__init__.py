@@ -17,16 +17,9 @@ lines, Parquet, Arrow, npz and data frames in batches, by the names of the colum
 inferred, no category collected and no mean taken, so a schema holds nothing of the rows.
 """
 
+from traceless.sources.dates import Date
 from traceless.sources.scanning import scan
-from traceless.sources.schema import (
-    Boolean,
-    Category,
-    Date,
-    Hashed,
-    Number,
-    Schema,
-    TextFormat,
-)
+from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
 from traceless.sources.table import Batch, Table, column_names

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from traceless.exceptions import TableError
 from traceless.sources.cells import CellError, Cells
+from traceless.sources.schema import Column
 from traceless.sources.table import Batch, Table
 
 
@@ -65,14 +67,17 @@ def _readers(batch: Batch) -> Iterator[tuple[str, Callable[[Cells], Any]]]:
     """The columns, and how each is read."""
     schema = batch.schema
     for column in schema.columns:
-        width, encode = column.width, column.encode
-        yield column.name, lambda c, w=width, e=encode: e(c, np.zeros((len(c.array), w)))
+        yield column.name, partial(_encode, column)
     for name in schema.target:
         yield name, schema.target_of
     if schema.weight is not None:
         yield schema.weight, Cells.numbers
     if schema.id is not None:
         yield schema.id, Cells.ids
+
+
+def _encode(column: Column, cells: Cells) -> None:
+    column.encode(cells, np.zeros((len(cells.array), column.width)))
 
 
 def _problems(cells: Cells, read: Callable[[Cells], Any]) -> Iterator[tuple[str, int | None]]:

@@ -369,7 +369,7 @@ class Schema:
 
     def facts(self) -> dict[str, Any]:
         """The schema as JSON can hold it."""
-        more = {} if self.id is None else {"id": self.id}
+        more: dict[str, Any] = {} if self.id is None else {"id": self.id}
         if self.text != TextFormat():
             more["text"] = _listed(self.text)
         return {
