@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import io
 import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -112,13 +111,18 @@ def target_of(path: str) -> Path:
     if not target.parent.is_dir():
         raise click.UsageError(f"{path}: there is no folder {Path(path).parent} to write it to.")
     if target.is_file() and not click.get_current_context().meta.get("force"):
-        if not sys.stdin.isatty():  # where the rows may come from
+        if not _can_be_asked():
             raise click.UsageError(
                 f"{path} exists already. Choose another name, or give --force to replace it. "
                 "Nothing was written."
             )
         ask(f"{path} exists already. Replace it?", "--force")
     return target
+
+
+def _can_be_asked() -> bool:
+    """Whether somebody can answer; from a pipe the rows may come."""
+    return sys.stdin.isatty()
 
 
 def write_files(files: Mapping[str, Iterable[str]]) -> None:
@@ -154,9 +158,16 @@ def echo(texts: Iterable[str]) -> None:
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     """Lines of a CSV file, in which no text is a formula."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([list(map(_no_formula, row)) for row in rows])
-    return text.getvalue()
+    lines: list[str] = []
+    writer = csv.writer(_Lines(lines.append), lineterminator="\r\n")  # so that both are quoted
+    writer.writerows([list(map(_no_formula, row)) for row in rows])
+    return "".join([f"{line[:-2]}\n" for line in lines])
+
+
+class _Lines(NamedTuple):
+    """What `csv.writer` writes to: one call for each row."""
+
+    write: Callable[[str], Any]
 
 
 def _no_formula(cell: Any) -> Any:
@@ -254,7 +265,11 @@ def _show_rich(result: Result) -> None:
             console.print(Text(_lines(block)), soft_wrap=True)
             continue
         if block.headings:
-            table = Table(*(Column(cell(h)) for h in block.headings), box=SIMPLE_HEAD, header_style="bold cyan")
+            table = Table(
+                *(Column(cell(h)) for h in block.headings),
+                box=SIMPLE_HEAD,
+                header_style="bold cyan",
+            )
         else:
             columns = Column(style="cyan"), Column()
             table = Table(*columns, box=None, show_header=False, padding=(0, 2, 0, 0))
