@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from traceless.arithmetic import elementary
-from traceless.arithmetic.integers import LARGEST, LIMB_BITS
+from traceless.arithmetic.integers import LARGEST, LIMB_BITS, Floats
 from traceless.device.tensors import Tensor, to_array
 from traceless.features.feature_map import BoundMap, Later
-from traceless.features.grid import InputGrid, refuse
+from traceless.features.grid import InputGrid, fewest_steps, refuse
 from traceless.features.landmarks import Landmarks, check_reach
 from traceless.features.linear import Linear
 from traceless.features.polynomial import Polynomial
@@ -144,6 +145,14 @@ class Encoder:
             yield shift, (rest - high * 2.0**LIMB_BITS) @ W
             rest, shift = high, shift + LIMB_BITS
         yield shift, rest @ W
+
+
+def narrow_columns(X: Tensor, steps: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Columns that may vary by too few steps of their grid, in the host's memory: see `grid`."""
+    values = X.double()
+    spread = to_array(values.amax(0) - values.amin(0))
+    columns = np.flatnonzero((spread > 0) & (spread < fewest_steps(len(X)) * steps))
+    return to_array(values[:, torch.from_numpy(columns).to(X.device)]), columns
 
 
 _KINDS: dict[Any, Callable[[Encoder, Tensor], Tensor]] = {

@@ -73,6 +73,11 @@ def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
                 enumerate(beside))
 
 
+def on_host(rows: Any) -> Any:
+    """(X, y, weight) in the host's memory; anything else as it is."""
+    return tuple(map(to_array, rows)) if isinstance(rows, tuple) else rows
+
+
 def to_array(value: Any) -> Any:
     """A tensor as a NumPy array, in the host's memory; anything else as it is."""
     if not is_tensor(value):
@@ -83,12 +88,12 @@ def to_array(value: Any) -> Any:
     return tensor.cpu().numpy()
 
 
-def like(rows: Any, answer: NDArray[Any]) -> Any:
+def like(rows: Any, answer: Any) -> Any:
     """An answer where its rows were: a tensor on their device if they came as one.
 
     Answers that no tensor can hold, such as labels that are strings, stay NumPy arrays.
     """
-    if type(rows) in _PLAIN:
+    if type(rows) in _PLAIN or is_tensor(answer):
         return answer
     rows = rows if is_tensor(rows) else taken(rows)
     if not is_tensor(rows) or answer.dtype.kind not in "biuf":
