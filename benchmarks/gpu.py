@@ -16,6 +16,7 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,12 @@ import torch
 
 from traceless import LSSVC, Knowledge
 from traceless.device import gram
-from traceless.features import Linear
+from traceless.device.cutting import cut
+from traceless.device.encoders import Encoder
+from traceless.features import BoundMap, Linear
+from traceless.knowledge.gathering import chunks
+from traceless.knowledge.responses import responses_of
+from traceless.knowledge.tensor_gathering import Blocks, TensorGathering
 
 DEVICE = "cuda"
 RESULTS = Path(__file__).parent / "results"
@@ -60,7 +66,8 @@ def report(found: dict[str, Any], name: str, took: float, work: float) -> None:
 def sums(n: int, J: int, K: int) -> dict[str, Any]:
     """The knowledge of rows, by its parts, and floats beside it."""
     X, y = rows(n, J, K)
-    work, found = 2.0 * n * J * J, {}
+    work = 2.0 * n * J * J
+    found: dict[str, Any] = {}
     print(f"n={n} J={J} K={K}", flush=True)
     report(found, "Knowledge.of", seconds(lambda: Knowledge.of(Linear(), X, y)), work)
     phi = Linear().bind(J)
@@ -78,29 +85,23 @@ def sums(n: int, J: int, K: int) -> dict[str, Any]:
     ):
         torch.backends.cuda.matmul.allow_tf32 = tf32
         Y = X.to(kind)
-        report(found, name, seconds(lambda: Y.T @ Y), work)  # noqa: B023
-        del Y
+        report(found, name, seconds(partial(torch.matmul, Y.T, Y)), work)
     torch.backends.cuda.matmul.allow_tf32 = False
     return found
 
 
-def on_device(phi: Any, X: Any, y: Any) -> object:
+def on_device(phi: BoundMap, X: Any, y: Any) -> object:
     """The sums without their way to the host."""
-    from traceless.knowledge.responses import responses_of
-    from traceless.knowledge import tensor_gathering as tg
-
-    gathering = tg.TensorGathering(phi, X, responses_of(y, None, "classification", 1.0), None)
-    encoder = tg.Encoder(phi, X.device)
-    block = tg._Block(gathering, encoder, 0, len(gathering.responses.names), gathering.responses)
-    for some in tg.chunks(slice(0, len(X)), tg.ROWS):
-        block.add(some)
-    return block
+    responses = responses_of(y, None, "classification", 1.0)
+    gathering = TensorGathering(phi, X, responses, None)
+    blocks = Blocks(gathering, Encoder(phi, X.device), 0, len(responses.names), responses)
+    for some in chunks(slice(0, len(X)), gram.ROWS):
+        blocks.add(some)
+    return blocks
 
 
 def parts(n: int, J: int) -> None:
     """What the parts of one block cost."""
-    from traceless.device.cutting import cut
-
     X = torch.randn(n, J, device=DEVICE)
     planes = torch.empty((2, J, n), dtype=torch.int8, device=DEVICE)
     peak = torch.zeros(1, dtype=torch.int32, device=DEVICE)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "device"))
 
-import same_bits  # noqa: E402
-import torch  # noqa: E402
+import torch
 
-from traceless import LSSVC, LSSVR  # noqa: E402
-from traceless.device import tensors  # noqa: E402
+import same_bits
+from traceless import LSSVC, LSSVR
+from traceless.device import tensors
 
 
 class Patch:
@@ -43,10 +43,14 @@ def checks():
             yield f"knowledge {phi} {task}", same_bits.knowledge, (phi, task)
         for kind in (LSSVC, LSSVR):
             for options in ({}, {"solver": "woodbury"}, {"guard": True}, {"fingerprint": True}):
-                yield f"history {kind.__name__} {phi} {options}", same_bits.history, (
-                    kind,
-                    phi,
-                    options,
+                yield (
+                    f"history {kind.__name__} {phi} {options}",
+                    same_bits.history,
+                    (
+                        kind,
+                        phi,
+                        options,
+                    ),
                 )
     for kind in same_bits.DTYPES:
         yield f"type {kind}", same_bits.dtypes, (kind,)

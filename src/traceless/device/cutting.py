@@ -98,7 +98,7 @@ def _launch(values: Tensor, scale: Tensor, planes: Tensor, start: int, peak: Ten
 if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-    def _cut_kernel(  # noqa: PLR0913
+    def _cut_kernel(
         values: Any,
         row_stride: Any,
         column_stride: Any,

@@ -51,7 +51,8 @@ class Encoder:
         self.scale = 1.0 / steps if phi.kind is Linear else None  # powers of two
         self.codes: Codes = partial(_KINDS[phi.kind], self)
         self.per_unit = 1.0 / steps
-        inner = phi.encode.args[0] if phi.has_bias else phi.encode  # type: ignore[attr-defined]
+        whole: Any = phi.encode
+        inner = whole.args[0] if phi.has_bias else whole
         self.tables: dict[str, Any] = dict(inner.keywords) if isinstance(inner, Later) else {}
         if phi.kind is Polynomial:
             self.tables = {"monomials": _by_degree(inner.args[0].__self__, phi.n_features)}

@@ -21,6 +21,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -155,7 +156,7 @@ class TensorGram:
     def _mirror(self, sums: Tensor) -> None:
         """Copy panels below the diagonal to above it."""
         edges = [*range(0, self.features, _PANEL), self.features, self.features + self.beside]
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges):
             sums[:start, start:stop] = sums[start:stop, :start].T
 
     def _make_room(self, shifts: Sequence[int], size: float) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from traceless.arithmetic.products import Coefficients
-from traceless.device.encoders import Encoder
 from traceless.device.tensors import Tensor, to_array
 from traceless.features.feature_map import BoundMap
 

@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 Tensor = Any  # torch.Tensor, where torch is installed
 
@@ -69,8 +68,9 @@ def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
     if _PLAIN.issuperset(map(type, rows)):
         return rows
     X, *beside = map(taken, rows)
-    return X, *(value if k == 0 and is_on_device(X) else to_array(value) for k, value in
-                enumerate(beside))
+    return X, *(
+        value if k == 0 and is_on_device(X) else to_array(value) for k, value in enumerate(beside)
+    )
 
 
 def on_host(rows: Any) -> Any:

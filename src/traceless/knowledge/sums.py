@@ -102,7 +102,9 @@ class Recipe:
             prints = Fingerprint(framed(b"traceless row 1", *known))
         kind = Gathering
         if is_on_device(X):
-            from traceless.knowledge.tensor_gathering import TensorGathering as kind  # with torch
+            from traceless.knowledge.tensor_gathering import TensorGathering  # and torch with it
+
+            kind = TensorGathering
         gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
         if not self.classwise:
             sums, exponent = gathering.pooled()

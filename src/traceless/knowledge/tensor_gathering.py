@@ -92,10 +92,10 @@ class TensorGathering(Gathering):
         hashed = None if self.fingerprint is None else self.fingerprint.lanes.copy()
         while True:
             try:
-                block = _Block(self, encoder, unit, extra, responses)
+                blocks = Blocks(self, encoder, unit, extra, responses)
                 for some in progress(chunks(rows, size), "learning", self.verbose):
-                    block.add(some)
-                return block.gram.total()
+                    blocks.add(some)
+                return blocks.gram.total()
             except torch.cuda.OutOfMemoryError as error:
                 size //= 2
                 if size < _FEWEST:
@@ -105,7 +105,7 @@ class TensorGathering(Gathering):
                     self.fingerprint.lanes = hashed.copy()
 
 
-class _Block:
+class Blocks:
     """Blocks of rows, added to one sum."""
 
     def __init__(
@@ -165,7 +165,7 @@ class _Block:
             planes[0, :width] = 0
             planes[0, : self.bias, :n] = 1
             if self.responses is None:
-                planes[0, self.bias :width, :n] = 1
+                planes[0, self.bias : width, :n] = 1
             else:
                 each = torch.arange(n, device=self.device)
                 planes[0, self.bias + self._classes(rows), each] = 1
