@@ -253,3 +253,10 @@ def test_check_lists_what_does_not_fit_and_makes_nothing(call, tmp_path):
     assert len(answer["problems"]) == 20
     assert not answer["all_read"]
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_store_for_its_owner_or_for_a_group(call, tmp_path):
+    call("new", "mine", "--target", "y", "--columns", "x")
+    call("new", "ours", "--target", "y", "--columns", "x", "--shared")
+    assert (tmp_path / "mine").stat().st_mode & 0o7777 == 0o700
+    assert (tmp_path / "ours").stat().st_mode & 0o7777 == 0o2770

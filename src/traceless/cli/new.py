@@ -51,6 +51,7 @@ MOST_PROBLEMS = 20  # that --check lists
     metavar="FILE",
     help="Make nothing; try this file against the declarations, and list what does not fit.",
 )
+@click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
 def new(
     store: str,
     *,
@@ -62,6 +63,7 @@ def new(
     organisation: str | None,
     secret: str | None,
     check: tuple[str, ...],
+    shared: bool,
     **options: Any,
 ) -> Result:
     """Make a store: declare the table and the model.
@@ -84,9 +86,9 @@ def new(
         return _checked(check, schema, format_)
     from traceless.store import Store
 
-    shared = None if secret is None else Path(secret).read_bytes()
+    theirs = None if secret is None else Path(secret).read_bytes()
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
-    Store.new(store, estimator, about=about, secret=shared)
+    Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     data = {"store": store, "model": " ".join(repr(estimator).split())}
     shown = fields({**data, "features": schema.width, "target": ", ".join(schema.target)})
     next_step = f"Next: traceless learn {store} FILES"
