@@ -15,6 +15,7 @@ from traceless.cli.doctor import doctor
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
 from traceless.cli.show import show
+from traceless.cli.suggest import suggest
 
 
 class Group(click.Group):
@@ -43,7 +44,7 @@ def root() -> None:
 
     Models that learn, forget and merge, exactly, in a store that keeps a ledger and gives a
     receipt for every change. "traceless COMMAND --help" has examples. Start with "traceless
-    demo", or with "traceless new".
+    demo", or with "traceless suggest" and a file of yours.
 
     Exit codes: 0 done; 1 a check failed; 2 bad input or usage, nothing was changed; 3 another
     process is writing.
@@ -67,7 +68,7 @@ def completion(shell: str) -> Result:
 
 
 for _command in (
-    *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
+    *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
     *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
     *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
     *(demo, doctor, completion),
