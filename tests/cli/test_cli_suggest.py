@@ -32,10 +32,11 @@ def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
     def quoted(word):
         return '"' + (word or "").replace('"', '""') + '"'
 
-    lines = [list(rows[0]), *(row.values() for row in rows)]
+    names = [*COLUMNS, "y"]
+    lines = [names, *([row[name] for name in names] for row in rows)]
     (tmp_path / "t.csv").write_text("\n".join(sign.join(map(quoted, line)) for line in lines))
     found = call("suggest", "t.csv", "--target", "y", "--json").json
-    assert [column["name"] for column in found["columns"]] == [*COLUMNS, "y"]
+    assert [column["name"] for column in found["columns"]] == names
     assert found["rows"] == len(rows)
     words = found["command"]
     assert words[:2] == ["traceless", "new"]
