@@ -13,7 +13,6 @@ number, ties to even, as `numpy.rint` does.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 
@@ -98,22 +97,22 @@ def _launch(values: Tensor, scale: Tensor, planes: Tensor, start: int, peak: Ten
 if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-    def _cut_kernel(
-        values: Any,
-        row_stride: Any,
-        column_stride: Any,
-        scale: Any,
-        planes: Any,
-        plane_stride: Any,
-        width: Any,
-        start: Any,
-        n: Any,
-        J: Any,
-        peak: Any,
+    def _cut_kernel(  # type: ignore[no-untyped-def,unused-ignore]  # triton reads annotations
+        values,
+        row_stride,
+        column_stride,
+        scale,
+        planes,
+        plane_stride,
+        width,
+        start,
+        n,
+        J,
+        peak,
         digits: tl.constexpr,
         block_rows: tl.constexpr,
         block_columns: tl.constexpr,
-    ) -> None:
+    ):
         r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
         c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
         inside = (r[:, None] < n) & (c[None, :] < J)
