@@ -152,9 +152,12 @@ class Cells:
 
     def unfit(self, wanted: str) -> TableError:
         """The error for a column of the wrong type."""
+        from pyarrow import types
+
+        kind = self.array.type
+        mend = f" Declare it with --date {self.name}." if types.is_temporal(kind) else ""
         return TableError(
-            f"{self.where}: column {self.name!r} must hold {wanted}, but is of type "
-            f"{self.array.type}."
+            f"{self.where}: column {self.name!r} must hold {wanted}, but is of type {kind}.{mend}"
         )
 
     def from_row(self, place: int) -> Cells:

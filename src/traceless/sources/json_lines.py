@@ -14,6 +14,7 @@ from traceless.exceptions import TableError
 from traceless.sources.delimited import Part, RowError
 
 LONGEST_LINE = 2**21
+MOST_BYTES = 2**24  # read at a time, and one line more
 HEAD = 1024  # rows in which the names of columns are looked for
 
 
@@ -52,8 +53,12 @@ class JsonLines:
     def _some(self, rows: int) -> list[dict[str, Any]]:
         """The next rows."""
         found: list[dict[str, Any]] = []
-        while len(found) < rows and (line := self._file.readline(LONGEST_LINE + 1)):
-            self._line += 1
+        size = 0
+        while len(found) < rows and size < MOST_BYTES:
+            line = self._file.readline(LONGEST_LINE + 1)
+            if not line:
+                break
+            self._line, size = self._line + 1, size + len(line)
             if self._line == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if line.strip():

@@ -277,7 +277,7 @@ def _read(
     path: str, names: list[str], text: TextFormat, format_: str | None, rows: int
 ) -> list[_Column]:
     """The columns of the first rows."""
-    nothing = Schema([Number("x")], ["y"], text=text)  # columns are read by their names
+    nothing = Schema((Number("x"),), ("y",), text=text)  # columns are read by their names
     words: dict[str, list[str]] = {name: [] for name in names}
     kinds = dict.fromkeys(names, "text")
     for batch in Table([path], nothing, format_).batches(names):
@@ -329,8 +329,8 @@ def _nulls(columns: list[_Column]) -> tuple[str, ...]:
     for column in columns:
         others = {word for word in column.counts if word in NULLS}
         rest = _Column(column.name, [w for w in column.present if w not in NULLS], column.kind)
-        numbers = [partial(_is_number, decimal=sign) for sign in ".,"]
-        readers = [*numbers, *map(_reads, (None, *FORMATS))]
+        readers: list[Callable[[str], Any]] = list(map(_reads, (None, *FORMATS)))
+        readers += [partial(_is_number, decimal=sign) for sign in ".,"]
         if others and column.kind == "text" and any(rest.all(read) for read in readers):
             found |= dict.fromkeys(sorted(others))
     return tuple(found)
