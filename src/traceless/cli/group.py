@@ -14,6 +14,7 @@ from traceless.cli.demo import demo
 from traceless.cli.doctor import doctor
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
+from traceless.cli.report import report
 from traceless.cli.show import show
 
 
@@ -69,7 +70,7 @@ def completion(shell: str) -> Result:
 for _command in (
     *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
     *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
-    *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
+    *(report, audit.status, audit.history, audit.receipt, audit.verify, models.export),
     *(demo, doctor, completion),
 ):
     root.add_command(_command)

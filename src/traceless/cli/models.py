@@ -77,15 +77,7 @@ def score(store: Store, table: Table) -> Result:
 
     The model need not have learned the rows of FILES.
     """
-    import numpy as np
-
-    model = store.model()
-    answered = (
-        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
-    )
-    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
-    measure = _regression if table.schema.labels == "number" else _classification
-    measures = measure(y, answers, sample_weight=weight[0] if weight else None)
+    y, _, measures = scored(store, table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]
     classes = measures.get("classes", [])
@@ -161,6 +153,19 @@ def export(store: Store, out: str) -> Result:
         to_onnx(model, out)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+
+
+def scored(store: Store, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+    """Targets, predictions, and what compares them."""
+    import numpy as np
+
+    model = store.model()
+    answered = (
+        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
+    )
+    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
+    measure = _regression if table.schema.labels == "number" else _classification
+    return y, answers, measure(y, answers, sample_weight=weight[0] if weight else None)
 
 
 _Answer = tuple[list[str], Callable[[Any], Any]]  # headings, and the columns for some rows
