@@ -159,12 +159,12 @@ def times(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]:
     if size is None:
         yield from _months(start, end)
         return
-    form = "%H:%M:%S" if size < minute else "%H:%M" if size < day else "%Y-%m-%d"
+    form = "%H:%M:%S" if size < minute else "%H:%M"
     midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
     first = math.ceil((start - midnight).total_seconds() / size)
     at = midnight + timedelta(seconds=first * size)
     while at <= end:
-        yield at, at.strftime(form)
+        yield at, at.strftime("%Y-%m-%d" if size >= day or at.hour == at.minute == 0 else form)
         at += timedelta(seconds=size)
 
 

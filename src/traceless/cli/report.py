@@ -33,6 +33,7 @@ _STYLE = """
   font-variant-numeric: tabular-nums }
 .tiles span { color: var(--soft); font-size: .85rem }
 .beside { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: center }
+@media print { .tiles { grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)) } }
 .beside figure { flex: 1 1 20rem } .beside div { flex: 1 1 18rem }
 """
 
