@@ -18,8 +18,8 @@ WIDTH = 960
 _LEFT, _RIGHT = 78, 8  # margins: numbers of the axis stand in the left one
 COLOURS = (
     *("#12977f", "#e0883a", "#5a86d0", "#c05a94", "#a3a23a", "#8577c9", "#d26a5c", "#4fb0c6"),
-    "#8a949e",
 )
+GREY, OTHERS = "#8a949e", "other classes"
 STYLE = """
 figure { margin: .6rem 0 } svg { width: 100%; height: auto; display: block }
 svg text { font: 12px system-ui, sans-serif; fill: var(--soft) } svg .grid { stroke: var(--line) }
@@ -58,7 +58,7 @@ def figure(
     width, height = size
     below = f"<figcaption>{caption}</figcaption>" if caption else ""
     return (
-        f'<figure><svg viewBox="0 0 {width} {height}" style="max-width:{width}px" role="img">'
+        f'<figure style="flex:0 1 {width}px"><svg viewBox="0 0 {width} {height}" role="img">'
         f"<title>{text(title, 200)}</title><desc>{text(description, 400)}</desc>{body}</svg>"
         f"{below}</figure>"
     )
@@ -68,8 +68,15 @@ def keys(names: Sequence[str]) -> str:
     """Which colour stands for what."""
     return "".join(
         f'<span class="key"><i style="background:{colour}"></i><bdi>{text(name)}</bdi></span>'
-        for name, colour in zip(names, COLOURS, strict=False)
+        for name, colour in zip(names, _colours(names), strict=True)
     )
+
+
+def _colours(names: Sequence[str]) -> list[str]:
+    """A colour for each name, grey for what is drawn together."""
+    return [
+        GREY if name == OTHERS else colour for name, colour in zip(names, COLOURS, strict=False)
+    ]
 
 
 def history(bins: Sequence[Bin], names: Sequence[str], start: datetime, end: datetime) -> str:
@@ -79,13 +86,13 @@ def history(bins: Sequence[Bin], names: Sequence[str], start: datetime, end: dat
     step = (WIDTH - _LEFT - _RIGHT) / len(bins)
     parts = [_rules(most, top, floor)]
     below = [0] * len(bins)
-    for k, name in enumerate(names):
+    for k, (name, colour) in enumerate(zip(names, _colours(names), strict=True)):
         above = [b + one.held[k] for b, one in zip(below, bins, strict=True)]
         edges = [_steps(levels, step, most, top, floor) for levels in (above, below)]
         path = f"M{' L'.join([*edges[0], *reversed(edges[1])])} Z"
         last = bins[-1].held[k]
         parts.append(
-            f'<path d="{path}" fill="{COLOURS[k]}" fill-opacity=".82"><title>{text(name)}: '
+            f'<path d="{path}" fill="{colour}" fill-opacity=".82"><title>{text(name)}: '
             f"{number(last)} rows now</title></path>"
         )
         below = above
@@ -188,38 +195,35 @@ def _tick(at: datetime, said: str, start: datetime, end: datetime) -> str:
 def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
     """How many rows of each class (a line) were taken for which (a column)."""
     n = len(labels)
-    size = min(64, (WIDTH - 200) // n)
+    wide = min(64, (WIDTH - 200) // n)
+    high = wide if n <= 5 else 34
     left, top = 30 + 7 * min(22, max(map(len, labels))), 58
-    most = 14 if size > 40 else 7
     parts = [
-        _label(left + n * size / 2, 16, "predicted", "middle"),
+        _label(left + n * wide / 2, 16, "predicted", "middle"),
         _label(left - 10, 16, "true", "end"),
     ]
     for k, name in enumerate(labels):
-        middle = k * size + size / 2
-        parts.append(_label(left - 10, top + middle + 4, text(name, 22), "end", "strong"))
-        parts.append(
-            _label(left + middle, top - 10, text(name, max(2, size // 8)), "middle", "strong")
-        )
+        across, down = left + (k + 0.5) * wide, top + (k + 0.5) * high
+        parts.append(_label(left - 10, down + 4, text(name, 22), "end", "strong"))
+        parts.append(_label(across, top - 10, text(name, max(2, wide // 8)), "middle", "strong"))
     for i, row in enumerate(counts):
         for j, rows in enumerate(row):
             share = rows / max(1, sum(row))
             said = f"{text(labels[i])} taken for {text(labels[j])}: {number(rows)} ({share:.0%})"
             colour = "var(--good)" if i == j else "var(--bad)"
-            parts.append(
-                f'<g><title>{said}</title><rect x="{left + j * size}" y="{top + i * size}" '
-                f'width="{size - 2}" height="{size - 2}" rx="3" fill="var(--shade)"/>'
-                f'<rect x="{left + j * size}" y="{top + i * size}" width="{size - 2}" '
-                f'height="{size - 2}" rx="3" fill="{colour}" fill-opacity="{share:.3f}"/>'
+            place = (
+                f'x="{left + j * wide}" y="{top + i * high}" width="{wide - 2}" '
+                f'height="{high - 2}" rx="3"'
             )
-            if len(number(rows)) <= most and size > 24:
-                place = left + j * size + size / 2 - 1, top + i * size + size / 2 + 3
-                parts.append(
-                    _label(*place, number(rows), "middle", "inverse" if share > 0.55 else "strong")
-                )
-            parts.append("</g>")
+            middle = left + (j + 0.5) * wide - 1, top + (i + 0.5) * high + 3
+            kind = "inverse" if share > 0.55 else "strong" if rows else ""
+            parts.append(
+                f'<g><title>{said}</title><rect {place} fill="var(--shade)"/>'
+                f'<rect {place} fill="{colour}" fill-opacity="{share:.3f}"/>'
+                f"{_label(*middle, number(rows), 'middle', kind)}</g>"
+            )
     return figure(
-        (left + n * size, top + n * size + 6),
+        (left + n * wide, top + n * high + 6),
         "Confusion matrix",
         "A line for each class, a column for each answer.",
         "".join(parts),
@@ -278,7 +282,7 @@ def _label(x: float, y: float, said: str, anchor: str, kind: str = "") -> str:
 def grouped(counts: Mapping[str, int], most: int) -> dict[str, str]:
     """The name under which each label is drawn: its own, or that of all small ones."""
     order = sorted(counts, key=lambda label: (-counts[label], label))
-    if len(order) <= most:
-        return {label: label for label in sorted(order)}
-    large = set(order[: most - 1])
-    return {label: label if label in large else "other classes" for label in sorted(order)}
+    large = sorted(order if len(order) <= most else order[: most - 1])
+    return {label: label for label in large} | {
+        label: OTHERS for label in order if label not in large
+    }

@@ -34,7 +34,7 @@ _STYLE = """
 .tiles span { color: var(--soft); font-size: .85rem }
 .beside { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: center }
 @media print { .tiles { grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)) } }
-.beside figure { flex: 1 1 20rem } .beside div { flex: 1 1 18rem }
+.beside div { flex: 1 1 20rem } .line { white-space: nowrap }
 """
 
 
@@ -192,12 +192,12 @@ def _queue(pending: Sequence[Queued], now: datetime) -> str:
         classes = ", ".join(f"{named(label)} {n}" for label, n in list(queued.classes.items())[:8])
         age = _bad(number(days)) if days > OVERDUE else number(days)
         key = named(queued.key) if queued.key else ""
-        rows.append([text(queued.time), age, key, number(queued.rows), classes])
+        rows.append([_moment(queued.time), age, key, number(queued.rows), classes])
     verb = "request waits" if late == 1 else "requests wait"
     said = f"<p>{_bad(f'{late} {verb} for more than {OVERDUE} days.')}</p>" if late else ""
     how = f"{code('traceless flush STORE')} forgets them once enough are together"
     return (
-        f"{said}{_table(['came', '-days', 'key', '-rows', 'classes'], rows)}"
+        f"{said}{_table(['came (UTC)', '-days', 'key', '-rows', 'classes'], rows)}"
         f'<p class="soft">{how}, with {code("--force")} now.</p>'
     )
 
@@ -276,7 +276,7 @@ def _receipts(entries: Sequence[Entry]) -> str:
         keys = ", ".join(named(key) for key in e.keys[:3]) + ("…" if len(e.keys) > 3 else "")
         numbers = [number(e.rows), number(e.held)]
         rows.append(
-            [str(e.sequence), text(e.time), text(e.kind), *numbers, keys, code(e.hash[:16])]
+            [str(e.sequence), _moment(e.time), text(e.kind), *numbers, keys, code(e.hash[:16])]
         )
     command_ = code(f"traceless receipt STORE {entries[-1].sequence} --html receipt.html")
     headings = ["-change", "time (UTC)", "kind", "-rows", "-held", "key", "hash"]
@@ -296,6 +296,10 @@ def _proof(store: Store, found: Verification) -> str:
         f"<p>To check again: {code('traceless verify STORE')}, with all rows that should be held "
         f"{code('traceless verify STORE rows.csv')}.</p>"
     )
+
+
+def _moment(time: str) -> str:
+    return f'<span class="line">{text(time.replace("T", " ").removesuffix("Z"))}</span>'
 
 
 def _bad(said: str) -> str:
