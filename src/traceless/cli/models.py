@@ -101,7 +101,7 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
 
     A model like that of the store learns all rows of FILES once, and each fold is taken out again,
     which gives the same scores as learning each time anew. The rows that the store holds play no
-    part. The rows of FILES must fit into memory.
+    part. All rows of FILES are held in memory.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
