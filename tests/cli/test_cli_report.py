@@ -12,7 +12,7 @@ from people import people, table
 
 from pages import DRAWN, Page
 from traceless import LSSVC, Store
-from traceless.cli import report as module
+from traceless.cli import report, report_page
 from traceless.store.entries import Entry
 
 HOSTILE = '"></title></svg><script>alert(1)</script><img src=x onerror=y>\u202e\x1b[31m'
@@ -103,7 +103,7 @@ def test_requests_that_wait_too_long_are_marked(call, forgot, monkeypatch):
         def now(cls, zone):
             return later.astimezone(zone)
 
-    monkeypatch.setattr(module, "datetime", Clock)
+    monkeypatch.setattr(report, "datetime", Clock)
     call("report", "shop", "--html", "page.html")
     assert "1 request waits for more than 30 days." in page_of().text
     assert "the oldest 31 days" in page_of().text
@@ -142,7 +142,7 @@ def test_every_change_is_in_one_bin():
         held += n
         time = (now - timedelta(hours=int(rng.integers(1, 9000)))).strftime("%Y-%m-%dT%H:%M:%SZ")
         entries.append(entry(k, time if k % 50 else "no time", held, {label: n}))
-    html = module._history(entries, now)
+    html = report_page._history(entries, now)
     page = Page(html)
     page.check(frozenset(DRAWN))
     text = page.text.replace("\N{NARROW NO-BREAK SPACE}", "")
@@ -151,7 +151,7 @@ def test_every_change_is_in_one_bin():
         for word in ("learned", "forgotten", "rows now")
     }
     assert number["rows now"] == held == sum(totals.values())
-    learned, forgotten = map(sum, zip(*module._changes(entries), strict=True))
+    learned, forgotten = map(sum, zip(*report_page._changes(entries), strict=True))
     assert (number["learned"], number["forgotten"]) == (learned, forgotten)
     assert learned - forgotten == held
     assert len(html) < 120_000

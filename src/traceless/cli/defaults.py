@@ -61,12 +61,12 @@ def settings(root: click.Group, several: Sequence[Path]) -> list[Setting]:
     click.UsageError
         If a file is not TOML, or names what there is not.
     """
-    import tomllib
-
     found: list[Setting] = []
     for file in several:
         if not file.is_file():
             continue
+        import tomllib
+
         try:
             said = tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
