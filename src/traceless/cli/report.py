@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Result
+from traceless.cli.output import Result, write_files
 
 if TYPE_CHECKING:
     from traceless.store import Store
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--html", required=True, metavar="FILE", help="The page to write.")
 @click.option("--on", multiple=True, metavar="FILE", help="Score the model on the rows of FILE.")
 @inputs.format_option
+@inputs.force_option
 def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> Result:
     """Write a page: history, queue, scores, receipts.
 
@@ -33,7 +33,6 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
     the store are verified; the exit code is 1 if a check fails.
     """
     from traceless.cli import report_page
-    from traceless.files import container
 
     table = inputs.open_table(store.about, on, format_) if on else None
     found, measures = store.verify(), None
@@ -41,7 +40,7 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
     if table is not None:
         scores, measures = report_page.scores_on(store, table, on)
     page = report_page.page(store, found, scores, datetime.now(UTC))
-    container.replace(Path(html).resolve(), [page.encode()])
+    write_files({html: [page]})
     data = {"written": html, "verified": found.ok, "scores": measures}
     said = [] if found.ok else ["A check failed: see traceless verify."]
     return Result(data, [f"Written: {html}", *said], found.ok)

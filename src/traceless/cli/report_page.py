@@ -269,9 +269,10 @@ def _proof(store: Store, found: Verification) -> str:
     return (
         f"<p>The ledger and the files were checked for this page. {said}</p>"
         f"{_table(['check', 'result', 'said'], checks)}"
-        f"<p>Keep this line where nobody can change it: {code(store.status().hash)}</p>"
-        f"<p>To check again: {code('traceless verify STORE')}, with all rows that should be held "
-        f"{code('traceless verify STORE rows.csv')}.</p>"
+        "<p>Keep this line where nobody can change it, in a mail or with a notary. A store that "
+        f"was set back or rewritten does not continue it.</p><p>{code(store.head())}</p>"
+        f"<p>To check: {code('traceless verify STORE --head LINE')}, and with all rows that should "
+        f"be held {code('traceless verify STORE rows.csv')}.</p>"
     )
 
 
