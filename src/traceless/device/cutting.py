@@ -13,7 +13,6 @@ number, ties to even, as `numpy.rint` does.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 
