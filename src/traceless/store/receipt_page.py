@@ -14,7 +14,8 @@ from traceless.store.page import code, document, named, text
 if TYPE_CHECKING:
     from traceless.store.receipts import Receipt
 
-_SEVERAL = 4  # keys or classes; others are counted
+_SEVERAL = 3  # keys or classes; others are counted
+_LONGEST = 40  # characters of a name: all must be on one page
 TITLES = {
     "new": "A model was made",
     "learn": "Records were learned",
@@ -38,8 +39,11 @@ ul, ol { margin: 0; padding-left: 1.2rem }
 table { font-size: .86rem } th { width: 9.5rem } th, td { padding-top: .18rem;
   padding-bottom: .18rem }
 @media (max-width: 40rem) { .two { display: block } }
-@media print { .said { font-size: 12.5pt } .check { border: 1px solid var(--line) }
-  table { font-size: 7.8pt } }
+@media print { body { font-size: 8.6pt; line-height: 1.38 } h1 { font-size: 16pt }
+  h2 { font-size: 9.5pt } header { margin-bottom: .6rem } .said { font-size: 11.5pt;
+  line-height: 1.35; margin: .5rem 0 } .check { border: 1px solid var(--line);
+  padding-bottom: .4rem; margin: .6rem 0 } table { font-size: 7.2pt }
+  th, td { padding-top: .07rem; padding-bottom: .07rem } }
 """
 
 
@@ -99,13 +103,17 @@ def _which(receipt: Receipt) -> str:
     if receipt.subject is not None and receipt.subject.startswith("undo of "):
         return f"{many} of {text(receipt.subject.removeprefix('undo of '))}"
     if receipt.subject is not None:
-        return f"{many} that had been taken in as {named(receipt.subject)}"
+        return f"{many} that had been taken in as {named(receipt.subject, _LONGEST)}"
     return f"{many}{_under(receipt)}" if receipt.keys else _count(receipt.rows)
 
 
 def _under(receipt: Receipt) -> str:
     """The keys of the requests, where there are any."""
-    return f", kept under {_some(map(named, receipt.keys))}," if receipt.keys else ""
+    return (
+        f", kept under {_some(named(key, _LONGEST) for key in receipt.keys)},"
+        if receipt.keys
+        else ""
+    )
 
 
 def _now(receipt: Receipt) -> str:
@@ -140,7 +148,9 @@ def _model(receipt: Receipt) -> str:
     table, whose = about.get("table"), about.get("organisation")
     said = f"the model of <bdi>{text(whose)}</bdi>" if whose else "the model"
     try:
-        return f"{said} that predicts {_some(named(name) for name in list(table['target']))}"  # type: ignore[index]
+        return (
+            f"{said} that predicts {_some(named(name, _LONGEST) for name in list(table['target']))}"  # type: ignore[index]
+        )
     except (TypeError, KeyError):
         return said
 
@@ -242,13 +252,13 @@ _INSTALL = "pip install 'traceless[cli]'"
 def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
     model = store.get("model")
     kind = model.get("kind") if isinstance(model, Mapping) else "?"
-    classes = _some(f"{named(label)} {n:+d}" for label, n in entry.classes.items())
+    classes = _some(f"{named(label, _LONGEST)} {n:+d}" for label, n in entry.classes.items())
     held = f"{entry.held} are held since"
     held += f", {entry.waiting} of them wait to be removed" if entry.waiting else ""
     return {
         "Time": text(entry.time),
         "Store": f"{code(store.get('store'))} <span class='soft'>({text(kind)})</span>",
-        "Requests": _some(map(code, entry.keys)),
+        "Requests": _some(named(key) for key in entry.keys),
         "About": text(entry.subject or ""),
         "Records": f"{entry.rows}; {held}{f'. {classes}' if classes else ''}",
         "Digest before": code(entry.digest_before),
