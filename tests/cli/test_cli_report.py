@@ -104,7 +104,7 @@ def test_requests_that_wait_too_long_are_marked(call, forgot, monkeypatch):
             return later.astimezone(zone)
 
     monkeypatch.setattr(report, "datetime", Clock)
-    call("report", "shop", "--html", "page.html")
+    call("report", "shop", "--html", "page.html", "--force")
     assert "1 request waits for more than 30 days." in page_of().text
     assert "the oldest 31 days" in page_of().text
 
@@ -162,7 +162,8 @@ def test_stores_without_rows_or_model_have_a_report(call, shop):
     call("report", "s", "--html", "page.html")
     assert "0rows held" in page_of().text
     call("destroy", "shop", "model", "--yes")
-    call("report", "shop", "--html", "page.html")
+    assert "exists already" in call("report", "shop", "--html", "page.html", code=2).err
+    call("report", "shop", "--html", "page.html", "--force")
     assert "destroy" in page_of().text
     assert "--html" in call("report", "shop", code=2).err
 

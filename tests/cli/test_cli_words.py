@@ -62,6 +62,7 @@ NO_ARGUMENT = (
     "A batch must be (X, y)",
     "kernel {}: expected 'rbf', 'linear' or 'poly', 'precomputed'",
     "{} cannot be written to a file",
+    "Found array with 0 sample(s)",  # of tensors
 )
 
 
