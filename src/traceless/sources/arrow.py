@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.exceptions import TableError
+from traceless.files.limits import refusal
 from traceless.sources.batches import Rows
 
 
@@ -84,6 +86,57 @@ def floats(column: Any) -> NDArray[Any]:
     if not pa.types.is_float32(column.type):
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def bounded(batch: Any, schema: Any = None) -> Any:
+    """A batch whose texts take no more memory than allowed, where they are written out.
+
+    Parameters
+    ----------
+    batch : RecordBatch
+        Its columns may repeat a text by its number in a dictionary, or its place (a view).
+    schema : Schema, optional
+        With the types to give its columns; by default they keep theirs.
+
+    Raises
+    ------
+    TableError
+    """
+    import pyarrow as pa
+
+    columns = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        said = refusal(f"The text of column {field.name!r}", _text_bytes(column))
+        if said:
+            raise TableError(said)
+        kind = column.type if schema is None else schema.field(field.name).type
+        columns.append(column if kind == column.type else column.cast(kind))
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def _text_bytes(column: Any) -> int:
+    """Bytes of all texts of a column that can repeat a text without repeating its bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+        if not (pa.types.is_fixed_size_binary(kind) or _is_text(kind)):
+            return 0
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(column.indices)).as_py() or 0
+    if column.type in (pa.string_view(), pa.binary_view()):
+        views = np.frombuffer(column.buffers()[1], np.int32)[::4]  # the length comes first
+        views = views[column.offset : column.offset + len(column)]
+        return int(views.sum(dtype=np.int64, where=column.is_valid().to_numpy(False)))
+    return 0
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary
+    return any(test(kind) for test in tests)
 
 
 def rows_of(batch: Any, columns: Columns, where: str) -> Rows:

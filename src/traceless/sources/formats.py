@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
+from traceless.sources.arrow import bounded
+from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
 from traceless.sources.delimited import Delimited
 from traceless.sources.npz import Npz
-from traceless.sources.parquet import parquet_file
-
-ARROW_FILE = b"ARROW1"  # the first bytes of an Arrow file; a stream has others
+from traceless.sources.parquet import parquet_batches, parquet_file
 
 
 class Reader(Protocol):
@@ -29,15 +29,16 @@ class Parquet:
     typed = True
 
     def __init__(self, file: BinaryIO, _size: int) -> None:
-        self._file = parquet_file(file)
-        self.names: list[str] = self._file.schema_arrow.names
+        self._file, opened = file, parquet_file(file)
+        self._rows = opened.metadata.num_rows
+        self.names: list[str] = opened.schema_arrow.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches, and the fraction of the rows that is read."""
-        total, done = self._file.metadata.num_rows, 0
-        for batch in self._file.iter_batches(rows, columns=wanted, use_threads=False):
+        done = 0
+        for batch in parquet_batches(self._file, rows, wanted):
             done += batch.num_rows
-            yield batch, done / max(total, 1)
+            yield batch, done / max(self._rows, 1)
 
 
 class Arrow:
@@ -49,7 +50,8 @@ class Arrow:
         import pyarrow as pa
 
         self._file, self._size = file, size
-        if file.read(len(ARROW_FILE)) == ARROW_FILE:
+        check_declared_sizes(file)
+        if file.read(len(MAGIC)) == MAGIC:
             reader = pa.ipc.open_file(file)
             self._batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
         else:
@@ -66,7 +68,8 @@ class Arrow:
             chosen, after = batch.select(wanted), self._file.tell()
             for start in range(0, batch.num_rows, rows):
                 done = min(1.0, (start + rows) / batch.num_rows)
-                yield chosen.slice(start, rows), (before + done * (after - before)) / self._size
+                part = bounded(chosen.slice(start, rows))
+                yield part, (before + done * (after - before)) / self._size
             before = after
 
 
