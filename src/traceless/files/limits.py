@@ -24,20 +24,25 @@ def refusal(what: str, declared: int) -> str | None:
     declared : int
         Bytes that it would take at once.
     """
-    text = os.environ.get(VARIABLE, "")
-    try:
-        limit = float(text) if text else _DEFAULT
-    except ValueError:
-        raise ValueError(f"{VARIABLE} must be a number of gibibytes, got {text!r}.") from None
-    if declared <= limit * _GIB:
+    limit = allowed()
+    if declared <= limit:
         return None
     needed = math.ceil(declared / _GIB)
     return (
-        f"{what} would take {_in_gib(declared)} GiB of memory at once, and {limit:g} are allowed. "
+        f"{what} would take {declared / _GIB:.1f} GiB of memory at once, and {limit / _GIB:g} are "
+        "allowed. "
         f"If you trust it, set the environment variable {VARIABLE} to {needed}. "
         "Nothing was changed."
     )
 
 
-def _in_gib(size: int) -> str:
-    return f"{size / _GIB:,.1f}".replace(",", " ")
+def allowed() -> int:
+    """Bytes that one piece of a file may take: 2 GiB, or what the environment says."""
+    text = os.environ.get(VARIABLE, "")
+    try:
+        limit = float(text) if text else _DEFAULT
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit < 2**30:
+        raise ValueError(f"{VARIABLE} must be a number of gibibytes, such as 8, got {text!r}.")
+    return int(limit * _GIB)

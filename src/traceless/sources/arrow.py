@@ -88,30 +88,15 @@ def floats(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def bounded(batch: Any, schema: Any = None) -> Any:
-    """A batch whose texts take no more memory than allowed, where they are written out.
+def check_texts(batch: Any) -> None:
+    """Raise `TableError` if the texts of a batch take too much memory, where they are written out.
 
-    Parameters
-    ----------
-    batch : RecordBatch
-        Its columns may repeat a text by its number in a dictionary, or its place (a view).
-    schema : Schema, optional
-        With the types to give its columns; by default they keep theirs.
-
-    Raises
-    ------
-    TableError
+    Its columns may repeat a text by its number in a dictionary, or by its place (a view).
     """
-    import pyarrow as pa
-
-    columns = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         said = refusal(f"The text of column {field.name!r}", _text_bytes(column))
         if said:
             raise TableError(said)
-        kind = column.type if schema is None else schema.field(field.name).type
-        columns.append(column if kind == column.type else column.cast(kind))
-    return pa.record_batch(columns, names=batch.schema.names)
 
 
 def _text_bytes(column: Any) -> int:

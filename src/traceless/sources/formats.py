@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from traceless.sources.arrow import bounded
+from traceless.sources.arrow import check_texts
 from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
 from traceless.sources.delimited import Delimited
 from traceless.sources.npz import Npz
-from traceless.sources.parquet import parquet_batches, parquet_file
+from traceless.sources.parquet import parquet_file
+from traceless.sources.parquet_sizes import bounded_batches
 
 
 class Reader(Protocol):
@@ -29,16 +30,15 @@ class Parquet:
     typed = True
 
     def __init__(self, file: BinaryIO, _size: int) -> None:
-        self._file, opened = file, parquet_file(file)
-        self._rows = opened.metadata.num_rows
-        self.names: list[str] = opened.schema_arrow.names
+        self._source, self._file = file, parquet_file(file)
+        self.names: list[str] = self._file.schema_arrow.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches, and the fraction of the rows that is read."""
-        done = 0
-        for batch in parquet_batches(self._file, rows, wanted):
+        total, done = self._file.metadata.num_rows, 0
+        for batch in bounded_batches(self._source, self._file, rows, wanted):
             done += batch.num_rows
-            yield batch, done / max(self._rows, 1)
+            yield batch, done / max(total, 1)
 
 
 class Arrow:
@@ -68,7 +68,8 @@ class Arrow:
             chosen, after = batch.select(wanted), self._file.tell()
             for start in range(0, batch.num_rows, rows):
                 done = min(1.0, (start + rows) / batch.num_rows)
-                part = bounded(chosen.slice(start, rows))
+                part = chosen.slice(start, rows)
+                check_texts(part)
                 yield part, (before + done * (after - before)) / self._size
             before = after
 

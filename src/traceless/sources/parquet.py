@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from traceless.exceptions import TableError
-from traceless.files.limits import refusal
 from traceless.sources.arrow import (
     Columns,
-    bounded,
     check_present,
     choose,
     is_list,
@@ -23,10 +20,8 @@ from traceless.sources.arrow import (
 )
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, reading
+from traceless.sources.parquet_sizes import bounded_batches
 from traceless.sources.partitions import Scanned
-
-_TEXT = "BYTE_ARRAY"
-_RATIO = 200  # of compression, which numbers and words hardly reach: their repetitions are encoded
 
 
 def parquet_file(file: Path | BinaryIO) -> Any:
@@ -34,50 +29,6 @@ def parquet_file(file: Path | BinaryIO) -> Any:
     from pyarrow.parquet import ParquetFile
 
     return ParquetFile(file, page_checksum_verification=True)
-
-
-def parquet_batches(
-    file: Path | BinaryIO, rows: int, names: list[str], groups: Sequence[int] | None = None
-) -> Iterator[Any]:
-    """Record batches of some columns, after what they declare of their sizes was looked at.
-
-    A text that is repeated is in the file once, in a dictionary; so it is in memory, until
-    `bounded` has looked at how long all of them are.
-
-    Parameters
-    ----------
-    file : Path or open file
-    rows : int
-        In a batch.
-    names : list of str
-    groups : sequence of int, optional
-        Row groups; by default all.
-    """
-    from pyarrow.parquet import ParquetFile
-
-    with parquet_file(file) as opened:
-        metadata, schema = opened.metadata, opened.schema_arrow
-    wanted = [k for k in range(metadata.num_columns) if _top(metadata, k) in names]
-    texts = [_top(metadata, k) for k in wanted if metadata.schema.column(k).physical_type == _TEXT]
-    for group in range(metadata.num_row_groups) if groups is None else groups:
-        _check_declared([metadata.row_group(group).column(k) for k in wanted])
-    checked = {"metadata": metadata, "page_checksum_verification": True}
-    with ParquetFile(file, read_dictionary=texts, **checked) as again:
-        for batch in again.iter_batches(rows, groups, names, use_threads=False):
-            yield bounded(batch, schema)
-
-
-def _top(metadata: Any, k: int) -> str:
-    """The name of the column that a column of values belongs to."""
-    return str(metadata.schema.column(k).path.split(".")[0])
-
-
-def _check_declared(chunks: list[Any]) -> None:
-    """Raise if columns were compressed so much that few bytes would become many at once."""
-    suspicious = [c for c in chunks if c.total_uncompressed_size > _RATIO * c.total_compressed_size]
-    said = refusal("What is compressed", sum(c.total_uncompressed_size for c in suspicious))
-    if said:
-        raise TableError(said)
 
 
 @dataclass(frozen=True)
@@ -95,7 +46,7 @@ class RowGroups:
 
         names, empty = self.columns.names, True
         with _opened(self.file) as file:
-            for batch in parquet_batches(self.file, self.batch_rows, names, self.groups):
+            for batch in bounded_batches(self.file, file, self.batch_rows, names, self.groups):
                 empty = False
                 yield rows_of(batch, self.columns, str(self.file))
             if empty:
