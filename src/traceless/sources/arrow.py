@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.exceptions import TableError
-from traceless.files.limits import refusal
 from traceless.sources.batches import Rows
 
 
@@ -88,15 +86,12 @@ def floats(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def check_texts(batch: Any) -> None:
-    """Raise `TableError` if the texts of a batch take too much memory, where they are written out.
+def written_out(batch: Any) -> int:
+    """Bytes of a record batch in which each row has its own text.
 
-    Its columns may repeat a text by its number in a dictionary, or by its place (a view).
+    Columns may repeat a text by its number in a dictionary, or by its place (a view).
     """
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        said = refusal(f"The text of column {field.name!r}", _text_bytes(column))
-        if said:
-            raise TableError(said)
+    return sum(max(column.nbytes, _text_bytes(column)) for column in batch.columns)
 
 
 def _text_bytes(column: Any) -> int:
@@ -110,7 +105,7 @@ def _text_bytes(column: Any) -> int:
             return 0
         lengths = pc.binary_length(column.dictionary).cast(pa.int64())
         return pc.sum(lengths.take(column.indices)).as_py() or 0
-    if column.type in (pa.string_view(), pa.binary_view()):
+    if str(column.type) in ("string_view", "binary_view"):
         views = np.frombuffer(column.buffers()[1], np.int32)[::4]  # the length comes first
         views = views[column.offset : column.offset + len(column)]
         return int(views.sum(dtype=np.int64, where=column.is_valid().to_numpy(False)))

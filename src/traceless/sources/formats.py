@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Protocol
 
-from traceless.sources.arrow import check_texts
+from traceless.exceptions import TableError
+from traceless.files.limits import refusal
+from traceless.sources.arrow import written_out
 from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
 from traceless.sources.delimited import Delimited, Part
 from traceless.sources.json_lines import JsonLines
@@ -79,7 +81,8 @@ class Arrow(Typed):
             for start in range(0, batch.num_rows, rows):
                 done = min(1.0, (start + rows) / batch.num_rows)
                 part = chosen.slice(start, rows)
-                check_texts(part)
+                if said := refusal(f"A batch of {part.num_rows} rows", written_out(part)):
+                    raise TableError(said)
                 yield part, (before + done * (after - before)) / self._size
             before = after
 

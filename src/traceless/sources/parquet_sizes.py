@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from traceless.exceptions import TableError
 from traceless.files.limits import allowed, refusal
-from traceless.sources.arrow import check_texts
+from traceless.sources.arrow import written_out
 
 _RATIO = 200  # of compression, which values hardly reach: their repetitions are encoded before it
 _DICTIONARY_PAGE = b"\x15\x04\x15"  # the first bytes of its header; its size in memory follows
@@ -87,20 +87,25 @@ def _longest_text(file: BinaryIO, column: Any) -> int:
 
 def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     """Batches put together until they have so many rows."""
-    import pyarrow as pa
-
     held: list[Any] = []
     n = size = 0
     for batch in batches:
-        check_texts(batch)
         held.append(batch)
-        n, size = n + batch.num_rows, size + batch.nbytes
+        n, size = n + batch.num_rows, size + written_out(batch)
         del batch  # or it stays until the next is read
-        said = refusal(f"A batch of {n} rows", size)
-        if said:
+        if said := refusal(f"A batch of {n} rows", size):
             raise TableError(said)
         if n >= rows:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            yield from _as_one(held)
             held, n, size = [], 0, 0
-    if held:
-        yield pa.concat_batches(held)
+    yield from _as_one(held)
+
+
+def _as_one(batches: list[Any]) -> list[Any]:
+    """Several batches as one; what there is, if they are fewer."""
+    import pyarrow as pa
+
+    if len(batches) < 2:
+        return batches
+    found: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return found
