@@ -30,11 +30,11 @@ def little(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _bounded_process():
-    """Whatever takes a gibibyte more than there is now fails, and not the machine."""
+    """Whatever takes three gibibytes more than there are now fails, and not the machine."""
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + 1024 * MIB, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (now + 3072 * MIB, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, before)
 
