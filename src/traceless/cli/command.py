@@ -14,6 +14,7 @@ import click
 from traceless.cli import INTERRUPTED
 from traceless.cli.defaults import configure
 from traceless.cli.output import Declined, Result, say, show, to_json
+from traceless.cli.places import by_name
 from traceless.cli.words import in_commands
 from traceless.exceptions import EngineError, StoreBusyError
 
@@ -81,7 +82,7 @@ class Command(click.Command):
             finally:
                 said: list[str] = []
                 for warning in caught:
-                    message = in_commands(" ".join(str(warning.message).split()))
+                    message = by_name(in_commands(" ".join(str(warning.message).split())))
                     if message not in said:
                         said.append(message)
                         say("warning", message)
@@ -140,4 +141,4 @@ def _text(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    return in_commands(str(error)) or type(error).__name__
+    return by_name(in_commands(str(error))) or type(error).__name__

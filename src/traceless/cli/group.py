@@ -17,6 +17,7 @@ from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
 from traceless.cli.report import report
 from traceless.cli.show import show
+from traceless.cli.suggest import suggest
 from traceless.cli.words import did_you_mean
 
 
@@ -45,7 +46,7 @@ def root() -> None:
 
     Models that learn, forget and merge, exactly, in a store that keeps a ledger and gives a
     receipt for every change. "traceless COMMAND --help" has examples. Start with "traceless
-    demo", or with "traceless new".
+    demo", or with "traceless suggest" and a file of yours.
 
     Exit codes: 0 done; 1 a check failed; 2 bad input or usage, nothing was changed; 3 another
     process is writing.
@@ -69,7 +70,7 @@ def completion(shell: str) -> Result:
 
 
 for _command in (
-    *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
+    *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
     *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
     *(report, audit.status, audit.history, audit.receipt, audit.verify, models.export),
     *(demo, doctor, config, completion, man),

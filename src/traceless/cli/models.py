@@ -162,7 +162,8 @@ def scored(store: Store, table: Table) -> tuple[Any, Any, dict[str, Any]]:
 
     model = store.model()
     answered = (
-        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
+        (y, model.predict(X), *weight)
+        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification
