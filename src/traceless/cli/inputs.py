@@ -112,8 +112,8 @@ def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
 
     if not isinstance(about, dict) or "table" not in about:
         raise ValueError(
-            "No table is declared for this store, so files cannot be read for it. Stores made by "
-            "'traceless new' have one; in Python it is about={'table': Schema(...).facts()}."
+            "No table is declared for this store, which was made in Python: it says nothing of "
+            "columns, so files cannot be read for it. Stores made by 'traceless new' have a table."
         )
     table = Table(files, Schema.from_facts(about["table"]), format_)
     keep(table=table)
