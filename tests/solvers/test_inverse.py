@@ -83,7 +83,7 @@ def test_a_plan_that_is_refused_or_dropped_changes_nothing(rng):
 @pytest.mark.parametrize("how", ["read-only", "mapped", "a view"])
 def test_memory_that_is_not_ours_is_not_written(rng, tmp_path, how):
     F, Y = rng.normal(size=(40, 6)), rng.normal(size=(40, 2))
-    P = Inverse.of(F.T @ F, F.T @ Y, 1.0)._whole()
+    P = Inverse.of(F.T @ F, F.T @ Y, 1.0).copy_of_P()
     if how == "mapped":
         np.save(tmp_path / "P.npy", P)
         P = np.load(tmp_path / "P.npy", mmap_mode="r+")
