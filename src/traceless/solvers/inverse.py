@@ -175,6 +175,18 @@ class Frame(NamedTuple):
         return np.asarray(1.0 / (1.0 + removed.weights * (1.0 / n + squares)))
 
 
+def symmetric_times(A: Floats, X: Floats) -> Floats:
+    """``A X`` for the symmetric matrix whose upper triangle A has, both column-major."""
+    if X.shape[1] == 1:
+        return np.asarray(dsymv(1.0, A, X[:, 0])[:, None])
+    if X.shape[1] > _VECTORS:
+        return np.asarray(dsymm(1.0, A, X))
+    out = np.empty(X.shape, order="F")
+    for k in range(X.shape[1]):
+        out[:, k] = dsymv(1.0, A, X[:, k])
+    return out
+
+
 class Stored:
     """P = P₀ - G diag(s) Gᵀ; or, until P₀ is needed, the factor R of its inverse A = RᵀR.
 
@@ -218,19 +230,11 @@ class Stored:
         """``P X`` for a column-major X."""
         if self._is_factor:
             return np.asarray(dpotrs(self._matrix, X)[0])
-        L = X.shape[1]
-        if L == 1:
-            B = dsymv(1.0, self._matrix, X[:, 0])[:, None]
-        elif L <= _VECTORS:
-            B = np.empty(X.shape, order="F")
-            for k in range(L):
-                B[:, k] = dsymv(1.0, self._matrix, X[:, k])
-        else:
-            B = dsymm(1.0, self._matrix, X)
+        B = symmetric_times(self._matrix, X)
         if not self._waiting:
-            return np.asarray(B)
+            return B
         G, signs = self._G[:, : self._waiting], self._signs[: self._waiting]
-        if L == 1:
+        if X.shape[1] == 1:
             T = dgemv(1.0, G, X[:, 0], trans=True)
             T *= signs
             return np.asarray(dgemv(-1.0, G, T, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
