@@ -14,24 +14,61 @@ success is final; anything else is left to that module.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dger, dsyrk
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import LARGEST, Floats, Integers, energy, mirror
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
+from traceless.solvers.inverse import symmetric_times
 
 if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Responses
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
 Block = tuple[int, Floats]  # a sign, and rows of codes with their responses beside them
+
+
+@dataclass(frozen=True)
+class Equations:
+    """S = diag(steps) T diag(steps), and V, in the units of the features.
+
+    Attributes
+    ----------
+    T : ndarray of shape (J, J) or more, column-major
+        Only the upper triangle of its first rows and columns is meaningful.
+    steps : ndarray of shape (J,)
+    V : ndarray of shape (J, K)
+    """
+
+    T: Floats
+    steps: Floats
+    V: Floats
+
+    def matrix(self) -> Floats:
+        """S, of which the upper triangle is meaningful."""
+        J = len(self.steps)
+        S = self.T[:J, :J] * self.steps
+        S *= self.steps[:, None]
+        return S
+
+    def times(self, U: Floats) -> Floats:
+        """``S U``."""
+        J = len(self.steps)
+        X = np.zeros((len(self.T), U.shape[1]), order="F")
+        np.multiply(U, self.steps[:, None], out=X[:J])
+        return symmetric_times(self.T, X)[:J] * self.steps[:, None]
+
+    @cached_property
+    def size(self) -> float:
+        """The trace of S, which no sum of its eigenvalues exceeds."""
+        return float((self.T.diagonal()[: len(self.steps)] * self.steps**2).sum())
 
 
 class FloatSums:
@@ -83,12 +120,24 @@ class FloatSums:
         sums.setflags(write=False)
         return replace(self._like, counts=self.counts, sums=sums)
 
-    def in_units(self, steps: Floats) -> tuple[Floats, Floats]:
-        """Σφφᵀ, of which the upper triangle is meaningful, and Σφrᵀ, in the features' units."""
+    def equations(self, steps: Floats, m: Integers) -> Equations | None:
+        """The normal equations of features less m steps; None where these do not fit.
+
+        S_jk - m_j s_k - (s_j - n m_j) m_k as in `traceless.solvers.centring`.
+        """
         J, K = len(steps), len(self.responses)
-        S = self.triangle[:J, :J] * steps
-        S *= steps[:, None]
-        return S, self.triangle[:J, J : J + K] * steps[:, None]
+        A, V = self.triangle, self.triangle[:J, J : J + K]
+        if m.any():
+            shift, s, n = m.astype(np.float64), A[:J, J - 1].copy(), A[J - 1, J - 1]
+            far, most = np.abs(shift).max(), np.abs(V).max(initial=0.0)
+            largest = np.abs(s).max() + n * far
+            if not A.diagonal().max() + far * (2.0 * largest + most) <= LARGEST / 2:
+                return None
+            A = A[:J, :J].copy(order="F")
+            A = dger(-1.0, shift, s, a=A, overwrite_a=True)
+            A = dger(-1.0, s - n * shift, shift, a=A, overwrite_a=True)
+            V = V - shift[:, None] * V[-1]
+        return Equations(A, steps, V * steps[:, None])
 
     def check_possible(self) -> None:
         """Raise `NotLearnedError` if no rows add up to this."""

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm, dnrm2
+from scipy.linalg.blas import dnrm2
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features.feature_map import BoundMap
@@ -40,14 +40,12 @@ from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.float_sums import Block, FloatSums, coded, padded_width
+from traceless.solvers.float_sums import Block, Equations, FloatSums, coded, padded_width
 from traceless.solvers.inverse import (
-    Change,
     Frame,
     Inverse,
     Plan,
     expected_error,
-    symmetric_times,
     worth_updating,
 )
 from traceless.solvers.queued_rows import QueuedRows, spread, stacked
@@ -57,13 +55,12 @@ if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
     Sums = Knowledge | FloatSums
-    _Base = tuple[Sums, Floats, Floats, Floats, float]  # offset, S, V, and the size of S
+    _Base = tuple[Sums, Floats, Equations]  # of sums, with an offset
     _Counted = tuple[int, tuple[Label, ...], tuple[int, ...]]  # a sign, responses, rows of each
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
-_STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
 
@@ -447,9 +444,8 @@ class Woodbury(Cholesky):
         if penalty.free_intercept:
             known = self.knowledge()
             offset = whole_means(known.feature_gram) * self.recipe.phi.steps
-        else:
-            self._settled()
-        S, V, _ = self._floats(offset)
+        equations = self._equations(offset)
+        S = equations.matrix()
         if penalty.free_intercept:
             ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
@@ -458,85 +454,59 @@ class Woodbury(Cholesky):
             squares = S.diagonal().copy()
             frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
         try:
-            inverse = Inverse.of(S, V, penalty.rho, frame)
+            inverse = Inverse.of(S, equations.V, penalty.rho, frame)
         except LinAlgError:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
                 "use standardize=True, or solver='cholesky'."
             ) from None
-        inverse.floor = self._refine(inverse, None), self._decay(inverse, None)
+        inverse.floor = self._refine(inverse), self._decay(inverse)
         inverse.patience = _patience(inverse, inverse.floor[1])
         return inverse
 
-    def _floats(self, offset: Floats) -> tuple[Floats, Floats, float]:
-        """S and V of the sums (without the queue) in real units, and the size of S.
-
-        Only the upper triangle of S is meaningful.
-        """
-        sums, base = self._exact.sums, self._base
-        assert sums is not None
+    def _equations(self, offset: Floats) -> Equations:
+        """S and V of all rows, of features less an offset."""
+        sums, base = self._settled(), self._base
         if base is None or base[0] is not sums or not np.array_equal(base[1], offset):
             steps = self.recipe.phi.steps
-            if isinstance(sums, FloatSums) and not offset.any():
-                S, V = sums.in_units(steps)
-            else:
-                known = sums.knowledge if isinstance(sums, FloatSums) else sums
-                unit = 2.0**-known.weight_bits
-                gram, right = known.normal_equations()
-                if offset.any():
-                    m = np.rint(offset / steps).astype(np.int64)
-                    gram, right = shifted(gram, m), shifted_right_side(right, m)
-                S = gram.astype(np.float64, order="F")
-                S *= steps[:, None] * unit
-                S *= steps
-                V = right.astype(np.float64) * (steps[:, None] * unit)
-            base = self._base = sums, offset, S, V, float(S.diagonal().sum())
-        return base[2:]
+            m = np.rint(offset / steps).astype(np.int64)
+            found = sums.equations(steps, m) if isinstance(sums, FloatSums) else None
+            if found is None:
+                found = _equations(
+                    sums.knowledge if isinstance(sums, FloatSums) else sums, steps, m
+                )
+            base = self._base = sums, offset, found
+        return base[2]
 
-    def _base_of(self, inverse: Inverse) -> tuple[Floats, Floats, float]:
+    def _equations_of(self, inverse: Inverse) -> Equations:
         frame = inverse.frame
-        return self._floats(np.zeros(len(inverse.U)) if frame is None else frame.offset)
+        return self._equations(np.zeros(len(inverse.U)) if frame is None else frame.offset)
 
-    def _residual(self, inverse: Inverse, queue: Change | None) -> tuple[Floats, float]:
-        """R = V - (D + S) U with the queue, and its size relative to the terms in it."""
-        sums = self._exact.sums
-        assert sums is not None
-        S, V, norm = self._base_of(inverse)
-        U, ridge = inverse.U, inverse.ridge[:, None]
-        R = spread(V, sums.responses, self.responses) - ridge * U - symmetric_times(S, U)
-        if queue is not None:
-            error = queue.Y - dgemm(1.0, queue.F.T, U, trans_a=True)
-            error *= queue.weights[:, None]
-            R += dgemm(1.0, queue.F.T, np.asfortranarray(error))
-        size = _norm(V) + (float(ridge.max()) + norm) * _norm(U)
+    def _residual(self, inverse: Inverse) -> tuple[Floats, float]:
+        """R = V - (D + S) U, and its size relative to the terms in it."""
+        equations, U, ridge = self._equations_of(inverse), inverse.U, inverse.ridge[:, None]
+        V = spread(equations.V, self._settled().responses, self.responses)
+        R = V - ridge * U - equations.times(U)
+        size = _norm(V) + (float(ridge.max()) + equations.size) * _norm(U)
         return R, _norm(R) / size if size else 0.0
 
-    def _queued(self, inverse: Inverse) -> Change | None:
-        """The rows in the queue as one change, with features as the inverse counts them."""
-        queue = stacked(self._exact.queue, self.responses)
-        return None if queue is None else inverse.moved(queue)
-
-    def _refine(self, inverse: Inverse, queue: Change | None) -> float:
+    def _refine(self, inverse: Inverse) -> float:
         """U += P R for as long as that makes the residual smaller; returns its size."""
-        R, size = self._residual(inverse, queue)
+        R, size = self._residual(inverse)
         for _ in range(_REFINEMENTS):
             U = inverse.U
             inverse.U = np.asfortranarray(U + inverse.times(R))
-            before, (R, size) = size, self._residual(inverse, queue)
+            before, (R, size) = size, self._residual(inverse)
             if size >= before:
                 inverse.U, size = U, before
             if size > before / 4:
                 break
         return size
 
-    def _decay(self, inverse: Inverse, queue: Change | None) -> float:
+    def _decay(self, inverse: Inverse) -> float:
         """How far P A x is from x, relatively, for a probe x: the error that P has."""
-        S, _, _ = self._base_of(inverse)
-        x = np.cos(np.arange(1.0, len(S) + 1.0))[:, None]
-        y = inverse.ridge[:, None] * x + symmetric_times(S, x)
-        if queue is not None:
-            Fx = dgemm(1.0, queue.F.T, x, trans_a=True) * queue.weights[:, None]
-            y += dgemm(1.0, queue.F.T, Fx)
+        x = np.cos(np.arange(1.0, len(inverse.U) + 1.0))[:, None]
+        y = inverse.ridge[:, None] * x + self._equations_of(inverse).times(x)
         return _norm(inverse.times(y) - x) / _norm(x)
 
     def _look(self) -> None:
@@ -547,14 +517,22 @@ class Woodbury(Cholesky):
         inverse = self._inverse
         if inverse is None or not self.has_knowledge or inverse.strain <= inverse.patience:
             return
-        if inverse.strain > _STRAINED:
-            self._settled()  # large rows that have left must not blur the residual
         inverse.strain = 0.0
-        queue = self._queued(inverse)
-        size, decay = self._refine(inverse, queue), self._decay(inverse, queue)
+        size, decay = self._refine(inverse), self._decay(inverse)
         inverse.patience = _patience(inverse, decay)
         if not (size <= 4 * inverse.floor[0] and decay <= max(1e-12, 100 * inverse.floor[1])):
             self._inverse = None  # built anew when it is asked for
+
+
+def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
+    """The normal equations of features less m steps, from integers."""
+    unit = 2.0**-known.weight_bits
+    gram, right = known.normal_equations()
+    if m.any():
+        gram, right = shifted(gram, m), shifted_right_side(right, m)
+    S = gram.astype(np.float64, order="F")
+    S *= unit
+    return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))
 
 
 def _patience(inverse: Inverse, decay: float) -> float:
