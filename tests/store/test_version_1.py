@@ -65,7 +65,7 @@ def test_old_receipts_verify(name):
         assert receipt.facts().keys() == json.loads(text)["entry"].keys()
         assert json.loads(receipt.to_json()) == json.loads(text)
         assert receipt.hash in receipt.to_html()
-        assert "has no\nroot" in receipt.to_html()
+        assert ("has no root" in receipt.to_html()) is (receipt.digest_after is not None)
     if name == "pathsvc":
         found = checks(verify_receipt(said[-1], *remaining(name)))["model"]
         assert not found.ok

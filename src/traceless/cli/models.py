@@ -1,8 +1,7 @@
-"""Commands that use the model: predict, score, cv, show, export. The store stays as it is."""
+"""Commands that use the model: predict, score, cv, export. The store stays as it is."""
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import sys
@@ -137,44 +136,6 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
     return Result(
         {"scoring": name, "scores": scores, "mean": mean, "std": spread, "rows": len(X)},
         [Grid(rows, ["fold", "rows", name]), f"{name}: {mean:.4f} ± {spread:.4f}"],
-    )
-
-
-@command("traceless show prices", "traceless show prices --level 0.9 --json")
-@inputs.store_argument
-@click.option("--level", type=float, default=0.95, help="Of the intervals [0.95].")
-def show(store: Store, level: float) -> Result:
-    """Show the coefficients of the model, with errors for numbers.
-
-    An interval holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho
-    is not too large.
-    """
-    import numpy as np
-
-    from traceless.sources import Schema
-
-    model = store.model()
-    if not hasattr(model, "summary"):
-        raise click.UsageError(
-            f"A {type(model).__name__} has no coefficients to show: it is made of rows."
-        )
-    model = copy.copy(model)
-    names = Schema.from_facts(store.about["table"]).feature_names
-    model.feature_names_in_ = np.array(names, dtype=object)
-    is_regression = hasattr(model, "predict_interval")
-    found = model.summary(level) if is_regression else model.summary()
-    columns = found.columns
-    rows = [
-        [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row]
-        for row in zip(*columns.values(), strict=True)
-    ]
-    facts = {
-        name: f"{value:.6g}" if isinstance(value, float) else value
-        for name, value in found.facts.items()
-    }
-    return Result(
-        {"model": dict(found.facts), "coefficients": dict(columns)},
-        [found.title, fields(facts), Grid(rows, list(columns)), found.note],
     )
 
 

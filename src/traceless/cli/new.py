@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--classes", metavar="A,B", help="The labels that may occur; by default any.")
 @click.option("--regression", is_flag=True, help="Predict numbers (--model lssvr).")
 @model_options
+@click.option("--organisation", metavar="NAME", help="Who keeps the store, for its receipts.")
 @click.option(
     "--secret",
     type=click.Path(),
@@ -55,6 +56,7 @@ def new(
     model: str | None,
     map_: str | None,
     class_weight: str | None,
+    organisation: str | None,
     secret: str | None,
     **options: Any,
 ) -> Result:
@@ -75,7 +77,8 @@ def new(
     estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})
     _try(estimator, schema)
     shared = None if secret is None else Path(secret).read_bytes()
-    Store.new(store, estimator, about={"table": schema.facts()}, secret=shared)
+    about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
+    Store.new(store, estimator, about=about, secret=shared)
     data = {"store": store, "model": " ".join(repr(estimator).split())}
     shown = fields({**data, "features": schema.width, "target": ", ".join(schema.target)})
     next_step = f"Next: traceless learn {store} FILES"

@@ -23,7 +23,9 @@ from traceless.store.row_digests import SECRET_BYTES, RowHasher, checksum_text
 VERSION = 2  # of the rules for row digests; the description of a store of version 1 has no version
 
 
-def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: Any) -> None:
+def create_store(
+    path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: Any, shared: bool = False
+) -> None:
     """Create the folder of a new store."""
     check_system()
     estimator = _checked(estimator)
@@ -34,8 +36,8 @@ def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, se
             f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
             f"{got}."
         )
-    with new_folder(path) as folder:
-        folder.keep_secret(secret)
+    with new_folder(path, shared) as folder:
+        folder.write_private("secret", secret)
         generation, sha256 = folder.write(estimator, 0)
         origin = {
             "version": VERSION,

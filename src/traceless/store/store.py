@@ -81,6 +81,7 @@ class Store:
         *,
         about: Mapping[str, Any] | None = None,
         secret: Any = None,
+        shared: bool = False,
     ) -> Self:
         """Make a store for a model that has learned nothing yet.
 
@@ -97,6 +98,9 @@ class Store:
         secret : bytes, optional
             32 random bytes that key the digests of rows, to be shared by stores that will be
             merged. By default new ones.
+        shared : bool, default=False
+            Whether the group of the folder may read and change the store too. By default only
+            its owner may.
 
         Returns
         -------
@@ -104,7 +108,7 @@ class Store:
         """
         from traceless.store.creation import create_store
 
-        create_store(Path(path), estimator, about, secret)
+        create_store(Path(path), estimator, about, secret, shared)
         return cls(path)
 
     # --- changes --------------------------------------------------------------------------
@@ -393,29 +397,19 @@ class Store:
 
         cached, self._cache = self._cache, None
         folder, patience = self._folder, max(self._wait, 1.0)
-        with (
-            write_lock(folder.lock, self._wait),
-            open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
-        ):
-            writer = Writer(folder, ledger, key, cached)
-            self._about = writer.origin["about"]
-            yield writer
-            self._cache = writer.cached
+        with write_lock(folder.lock, self._wait, folder.permissions()):
+            folder.sweep()
+            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
+                writer = Writer(folder, ledger, key, cached)
+                self._about = writer.origin["about"]
+                yield writer
+                self._cache = writer.cached
 
     def _look(self) -> None:
-        """Read what the store is about, and remove the files that a killed process left."""
-        folder, left_over = self._folder, []
-        damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
-        with open_ledger(folder.ledger) as ledger, suppress(*damages):
-            left_over = folder.left_over(ledger.last())
+        """Read what the store is about."""
+        damages = ValueError, LookupError, sqlite3.Error  # `verify` names them
+        with open_ledger(self._folder.ledger) as ledger, suppress(*damages):
             self._about = ledger.origin["about"]
-        if left_over:
-            with (
-                suppress(OSError, StoreError),  # another process is writing
-                write_lock(folder.lock, 0.0),
-                open_ledger(folder.ledger, "", 1.0) as ledger,
-            ):
-                folder.tidy(ledger)
 
 
 class UnreadStore(Store):

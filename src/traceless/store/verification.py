@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceless.estimators import loading
-from traceless.exceptions import StoreBusyError, StoreError
+from traceless.exceptions import StoreError
 from traceless.files import saving
 from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState, hash_of
 from traceless.store.folder import Folder
 from traceless.store.ledger import Ledger
-from traceless.store.lock import write_lock
+from traceless.store.lock import no_writer
 from traceless.store.opening import open_ledger
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
@@ -186,16 +186,15 @@ class Auditor:
         folder = self._folder
         left = folder.left_over(self._ledger.last())
         if left:  # a process may be at work: look again while none can be
-            try:
-                with (
-                    write_lock(folder.lock, 0.0),
-                    open_ledger(folder.ledger, "BEGIN IMMEDIATE", 1.0) as ledger,
-                ):
-                    left = folder.left_over(ledger.last())
-            except StoreBusyError:
-                return "another process is changing the store, and will remove what it replaces"
+            with no_writer(folder.lock) as quiet, open_ledger(folder.ledger) as ledger:
+                if not quiet:
+                    return "another process is changing the store, and will remove what it replaces"
+                left = folder.left_over(ledger.last())
+        strange = ", ".join(repr(path.name) for path in folder.strangers()[:5])
+        _require(not strange, f"there are files that are not of the store: {strange}")
         names = ", ".join(path.name for path in left[:5])
-        _require(not left, f"there are files that should be gone: {names}")
+        said = f"there are files that should be gone, and the next change removes: {names}"
+        _require(not left, said)
         return "there are none but those that the ledger names"
 
     def _check_model(self) -> str:

@@ -393,7 +393,7 @@ class Writer:
             self._ledger.append(entry)
         except BaseException:
             if name is not None:
-                (self._folder.generations / name).unlink(missing_ok=True)
+                self._folder.remove(self._folder.generations / name)
             raise
         self._ledger.commit()
         self._folder.tidy(self._ledger, committed=entry)
