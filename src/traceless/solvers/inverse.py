@@ -81,14 +81,14 @@ def update_flops(J: int, L: int) -> float:
 def refactor_flops(J: int, L: int) -> float:
     """What adding L rows to the matrix and factoring it anew takes, in flops of an update.
 
-    A factorisation is J³/3, at two thirds of the speed of products.
+    A factorisation is J³/3, at half the speed of products.
     """
-    return float(J) * J * L + 0.5 * float(J) ** 3
+    return float(J) * J * L + 0.6 * float(J) ** 3
 
 
 def worth_updating(J: int, L: int) -> bool:
     """Whether an update by L rows is faster than a new factor; about L < J/4."""
-    return L <= _VECTORS or update_flops(J, L) < refactor_flops(J, L)
+    return update_flops(J, L) < refactor_flops(J, L)
 
 
 @dataclass(frozen=True)
@@ -204,20 +204,21 @@ class Stored:
         self._G = np.empty((len(matrix), _WAITING), order="F")
         self._signs = np.empty(_WAITING)
         self._waiting = 0
+        self.is_whole = True  # False while P₀ is written, and for ever after a fault meanwhile
 
     def P(self) -> Floats:  # noqa: N802
         """P₀ with all that has waited: the upper triangle of P."""
+        if not self._is_factor and not self._waiting:
+            return self._matrix
+        P, self.is_whole = self._own(), False
         if self._is_factor:
-            self._matrix = dpotri(self._own(), overwrite_c=True)[0]
-            self._is_factor = False
-        if self._waiting:
-            signs = self._signs[: self._waiting]
-            for sign in (1.0, -1.0):
-                some = self._G.T[: self._waiting][signs == sign].T
-                if some.size:
-                    self._matrix = dsyrk(-sign, some, beta=1.0, c=self._own(), overwrite_c=True)
-            self._waiting = 0
-        return self._matrix
+            P = dpotri(P, overwrite_c=True)[0]
+        for sign in (1.0, -1.0):
+            some = self._G.T[: self._waiting][self._signs[: self._waiting] == sign].T
+            if some.size:
+                P = dsyrk(-sign, some, beta=1.0, c=P, overwrite_c=True)
+        self._matrix, self._is_factor, self._waiting, self.is_whole = P, False, 0, True
+        return P
 
     def copy(self) -> Stored:
         """Another, in the same form."""
@@ -242,18 +243,28 @@ class Stored:
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
 
-    def take_in(self, sign: float, G: Floats) -> None:
-        """P ← P - sign · G Gᵀ."""
-        n, L = self._waiting, G.shape[1]
-        if self._is_factor or n + L > _WAITING:
+    def take_in(self, steps: Sequence[tuple[float, Floats]]) -> bool:
+        """P ← P - sign · G Gᵀ for each sign and G; whether these only wait, and can be left out."""
+        L = sum([G.shape[1] for _, G in steps])
+        if self._is_factor or self._waiting + L > _WAITING:
             self.P()
-            n = 0
-        if L > _WAITING:
-            self._matrix = dsyrk(-sign, G, beta=1.0, c=self._own(), overwrite_c=True)
-        else:
-            self._G[:, n : n + L] = G
-            self._signs[n : n + L] = sign
-            self._waiting = n + L
+        n = self._waiting
+        if L <= _WAITING:
+            for sign, G in steps:
+                self._G[:, n : n + G.shape[1]] = G
+                self._signs[n : n + G.shape[1]] = sign
+                n += G.shape[1]
+            self._waiting = n
+            return True
+        P, self.is_whole = self._own(), False
+        for sign, G in steps:
+            P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
+        self._matrix, self.is_whole = P, True
+        return False
+
+    def leave_out(self, steps: Sequence[tuple[float, Floats]]) -> None:
+        """P without the last columns that were to wait."""
+        self._waiting -= sum([G.shape[1] for _, G in steps])
 
     def _own(self) -> Floats:
         """The matrix, in memory that is ours: mapped, shared or read-only one is copied."""
@@ -406,7 +417,8 @@ class Inverse:
 
     def give_back(self, stored: Stored) -> None:
         """Return what was taken; the form that it is in may be another."""
-        self._P.append(stored)
+        if stored.is_whole:
+            self._P.append(stored)
 
     def copy_of_P(self) -> Floats | None:  # noqa: N802
         """A copy of P, whose upper triangle is meaningful, or None if somebody else has it.
@@ -467,6 +479,7 @@ class Plan:
         self._inverse, self._stored, self._U = inverse, stored, U
         self._strain, self._frame = inverse.strain, inverse.frame
         self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
+        self._made: bool | None = None  # once it is: whether it can be undone
 
     def add(self, block: Change) -> None:
         """Plan one more block of rows. Raises LinAlgError where a pivot is not sound."""
@@ -493,8 +506,11 @@ class Plan:
         self._steps.append((sign, G))
 
     def drop(self) -> None:
-        """Give P back: nothing was changed."""
-        self._inverse.give_back(self._stored)
+        """Give P back as it was, unless it was written already."""
+        if self._made:
+            self._stored.leave_out(self._steps)
+        if self._made is not False:
+            self._inverse.give_back(self._stored)
 
     def done(self, keep: bool = False) -> Inverse:
         """The inverse after the change; the one before keeps its P only if that is asked for."""
@@ -502,8 +518,7 @@ class Plan:
         if keep:
             stored = stored.copy()
             before.give_back(self._stored)
-        for sign, G in self._steps:
-            stored.take_in(sign, G)
+        self._made = stored.take_in(self._steps) and not keep
         patience, frame = before.patience, self._frame
         return Inverse(stored, self._U, before.rho, self._strain, before.floor, patience, frame)
 

@@ -320,20 +320,21 @@ class Woodbury(Cholesky):
         try:
             emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
             exact = self._enqueued(new, certain, doubtful=plan is None or emptied)
+            state = self._twin()
+            state._sealed = False
+            state._exact, state.responses, state.counts = exact, responses, counts
+            state._inverse = None if plan is None else plan.done(keep=exact.sums is None)
+            inverse, leaves = state._inverse, any(q.change.sign < 0 for q in new)
+            poor = inverse is not None and inverse.floor[1] > _DECAY
+            if poor and leaves and state.has_knowledge:
+                state._inverse = None  # of an ill-conditioned matrix, which may be better without
+            if 0 in counts and self.recipe.task == "classification":
+                state._drop_empty_classes()
+            state._look()
         except BaseException:
             if plan is not None:
                 plan.drop()
             raise
-        state = self._twin()
-        state._sealed = False
-        state._exact, state.responses, state.counts = exact, responses, counts
-        state._inverse = None if plan is None else plan.done(keep=exact.sums is None)
-        inverse, leaves = state._inverse, any(q.change.sign < 0 for q in new)
-        if inverse is not None and exact.sums is not None and leaves and inverse.floor[1] > _DECAY:
-            state._inverse = None  # of an ill-conditioned matrix, which may be better without them
-        if 0 in counts and self.recipe.task == "classification":
-            state._drop_empty_classes()
-        state._look()
         return state
 
     def _totals(self, new: Sequence[_Counted]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
