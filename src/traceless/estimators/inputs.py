@@ -90,7 +90,7 @@ def _check_kind(rows: Rows, task: Task) -> None:
 
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
-    if not reset and _are_plain(estimator, rows):
+    if not reset and task != "multilabel" and _are_plain(estimator, rows):
         return rows[0], rows[1], None
     regression = task == "regression"
     _check_kind(rows, task)
