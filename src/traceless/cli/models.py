@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Grid, Result, fields
+from traceless.cli.output import Grid, Result, csv_text, echo, fields, target_of, write_files
 
 if TYPE_CHECKING:
     from traceless.sources import Table
@@ -59,13 +57,14 @@ def predict(
     def texts() -> Iterator[str]:
         nonlocal count
         for batch in batches:
-            text = io.StringIO()
-            rows = batch if count else [header, *batch]
-            csv.writer(text, lineterminator="\n").writerows(rows)
+            text = csv_text(batch if count else [header, *batch])
             count += len(batch)
-            yield text.getvalue()
+            yield text
 
-    _write(texts(), out)
+    if out is None:
+        echo(texts())
+    else:
+        write_files({out: texts()})
     return Result({"rows": count, "out": out}, [f"{count} answers are in {out}."] if out else [])
 
 
@@ -77,15 +76,7 @@ def score(store: Store, table: Table) -> Result:
 
     The model need not have learned the rows of FILES.
     """
-    import numpy as np
-
-    model = store.model()
-    answered = (
-        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
-    )
-    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
-    measure = _regression if table.schema.labels == "number" else _classification
-    measures = measure(y, answers, sample_weight=weight[0] if weight else None)
+    y, _, measures = scored(store, table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]
     classes = measures.get("classes", [])
@@ -109,7 +100,7 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
 
     A model like that of the store learns all rows of FILES once, and each fold is taken out again,
     which gives the same scores as learning each time anew. The rows that the store holds play no
-    part. The rows of FILES must fit into memory.
+    part. All rows of FILES are held in memory.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -142,6 +133,7 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
 @command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
 @inputs.store_argument
 @click.argument("out", type=click.Path())
+@inputs.force_option
 def export(store: Store, out: str) -> Result:
     """Write the model to a file, or as ONNX.
 
@@ -152,15 +144,30 @@ def export(store: Store, out: str) -> Result:
     suffix = Path(out).suffix
     if suffix not in (".traceless", ".onnx"):
         raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
+    target = target_of(out)
     model = store.model()
     if suffix == ".traceless":
-        model.save(out)
+        model.save(target)
     else:
         from traceless.estimators.onnx import to_onnx
 
-        to_onnx(model, out)
+        to_onnx(model, target)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+
+
+def scored(store: Store, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+    """Targets, predictions, and what compares them."""
+    import numpy as np
+
+    model = store.model()
+    answered = (
+        (y, model.predict(X), *weight)
+        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
+    )
+    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
+    measure = _regression if table.schema.labels == "number" else _classification
+    return y, answers, measure(y, answers, sample_weight=weight[0] if weight else None)
 
 
 _Answer = tuple[list[str], Callable[[Any], Any]]  # headings, and the columns for some rows
@@ -210,19 +217,6 @@ def _predictions(
         for answer in answers:
             columns += np.atleast_2d(answer(X).T).tolist()
         yield list(zip(*columns, strict=True))
-
-
-def _write(texts: Iterator[str], path: str | None) -> None:
-    """Write to standard output, or to a file that appears when it is complete."""
-    from traceless.files import container
-
-    if path is None:
-        sys.stdout.writelines(texts)
-    elif Path(path).exists() and not Path(path).is_file():  # a pipe or a device is not replaced
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.writelines(texts)
-    else:
-        container.replace(Path(path).resolve(), (text.encode() for text in texts))
 
 
 def _regression(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:

@@ -80,8 +80,13 @@ def columns_of(table: Mapping[str, Any]) -> list[list[str]]:
     classes = ", ".join(map(str, table["classes"])) or "any"
     target = _LABELS[table["labels"]] + ("" if table["labels"] == "number" else f": {classes}")
     found += [[name, "target", target] for name in table["target"]]
-    others = {k: v for k, v in table.items() if k not in ("columns", "target", "labels", "classes")}
-    return found + [[str(name), role, ""] for role, name in others.items() if name]
+    found += [[table[role], role, ""] for role in ("weight", "id") if table.get(role)]
+    text = table.get("text")
+    if text:
+        nulls = f", missing as {', '.join(text['nulls'])}" if text["nulls"] else ""
+        said = f"cells between {text['delimiter']!r}, decimal sign {text['decimal']!r}{nulls}"
+        found.append(["(CSV)", "text", said])
+    return found
 
 
 def _meaning(column: Mapping[str, Any]) -> str:
@@ -93,6 +98,11 @@ def _meaning(column: Mapping[str, Any]) -> str:
         said = [f"(x - {shift:g}) / {scale:g}" if (shift, scale) != (0, 1) else "as it is"]
     elif column["kind"] == "category":
         said = [", ".join(value or "(missing)" for value in rest.pop("values"))]
+    elif column["kind"] == "boolean":
+        true, false = ", ".join(rest.pop("true")), ", ".join(rest.pop("false"))
+        said = [f"1 for {true}; 0 for {false}"]
+    elif column["kind"] == "date":
+        said = [f"{rest.pop('unit')} since {rest.pop('origin')}"]
     elif column["kind"] == "hashed":
         said = [f"{rest.pop('buckets')} buckets"]
     return "; ".join(said + [f"{k} {v}" for k, v in rest.items() if v not in (None, False, [], "")])

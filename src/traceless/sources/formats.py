@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from traceless.sources.delimited import Delimited
+from traceless.sources.delimited import Delimited, Part
+from traceless.sources.json_lines import JsonLines
 from traceless.sources.npz import Npz
 from traceless.sources.parquet import parquet_file
+from traceless.sources.schema import TextFormat
 
 ARROW_FILE = b"ARROW1"  # the first bytes of an Arrow file; a stream has others
 
@@ -22,11 +23,22 @@ class Reader(Protocol):
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches of the wanted columns, and the fraction of the file that is read."""
 
+    def line_of(self, file: BinaryIO, row: int) -> int | None:
+        """The line of a row, from the same file opened anew; None where rows are not lines."""
 
-class Parquet:
-    """An open Parquet file; it is read a run of rows at a time."""
+
+class Typed:
+    """A format that gives each column a type, and whose rows are not lines."""
 
     typed = True
+
+    def line_of(self, _file: BinaryIO, _row: int) -> int | None:
+        """There are no lines."""
+        return None
+
+
+class Parquet(Typed):
+    """An open Parquet file; it is read a run of rows at a time."""
 
     def __init__(self, file: BinaryIO, _size: int) -> None:
         self._file = parquet_file(file)
@@ -40,10 +52,8 @@ class Parquet:
             yield batch, done / max(total, 1)
 
 
-class Arrow:
+class Arrow(Typed):
     """An open file or stream of Arrow record batches."""
-
-    typed = True
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         import pyarrow as pa
@@ -70,12 +80,47 @@ class Arrow:
             before = after
 
 
-READERS: dict[str, Callable[[BinaryIO, Any], Reader]] = {
-    "csv": partial(Delimited, delimiter=","),
-    "tsv": partial(Delimited, delimiter="\t"),
+class Frame(Typed):
+    """A data frame of pandas or polars, or an Arrow table, in memory."""
+
+    def __init__(self, frame: Any) -> None:
+        import pyarrow as pa
+
+        if type(frame).__module__.partition(".")[0] == "pandas":  # which has NaN for null
+            self._table = pa.Table.from_pandas(frame, preserve_index=False)
+        else:
+            self._table = pa.table(frame)
+        self.names: list[str] = self._table.column_names
+
+    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
+        """Record batches, and the fraction of the rows that is read."""
+        done, total = 0, self._table.num_rows
+        for batch in self._table.select(wanted).to_batches(max_chunksize=rows):
+            done += batch.num_rows
+            yield batch, done / total
+
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npz")
+TEXTS = ("csv", "tsv", "jsonl")  # read from beginning to end, so they may come through a pipe
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl", ".feather": "arrow"}
+SUFFIXES |= {f"{suffix}.gz": name for suffix, name in SUFFIXES.items() if name in TEXTS}
+
+
+def format_of(path: str) -> str | None:
+    """The format that the name of a file says, if it says one."""
+    ends = [suffix for suffix in SUFFIXES if path.lower().endswith(suffix)]
+    return SUFFIXES[max(ends, key=len)] if ends else None
+
+
+def read_text(file: BinaryIO, part: Part, format_: str, text: TextFormat) -> Reader:
+    """A reader of CSV, TSV or JSON lines."""
+    if format_ == "jsonl":
+        return JsonLines(file, part)
+    return Delimited(file, part, "\t" if format_ == "tsv" else text.delimiter, text.nulls)
+
+
+READERS: dict[str, Callable[[BinaryIO, int], Reader]] = {
     "parquet": Parquet,
     "arrow": Arrow,
     "npz": Npz,
 }
-FORMATS = tuple(READERS)
-SUFFIXES = {f".{name}": name for name in FORMATS} | {".feather": "arrow"}

@@ -65,6 +65,10 @@ class Npz:
                 chosen = [pa.array(np.ascontiguousarray(columns[name])) for name in wanted]
                 yield pa.record_batch(chosen, names=wanted), stop / self._rows
 
+    def line_of(self, _file: BinaryIO, _row: int) -> int | None:
+        """There are no lines."""
+        return None
+
 
 @dataclass(frozen=True)
 class _Array:
