@@ -276,18 +276,20 @@ class Woodbury(Cholesky):
 
     def _refactored(self, sides: list[tuple[int, Rows]], certain: bool) -> Woodbury | None:
         """The solver after a large change, without P; None where sums are not exact in float64."""
-        sums = self._settled()
-        sums = sums if isinstance(sums, FloatSums) else FloatSums.of(sums)
+        settled = self._settled()
+        sums = settled if isinstance(settled, FloatSums) else FloatSums.of(settled)
+        if sums is None:
+            return None
         blocks: list[Block] = []
         counted: list[_Counted] = []
-        for sign, rows in sides if sums is not None else ():
+        for sign, rows in sides:
             found = coded(self.recipe, rows, self.responses)
             if found is None:
                 return None
             blocks.append((sign, found[0]))
             counted.append((sign, found[1].names, found[1].counts))
         _, counts = self._totals(counted)
-        after = None if sums is None or 0 in counts else sums.after(blocks, counts)
+        after = None if 0 in counts else sums.after(blocks, counts)
         if after is None:
             return None
         if not certain and sides[-1][0] < 0:
