@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from traceless.estimators import loading
 from traceless.exceptions import StoreError
 from traceless.files import saving
@@ -316,6 +318,7 @@ def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) ->
     for batch in batches:
         if len(batch[1]):
             X, y, weight = version_1.rounded_as_in(origin, batch)
+            loading.check_size(model, np.shape(X)[1])
             model.partial_fit(X, y, sample_weight=weight)
     return model
 
