@@ -151,7 +151,7 @@ def test_config_says_where_values_come_from(call, here, home):
 def test_all_options_can_be_named_but_those_of_one_call(tmp_path):
     """A name in NEVER that no command has is a slip, unless it is to come."""
     to_come = {"head", "public-key"}
-    names = {name for one in defaults._commands(root) for name in defaults._options(one)}
+    names = {name for _, one in defaults.all_commands(root) for name in defaults._options(one)}
     assert set(defaults.NEVER) - to_come <= names
 
 

@@ -8,6 +8,7 @@ import click
 import pytest
 
 import traceless
+from traceless.cli.defaults import all_commands
 from traceless.cli.group import root
 from traceless.cli.words import PHRASES, in_commands
 
@@ -118,7 +119,7 @@ def test_messages_are_in_the_words_of_commands():
 def test_the_commands_own_texts_are_in_their_words():
     """Help, options and what commands print: Python is named only where it is meant."""
     texts = []
-    for one in [root, *root.commands.values()]:
+    for one in [root, *(one for _, one in all_commands(root))]:
         texts.append(one.help)
         texts += [o.help for o in one.params if isinstance(o, click.Option)]
     checks = [SOURCE / "store" / name for name in ("verification.py", "chain.py", "kept.py")]

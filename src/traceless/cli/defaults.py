@@ -46,6 +46,16 @@ class Setting:
     file: Path
 
 
+def all_commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group and of the groups in it, by names as in ``queue list``."""
+    for name, command in group.commands.items():
+        whole = f"{path} {name}".lstrip()
+        if isinstance(command, click.Group):
+            yield from all_commands(command, whole)
+        else:
+            yield whole, command
+
+
 def files(chosen: str | None) -> list[Path]:
     """The files of settings, whether they are there or not: the one chosen, or the usual ones."""
     if chosen is not None:
@@ -96,7 +106,7 @@ def configure(ctx: click.Context, _: click.Parameter, chosen: str | None) -> Non
 def _lines(root: click.Group, said: Mapping[str, Any], file: Path) -> Iterator[Setting]:
     """What a file says for all commands, and then what it says for each."""
     known: dict[str, click.Option] = {}
-    for command in _commands(root):
+    for _, command in all_commands(root):
         known |= _options(command)
     for option, value in said.items():
         if not isinstance(value, dict):
@@ -161,15 +171,6 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     """The options of a command by their long names, without dashes."""
     found = [option for option in command.params if isinstance(option, click.Option)]
     return {option.opts[0].lstrip("-"): option for option in found}
-
-
-def _commands(group: click.Group) -> Iterator[click.Command]:
-    """All commands of a group and of the groups in it."""
-    for command in group.commands.values():
-        if isinstance(command, click.Group):
-            yield from _commands(command)
-        else:
-            yield command
 
 
 def _refused(file: Path, why: str) -> click.UsageError:
