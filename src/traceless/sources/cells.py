@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import TableError
+from traceless.files.limits import refusal
 from traceless.sources.arrow import is_number
 
 NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])$"
@@ -110,7 +111,14 @@ class Cells:
 
     def labels(self) -> NDArray[Any]:
         """As an array of strings; missing labels are refused."""
-        words = np.asarray(self.words().to_numpy(zero_copy_only=False)).astype(np.str_)
+        import pyarrow.compute as pc
+
+        found = self.words()
+        longest = pc.max(pc.utf8_length(found)).as_py() or 0  # NumPy gives each as much room
+        what = f"{self.where}: the labels of column {self.name!r}"
+        if said := refusal(what, 4 * len(found) * longest):
+            raise TableError(said)
+        words = np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.str_)
         self.check_each(words != "", "the label is missing")
         return words
 
@@ -125,7 +133,7 @@ class Cells:
         words = self.words(whole_numbers=True)
         words = pc.utf8_trim_whitespace(pc.utf8_normalize(words, form="NFC"))
         found: list[str] = pc.replace_substring_regex(words, WHOLE_FLOAT, r"\1").to_pylist()
-        self.check_each(np.array(found, dtype=np.str_) != "", "an id is needed")
+        self.check_each(np.array([word != "" for word in found]), "an id is needed")
         return found
 
     def check_each(self, fits: NDArray[np.bool_], what: str, mend: str = "") -> None:
