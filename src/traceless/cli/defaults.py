@@ -7,8 +7,8 @@
 
 A key is an option without its dashes, a section is a command. Files are read in order, and the
 later one wins: config.toml in the user's folder of settings, then traceless.toml in the folder
-where the command is called. What belongs to one call (a yes, a key, what a verification is to
-trust) cannot be set in a file: whoever hands you a folder must not answer your questions.
+where the command is called. What belongs to one call cannot be set in a file: whoever hands you a
+folder must not answer your questions, choose your keys, or say what you trust.
 """
 
 from __future__ import annotations
@@ -20,10 +20,16 @@ from typing import Any
 
 import click
 
+from traceless.cli.output import printable
 from traceless.cli.words import did_you_mean
 
 HERE = "traceless.toml"
-NEVER = ("yes", "force", "again", "key", "receipt", "head", "public-key", "config")
+NEVER = (
+    *("yes", "force", "again", "key", "config"),  # answers, and the name of a request
+    *("out", "html", "public", "private"),  # files that are written
+    *("secret", "signing-key", "replace", "replace-with"),  # what others must not know
+    *("receipt", "head", "public-key"),  # what a verification is to trust
+)
 
 
 @dataclass(frozen=True)
@@ -174,4 +180,4 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 
 def _refused(file: Path, why: str) -> click.UsageError:
-    return click.UsageError(f"{file}: {why} Nothing was changed.")
+    return click.UsageError(printable(f"{file}: {why} Nothing was changed."))
