@@ -297,7 +297,7 @@ class Auditor:
         else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
             ok = ModelState.of(model) == ModelState.of(self._model)
             said = "is" if ok else "is not"
-            yield Check("refit", ok, f"a fit from scratch {said} the model in the file")
+            yield Check("refit", ok, f"a model made from scratch {said} the one in the file")
         if last.alive is not None and not last.unknown:
             if last.version < 3:
                 ok = checksum_text(tally.checksum) == last.alive
@@ -329,7 +329,7 @@ def _compare(model: Any, entry: Entry, name: str) -> Iterator[Check]:
     if entry.version == 1 and rows:
         digest = version_1.digest_of_model(model)
     same = digest == entry.digest_after and rows == entry.held
-    said = f"a fit from scratch on {rows} rows has the digest {digest}"
+    said = f"a model made from scratch of {rows} rows has the digest {digest}"
     if not same:
         said += (
             f"; after entry {entry.sequence} the model held {entry.held} rows and had the digest "
