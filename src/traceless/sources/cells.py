@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])$"
 GROUPED = r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]*)?$"  # thousands kept apart
 WHOLE = r"^[+-]?[0-9]{1,18}$"
 WHOLE_FLOAT = r"^([+-]?[0-9]+)\.0+$"
+LONGEST_LABEL = 1000
 TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
 
 
@@ -110,9 +112,14 @@ class Cells:
 
     def labels(self) -> NDArray[Any]:
         """As an array of strings; missing labels are refused."""
-        words = np.asarray(self.words().to_numpy(zero_copy_only=False)).astype(np.str_)
-        self.check_each(words != "", "the label is missing")
-        return words
+        import pyarrow.compute as pc
+
+        words = self.words()
+        lengths = np.asarray(pc.utf8_length(words).to_numpy(zero_copy_only=False))
+        self.check_each(lengths > 0, "the label is missing")
+        what = f"a label of at most {LONGEST_LABEL} characters is needed"
+        self.check_each(lengths <= LONGEST_LABEL, what)  # an array has the width of the longest
+        return np.asarray(words.to_numpy(zero_copy_only=False)).astype(np.str_)
 
     def ids(self) -> list[str]:
         """As the canonical text of ids; missing ids are refused.
@@ -125,7 +132,7 @@ class Cells:
         words = self.words(whole_numbers=True)
         words = pc.utf8_trim_whitespace(pc.utf8_normalize(words, form="NFC"))
         found: list[str] = pc.replace_substring_regex(words, WHOLE_FLOAT, r"\1").to_pylist()
-        self.check_each(np.array(found, dtype=np.str_) != "", "an id is needed")
+        self.check_each(np.array([bool(word) for word in found]), "an id is needed")
         return found
 
     def check_each(self, fits: NDArray[np.bool_], what: str, mend: str = "") -> None:
@@ -155,7 +162,8 @@ class Cells:
         from pyarrow import types
 
         kind = self.array.type
-        mend = f" Declare it with --date {self.name}." if types.is_temporal(kind) else ""
+        dates = types.is_date(kind) or types.is_timestamp(kind)
+        mend = f" Declare it with --date {self.name}." if dates else ""
         return TableError(
             f"{self.where}: column {self.name!r} must hold {wanted}, but is of type {kind}.{mend}"
         )
@@ -193,10 +201,10 @@ class Cells:
         import pyarrow.compute as pc
 
         if self.decimal == ".":
-            try:
-                return array.cast(pa.float64())
-            except pa.ArrowInvalid:  # blanks, missing values, or no number; it does not say where
-                pass
+            with suppress(pa.ArrowInvalid):  # blanks, or no number; it does not say where
+                values = array.cast(pa.float64())
+                if not pc.any(pc.is_nan(values)).as_py():  # Arrow reads nan(7) too
+                    return values
         words = self._trimmed(array)
         missing = pc.equal(words, "")
         fits = _matches(words, NUMBER.replace(r"\.", f"[{self.decimal}]"))
