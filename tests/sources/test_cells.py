@@ -139,8 +139,5 @@ def test_every_row_has_an_id(bad):
         cells(bad).ids()
 
 
-def test_one_long_text_does_not_take_the_memory_of_many():
-    rows = cells(["u"] * 65_535 + ["u" * 2**20])
-    with pytest.raises(ValueError, match=r"row 65536, .*at most 1000 characters"):
-        rows.labels()
-    assert len(rows.ids()[-1]) == 2**20
+def test_one_long_id_does_not_take_the_memory_of_many():
+    assert len(cells(["u"] * 65_535 + ["u" * 2**20]).ids()[-1]) == 2**20

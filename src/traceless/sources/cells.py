@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import TableError
+from traceless.files.limits import refusal
 from traceless.sources.arrow import is_number
 
 NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])$"
 GROUPED = r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]*)?$"  # thousands kept apart
 WHOLE = r"^[+-]?[0-9]{1,18}$"
 WHOLE_FLOAT = r"^([+-]?[0-9]+)\.0+$"
-LONGEST_LABEL = 1000
 TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
 
 
@@ -114,12 +114,14 @@ class Cells:
         """As an array of strings; missing labels are refused."""
         import pyarrow.compute as pc
 
-        words = self.words()
-        lengths = np.asarray(pc.utf8_length(words).to_numpy(zero_copy_only=False))
-        self.check_each(lengths > 0, "the label is missing")
-        what = f"a label of at most {LONGEST_LABEL} characters is needed"
-        self.check_each(lengths <= LONGEST_LABEL, what)  # an array has the width of the longest
-        return np.asarray(words.to_numpy(zero_copy_only=False)).astype(np.str_)
+        found = self.words()
+        longest = pc.max(pc.utf8_length(found)).as_py() or 0  # NumPy gives each as much room
+        what = f"{self.where}: the labels of column {self.name!r}"
+        if said := refusal(what, 4 * len(found) * longest):
+            raise TableError(said)
+        words = np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.str_)
+        self.check_each(words != "", "the label is missing")
+        return words
 
     def ids(self) -> list[str]:
         """As the canonical text of ids; missing ids are refused.
@@ -132,7 +134,7 @@ class Cells:
         words = self.words(whole_numbers=True)
         words = pc.utf8_trim_whitespace(pc.utf8_normalize(words, form="NFC"))
         found: list[str] = pc.replace_substring_regex(words, WHOLE_FLOAT, r"\1").to_pylist()
-        self.check_each(np.array([bool(word) for word in found]), "an id is needed")
+        self.check_each(np.array([word != "" for word in found]), "an id is needed")
         return found
 
     def check_each(self, fits: NDArray[np.bool_], what: str, mend: str = "") -> None:

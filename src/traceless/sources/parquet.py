@@ -20,6 +20,7 @@ from traceless.sources.arrow import (
 )
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, reading
+from traceless.sources.parquet_sizes import bounded_batches
 from traceless.sources.partitions import Scanned
 
 
@@ -45,7 +46,7 @@ class RowGroups:
 
         names, empty = self.columns.names, True
         with _opened(self.file) as file:
-            for batch in file.iter_batches(self.batch_rows, self.groups, names, use_threads=False):
+            for batch in bounded_batches(self.file, file, self.batch_rows, names, self.groups):
                 empty = False
                 yield rows_of(batch, self.columns, str(self.file))
             if empty:
