@@ -458,6 +458,13 @@ class Store(StoreReader):
             self._signing_key = signing_key
         return receipt
 
+    def private_key(self) -> str:
+        """The private half of the key that signs changes, as PEM: to be kept elsewhere."""
+        from traceless.store import keys
+
+        found = keys.find(self._folder, self._signing_key, self.public_key or "")
+        return found.pem().decode()
+
     def upgrade(self, signing_key: Any = None) -> Receipt:
         """Bring a store of an older version to this one, in place, all or nothing.
 
