@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sabotage
+import test_values
 from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
@@ -139,6 +140,23 @@ def test_the_head(spark, recipe, rows):
     X, y = from_spark(df, target, columns=list("abcde"), sample_weight="w").head()
     assert (X.shape, y.shape) == (rows[0].shape, rows[1].shape)
     assert np.array_equal(np.sort(X, axis=0), np.sort(rows[0], axis=0))
+
+
+@pytest.mark.parametrize(("kind", "name", "values", "error"), test_values.CASES)
+def test_the_same_rows_mean_the_same(kind, name, values, error, spark, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if pa.types.is_duration(values.type) or values.type == pa.timestamp("ns"):
+        pytest.skip("Spark reads no such files, or reads integers")
+
+    def by_spark(model, table, tmp_path):
+        pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
+        weight = "w" if "w" in table.column_names else None
+        df = spark.read.parquet(str(tmp_path / "t.parquet"))
+        return model.fit(from_spark(df, "y", sample_weight=weight))
+
+    test_values.check(by_spark, kind, name, values, error, tmp_path)
 
 
 # --- what can be wrong ------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from traceless.exceptions import MismatchError
+from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
 
 if TYPE_CHECKING:
@@ -92,9 +93,13 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
     regression = task == "regression"
     _check_kind(rows, task)
+    check_features(rows[0])
+    if regression:
+        check_numbers(rows[1], "y")
     X, y = validate_data(
         estimator,
-        *rows[:2],
+        rows[0],
+        rows[1] if regression else labels(rows[1]),
         reset=reset,
         accept_sparse="csr",
         ensure_all_finite=False,
@@ -106,6 +111,7 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
         _take_label_type(estimator, y.dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
+        check_numbers(weight, "sample_weight")
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     return X, y, weight
 

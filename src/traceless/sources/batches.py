@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
+
+from traceless.knowledge.values import check_features, labels
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -45,6 +48,14 @@ class Source(ABC):
     @abstractmethod
     def head(self) -> tuple[Any, Any]:
         """X and y of some of the first rows, at most 4096."""
+
+
+def as_arrays(rows: Rows) -> Rows:
+    """Rows of dataframes, or of arrays of any type, as arrays that a recipe takes."""
+    X, y, weight = rows
+    check_features(X)
+    X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
+    return X, np.asarray(labels(y)), weight
 
 
 def quiet(recipe: Recipe) -> Recipe:

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
-from traceless.sources.batches import HEAD, Rows, Source, quiet
+from traceless.sources.batches import HEAD, Rows, Source, as_arrays, quiet
 from traceless.sources.partitions import TASKS_PER_WORKER, Partition, grouped, learn
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _partitions(name: str, collection: Any, lengths: tuple[Any, ...] | None) -> 
 
 def _learn_rows(recipe: Recipe, rows: Rows) -> Knowledge:
     with threadpool_limits(1):
-        return recipe.knowledge(rows)
+        return recipe.knowledge(as_arrays(rows))
 
 
 def _first_rows(rows: Rows) -> tuple[Any, Any]:
