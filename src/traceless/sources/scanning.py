@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.sources.arrays import scan_arrays
-from traceless.sources.batches import Source, first_rows
+from traceless.sources.batches import Source
 from traceless.sources.dask import sum_on_dask
 from traceless.sources.files import listed_anywhere, one_kind
 from traceless.sources.layouts import delta_files, hive_columns, is_delta
-from traceless.sources.partitions import Partition, all_batches, some, sum_partitions
+from traceless.sources.partitions import Partition, sum_partitions
 from traceless.sources.row_groups import scan_parquet
 from traceless.sources.spark import partitions_on_spark
 
@@ -35,10 +35,6 @@ class Partitioned(Source):
         if self.client is not None:
             return sum_on_dask(recipe, self.partitions, self.client)
         return sum_partitions(recipe, self.partitions, n_jobs)
-
-    def head(self) -> tuple[Any, Any]:
-        """X and y of the first rows, at most 4096, read here."""
-        return some(first_rows(all_batches(self.partitions)))
 
     def on(self, engine: Any) -> Source:
         """The same rows, read by the tasks of an engine.
