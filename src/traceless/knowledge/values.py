@@ -72,4 +72,4 @@ def has_missing(values: NDArray[Any]) -> bool:
 
 def missing() -> ValueError:
     """The error for labels or targets that are not there."""
-    return ValueError("y has missing values, and every row needs one. Drop these rows first.")
+    return ValueError("Labels are missing, and every row needs one. Drop these rows first.")

@@ -56,8 +56,8 @@ def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Con
     if unknown or needed.min_reader_version == 2:
         raise ValueError(
             f"The Delta table {folder} uses {', '.join(sorted(unknown)) or 'columnMapping'}: its "
-            "files have rows that are deleted, or columns under other names. Let Spark read it, "
-            "traceless.from_spark(df, target), or write it anew without."
+            "files have rows that are deleted, or columns under other names. Let Spark read it and "
+            "pass it with from_spark, or write it anew without these."
         )
     added = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     mark = "partition."
