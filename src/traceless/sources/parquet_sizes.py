@@ -8,20 +8,21 @@ steps so small that even the longest text a dictionary could have, repeated in e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from traceless.exceptions import TableError
 from traceless.files.limits import allowed, refusal
 from traceless.sources.arrow import written_out
+from traceless.sources.remote import Remote
 
 _RATIO = 200  # of compression, which values hardly reach: their repetitions are encoded before it
 _DICTIONARY_PAGE = b"\x15\x04\x15"  # the first bytes of its header; its size in memory follows
 
 
 def bounded_batches(
-    source: Path | BinaryIO,
+    source: Path | Remote | BinaryIO,
     file: Any,
     rows: int,
     names: list[str],
@@ -53,10 +54,17 @@ def bounded_batches(
         texts += [column for column in columns if column.physical_type.endswith("BYTE_ARRAY")]
     step = rows
     if texts:
-        with open(source, "rb") if isinstance(source, Path) else nullcontext(source) as opened:
+        with _opened(source) as opened:
             longest = max(_longest_text(opened, column) for column in texts)
         step = max(1, min(rows, allowed() // (4 * max(longest, 1))))
     yield from _gathered(file.iter_batches(step, groups, names, use_threads=False), rows)
+
+
+def _opened(source: Path | Remote | BinaryIO) -> AbstractContextManager[Any]:
+    """The file; one that was open stays so."""
+    if isinstance(source, Path):
+        return source.open("rb")
+    return source.open() if isinstance(source, Remote) else nullcontext(source)
 
 
 def _check_compression(columns: list[Any]) -> None:

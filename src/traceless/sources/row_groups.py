@@ -47,7 +47,7 @@ class RowGroups:
         with unchanged([self.stamp]), _opened(self.stamp.file) as file:
             read = [n for n in self.columns.names if n in file.schema_arrow.names]
             n = 0
-            for batch in bounded_batches(self.file, file, self.batch_rows, read, self.groups):
+            for batch in bounded_batches(self.stamp.file, file, self.batch_rows, read, self.groups):
                 n += batch.num_rows
                 yield rows_of(_with(batch, self.constants), self.columns, name)
             check_rows(name, n, self.n_rows)
@@ -90,7 +90,7 @@ def _opened(file: File) -> Iterator[Any]:
         import pyarrow as pa
     with reading(file, pa.ArrowException, OSError):
         if isinstance(file, Remote):
-            with file.filesystem.open_input_file(str(file)) as there, parquet_file(there) as found:
+            with file.open() as there, parquet_file(there) as found:
                 yield found
         else:
             with parquet_file(file) as found:
