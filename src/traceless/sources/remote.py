@@ -32,10 +32,6 @@ class Remote:
         """The folders that it is in, and its name."""
         return self.path.parts
 
-    def open(self) -> Any:
-        """The file, open to be read."""
-        return self.filesystem.open_input_file(str(self.path))
-
     def __str__(self) -> str:
         return str(self.path)
 

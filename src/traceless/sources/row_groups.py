@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -47,7 +48,8 @@ class RowGroups:
         with unchanged([self.stamp]), _opened(self.stamp.file) as file:
             read = [n for n in self.columns.names if n in file.schema_arrow.names]
             n = 0
-            for batch in bounded_batches(self.stamp.file, file, self.batch_rows, read, self.groups):
+            source = partial(_bytes_of, self.stamp.file)
+            for batch in bounded_batches(source, file, self.batch_rows, read, self.groups):
                 n += batch.num_rows
                 yield rows_of(_with(batch, self.constants), self.columns, name)
             check_rows(name, n, self.n_rows)
@@ -90,11 +92,19 @@ def _opened(file: File) -> Iterator[Any]:
         import pyarrow as pa
     with reading(file, pa.ArrowException, OSError):
         if isinstance(file, Remote):
-            with file.open() as there, parquet_file(there) as found:
+            with _bytes_of(file) as there, parquet_file(there) as found:
                 yield found
         else:
             with parquet_file(file) as found:
                 yield found
+
+
+def _bytes_of(file: File) -> AbstractContextManager[Any]:
+    """A file, open to read its bytes."""
+    if isinstance(file, Remote):
+        there: AbstractContextManager[Any] = file.filesystem.open_input_file(str(file))
+        return there
+    return open(file, "rb")
 
 
 def _with(rows: Any, constants: Constants) -> Any:
