@@ -13,6 +13,7 @@ from people import people, table
 from pages import DRAWN, Page
 from traceless import LSSVC, Store
 from traceless.cli import report, report_page
+from traceless.sources import Number, Schema
 from traceless.store.entries import Entry
 
 HOSTILE = '"></title></svg><script>alert(1)</script><img src=x onerror=y>\u202e\x1b[31m'
@@ -71,7 +72,7 @@ def test_names_from_anywhere_are_only_text(call, tmp_path):
     store = Store.new(
         tmp_path / "s",
         LSSVC(),
-        about={"organisation": HOSTILE, "table": {"target": [HOSTILE], "columns": []}},
+        about={"organisation": HOSTILE, "table": Schema([Number("a")], [HOSTILE]).facts()},
     )
     X = np.arange(120.0).reshape(60, 2)
     y = np.array([f"{HOSTILE}{k}" for k in range(3)]).repeat(20)
@@ -79,6 +80,14 @@ def test_names_from_anywhere_are_only_text(call, tmp_path):
     store.forget(X[:1], y[:1], key=f"{HOSTILE}2", batch=True)
     call("report", "s", "--html", "page.html")
     assert "<script>alert(1)</script>" in page_of().text
+
+
+@pytest.mark.parametrize("about", [{}, {"table": 3}, {"table": {"target": 3}, "organisation": 3}])
+def test_descriptions_of_any_form_have_a_report(call, tmp_path, about):
+    Store.new(tmp_path / "s", LSSVC(), about=about)
+    call("report", "s", "--html", "page.html")
+    assert "LSSVC. 2" in page_of().text
+    assert ("not the schema" in call("show", "s", code=2 if about else 0).err) is bool(about)
 
 
 def test_names_in_scores_are_only_text(call, tmp_path):
