@@ -53,7 +53,17 @@ def completion(shell: str) -> Result:
 for _command in (
     *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
     *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
-    *(report, audit.status, audit.history, audit.receipt, audit.verify, models.export),
+    *(
+        report,
+        audit.status,
+        audit.history,
+        audit.receipt,
+        audit.verify,
+        audit.head,
+        audit.key,
+        audit.upgrade,
+        models.export,
+    ),
     *(demo, doctor, config, completion, man),
 ):
     root.add_command(_command)

@@ -53,7 +53,7 @@ def bounded_batches(
         texts += [column for column in columns if column.physical_type.endswith("BYTE_ARRAY")]
     step = rows
     if texts:
-        with nullcontext(source) if hasattr(source, "read") else open(source, "rb") as opened:
+        with open(source, "rb") if isinstance(source, Path) else nullcontext(source) as opened:
             longest = max(_longest_text(opened, column) for column in texts)
         step = max(1, min(rows, allowed() // (4 * max(longest, 1))))
     yield from _gathered(file.iter_batches(step, groups, names, use_threads=False), rows)

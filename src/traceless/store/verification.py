@@ -182,7 +182,7 @@ class Auditor:
     def _check_requests(self) -> str:
         ledger, said = self._ledger, self._chain.requests
         waits = ledger.queue.pending() if ledger.version < 3 else []  # then not yet in the chain
-        latest = {q.key: None for q in waits if q.key is not None}
+        latest: dict[str, int | None] = {q.key: None for q in waits if q.key is not None}
         latest |= {key: entry.sequence for key, (_, entry) in said.items()}
         found = {request.key: request for request in ledger.requests()}
         same = {key: request.sequence for key, request in found.items()} == latest
