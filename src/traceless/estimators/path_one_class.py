@@ -166,7 +166,7 @@ class PathOneClass(OutlierMixin, PathMachine):
         return np.asarray(values[:, 0] - model.intercepts())
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """1 for rows like those learned (positive decision values), -1 for outliers.
+        """1 for rows like those learned (decision values from 0 on), -1 for outliers.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class PathOneClass(OutlierMixin, PathMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.where(self.decision_function(X) > 0.0, 1, -1).astype(np.intp)
+        return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
 
     def _machine(self) -> OneClass:
         return OneClass(self.nu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from traceless.estimators.path_machine import PathMachine
 from traceless.hinge import multiclass
 from traceless.hinge.machines import Classifier
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice
+
+if TYPE_CHECKING:
+    from traceless.hinge.model import HingeModel
 
 __all__ = ["PathSVC"]
 
@@ -225,14 +228,10 @@ class PathSVC(ClassifierMixin, PathMachine):
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
         """
         model, values = self._values(X)
-        n, strategy = len(model.rows.classes), model.settings.machine.strategy
-        shape = self.decision_function_shape
-        if shape == "ovo" and (self.break_ties or strategy == "ovr"):
-            what = "break_ties must be False" if self.break_ties else "strategy must be 'ovo'"
-            raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
+        n = len(model.rows.classes)
         if n <= 2:
             return values[:, 0]
-        if strategy == "ovr" or shape == "ovo":
+        if self.strategy == "ovr" or self.decision_function_shape == "ovo":
             return values
         return multiclass.class_values(values, n)
 
@@ -252,13 +251,19 @@ class PathSVC(ClassifierMixin, PathMachine):
         n = len(model.rows.classes)
         if n <= 2:  # at 0 the second, as LIBSVM
             best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
-        elif model.settings.machine.strategy == "ovr":
+        elif self.strategy == "ovr":
             best = values.argmax(axis=1)
         elif self.break_ties:
             best = multiclass.class_values(values, n).argmax(axis=1)
         else:
             best = multiclass.votes(values, n).argmax(axis=1)
         return np.asarray(model.rows.classes[best])
+
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
+        if self.decision_function_shape == "ovo" and (self.break_ties or self.strategy == "ovr"):
+            what = "break_ties must be False" if self.break_ties else "strategy must be 'ovo'"
+            raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
+        return super()._values(X)
 
     def _machine(self) -> Classifier:
         return Classifier(self.C, copy.deepcopy(self.class_weight), self.strategy)

@@ -38,6 +38,7 @@ from traceless.hinge.kernels import Kernel, products
 from traceless.hinge.rows import byte_order
 from traceless.hinge.solver import PathEnd
 
+_SEEN = 1e-3  # an α of 1e-9 of this over k(x, x) adds nothing to f, which is near 1
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
 
 
@@ -202,7 +203,8 @@ def _best(points: Groups) -> Solution:
 
 def _canonical(points: Groups) -> Solution | None:
     """The solution whose sides are those of g, from one whose sides are those of the path's α."""
-    small = 1e-9 * np.minimum(points.U, points.held.max())
+    least = _SEEN / max(float(points.root.max()) ** 2, np.finfo(float).tiny)
+    small = 1e-9 * np.minimum(points.U, max(points.held.max(), least))
     at_bound = points.held >= points.U - small
     sides = np.where(at_bound, -1.0, np.where(points.held > small, 0.0, 1.0))
     s = points.solved(np.flatnonzero(sides == 0.0), np.flatnonzero(sides < 0.0))

@@ -216,11 +216,12 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
     options = {"dtype": np.float64, "order": "C"}
-    if kind == "none":
-        y = np.zeros(X.shape[0] if hasattr(X, "shape") and X.shape else len(X))
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
-        y = column_or_1d(y)
+        y = np.zeros(len(X)) if kind == "none" else column_or_1d(y)
+    elif kind == "none":
+        X = validate_data(estimator, X, reset=reset, **options)
+        y = np.zeros(len(X))
     elif reset or not is_plain(estimator, X, y):
         numeric = kind == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)

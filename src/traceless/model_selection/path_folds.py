@@ -1,4 +1,4 @@
-"""Folds of PathSVC, which keeps its rows: fit all of them once, then remove each fold in turn.
+"""Folds of the path family, which keeps its rows: fit all of them once, then remove each fold in turn.
 
 Karasuyama & Takeuchi 2009, section 4: the path that removes many points at once is also the
 way to cross-validate. A fold without support vectors changes nothing.
@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut
 
 from traceless.arithmetic.integers import Floats
-from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_machine import PathMachine
 from traceless.model_selection.dataset import subset
 from traceless.model_selection.folds import Folds, Path
 from traceless.model_selection.splits import Split
@@ -29,7 +29,7 @@ class PathFolds(Folds):
     """
 
     def _learn(self, sample_weight: Any, path: Path) -> None:
-        estimator: PathSVC = self.estimator
+        estimator: PathMachine = self.estimator
         if path not in ("auto", "subtract"):
             raise ValueError(
                 f"path must be 'auto' or 'subtract' with {type(estimator).__name__}, which has no "
@@ -45,7 +45,7 @@ class PathFolds(Folds):
             self.weight = np.broadcast_to(np.asarray(sample_weight, np.float64), len(self.y))
         settings = estimator._settings()
         gamma_depends_on_rows = settings.name in ("rbf", "poly") and settings.gamma == "scale"
-        self.whole: PathSVC | None = None
+        self.whole: PathMachine | None = None
         if not gamma_depends_on_rows:  # else each fold has another kernel
             self.whole = clone(estimator).fit(self.X, self.y, self.weight)
 
@@ -60,16 +60,16 @@ class PathFolds(Folds):
             return copy.deepcopy(self.whole).forget(ids=gone)
         return self.whole.without(gone)
 
-    def _fitted(self, split: Split) -> PathSVC:
+    def _fitted(self, split: Split) -> PathMachine:
         train = split.train
         if train is None:
             train = np.setdiff1d(np.arange(len(self.y)), split.left_out)
         weight = None if self.weight is None else self.weight[train]
-        model: PathSVC = clone(self.estimator)
+        model: PathMachine = clone(self.estimator)
         return model.fit(subset(self.X, train), subset(self.y, train), weight)
 
 
-def leave_one_out_by_path(estimator: PathSVC, X: Any, y: Any, sample_weight: Any) -> Floats:
+def leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight: Any) -> Floats:
     """Decision values of each row by the model of all others."""
     folds = PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight)
     if folds.whole is None:
