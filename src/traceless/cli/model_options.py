@@ -19,6 +19,7 @@ _MAPS = ("Linear", "Polynomial", "RandomFourier", "RandomLayer", "Landmarks")
 _MODELS = ("LSSVC", "LSSVR", "PathSVC", "PathSVR", "PathOneClass", "LPSVM", "ESVM", "wESVM")
 MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
+REGRESSORS = ("lssvr", "pathsvr")
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
 _PARAMETERS = {  # of the options whose names differ from the names of their parameters
     "components": ("n_components", "n_units", "points"),

@@ -156,9 +156,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             Always. The model is unchanged.
         """
         raise TypeError(
-            f"A {type(self).__name__} cannot forget columns: its kernel mixes all of them, so every value that it "
-            "keeps would change, and no path leads to the new ones. Fit a new model to rows "
-            "without these columns. Nothing was changed."
+            f"A {type(self).__name__} cannot forget columns: its kernel mixes all of them, so "
+            "every value that it keeps would change, and no path leads to the new ones. Fit a new "
+            "model to rows without these columns. Nothing was changed."
         )
 
     def refresh(self) -> Self:

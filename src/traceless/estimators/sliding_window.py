@@ -244,6 +244,11 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """The labels in the window, in order."""
         return self.estimator_.classes_
 
+    @property
+    def offset_(self) -> Any:
+        """What an outlier detector subtracts from the scores of rows."""
+        return self.estimator_.offset_
+
     @available_if(_offers("digest"))  # type: ignore[untyped-decorator]
     def digest(self) -> str:
         """The digest of the estimator: that of a fit from scratch on the rows in the window."""

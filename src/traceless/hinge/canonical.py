@@ -38,7 +38,7 @@ from traceless.hinge.kernels import Kernel, products
 from traceless.hinge.rows import byte_order
 from traceless.hinge.solver import PathEnd
 
-_SEEN = 1e-3  # an α of 1e-9 of this over k(x, x) adds nothing to f, which is near 1
+_SEEN = 0.1  # over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
 
 
@@ -118,9 +118,7 @@ class Canonical:
         blurred = max(self.residual, 0.1 * self.noise)  # measured again it might be that
         return blurred if blurred > max(tol, CEILING) else 0.0
 
-    def violation(
-        self, X: Floats, y: Floats, bounds: Floats, level: Floats, total: float
-    ) -> float:
+    def violation(self, X: Floats, y: Floats, bounds: Floats, level: Floats, total: float) -> float:
         """The largest violation of a KKT condition by points, with f computed anew."""
         alpha = self.alpha_of_points(bounds)
         return _violation(y * (self.decision_function(X) - level), alpha, bounds, y, total)

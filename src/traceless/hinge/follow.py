@@ -52,9 +52,9 @@ LINE, SIDE, MEMBERS, MOVING, WATCH, ROW, INTEGERS = range(7)
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 
 # The scalars of a path. RHO is of the factor; TOTAL is what Σyα should be, PULL the rate of it that
-# the margin set does not cause; SPREAD and HEAP bound the terms of drift and pull before they cancel. Of a working set:
-# θ where it was chosen, θ up to which it will do, what b has added up to since, and θ up to which
-# GONE counts the drift
+# the margin set does not cause; SPREAD and HEAP bound the terms of drift and pull before they
+# cancel. Of a working set: θ where it was chosen, θ up to which it will do, what b has added up to
+# since, and θ up to which GONE counts the drift
 _FLOATS = "theta intercept rho total pull spread heap opened horizon climb mark"
 # Members of the margin set, slots, breakpoints so far and the most of them, steps of length zero in
 # a row, the point or place that the caller should look at, points whose bounds move. Of a working

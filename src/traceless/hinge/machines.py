@@ -6,15 +6,15 @@ All are  min ½ αᵀQα - Σ y t α,  0 ≤ α ≤ u,  Σ yα = τ  with  g = y
     regressor    y = -1 and +1 for each row    t = target - y ε   u = C ω      τ = 0
     one class    y = +1                        t = 0              u = ω        τ = ν Σω
 
-A regressor has each row twice, above and below its tube: f - t is 0 at the tube's upper side for
-y = -1 and at its lower side for y = +1, and the coefficient of the row is α₊ - α₋. With ε > 0 at most
-one of the two is not 0. The b of one class is scikit-learn's -ρ.
+A regressor has each row twice, at the two sides of its tube: f - t is 0 at the upper side for
+y = -1 and at the lower side for y = +1, and the coefficient of the row is α₊ - α₋. With ε > 0 at
+most one of the two is not 0. The b of one class is scikit-learn's -ρ.
 
-The promise of the solver is absolute (1e-9 of g), and levels of classes are ±1. So the other two are
-solved in units in which f is near 1, powers of two, so that a change of units is exact: for a
+The promise of the solver is absolute (1e-9 of g), and levels of classes are ±1. So the other two
+are solved in units in which f is near 1, powers of two, so that a change of units is exact: for a
 regressor the largest |target - m|, where m (`centre_of`) takes a large value out that all targets
-share; for one class the f that one row gives to itself, min(ω, τ) k(x, x). Both depend on the rows
-held now and on nothing else.
+share; for one class the f that one row gives to itself, min(ω, τ) k(x, x). Both depend on the
+rows held now and on nothing else.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     min ½ αᵀQα - Σ y_i t_i α_i,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = τ,     Q_ij = y_i y_j k(x_i, x_j)
 
-has an f = Σ y α k + b with g = y (f - t) at least 0 where α = 0, at most 0 where α = u, and 0 between.
-The t_i are levels of f: ±1 for a classifier, the sides of a tube, or 0 (`traceless.hinge.machines`).
+has an f = Σ y α k + b with g = y (f - t) ≥ 0 where α = 0, g ≤ 0 where α = u, and g = 0 between. The
+t_i are levels of f: ±1 for a classifier, the sides of a tube, or 0 (`traceless.hinge.machines`).
 
 The solution is piecewise linear in the bounds u. Points added and removed, and bounds that change,
 are one path: the bounds of what is removed shrink to 0, those of what is added grow from 0, all at

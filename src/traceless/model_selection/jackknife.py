@@ -71,7 +71,7 @@ class Influence:
 
 
 def leave_one_out(
-    estimator: LeastSquares | PathMachine, X: Any, y: Any, sample_weight: Any = None
+    estimator: LeastSquares | PathMachine, X: Any, y: Any = None, sample_weight: Any = None
 ) -> Floats:
     """Decision values (or predictions) of each row by a model of all other rows.
 

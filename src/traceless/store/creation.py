@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_regressor
 
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_machine import PathMachine
@@ -56,7 +56,7 @@ def create_store(
             "store": secrets.token_hex(16),
             "created": now(),
             "model": saving.described(estimator),
-            "task": "classification" if is_classifier(estimator) else "regression",
+            "task": "regression" if is_regressor(estimator) else "classification",
             "about": dict(about or {}),
             "secret": RowHasher(secret, True).request("secret"),
             "key": key.public,
