@@ -10,7 +10,7 @@ import click
 from traceless.cli import inputs
 from traceless.cli.chosen import Chosen, chosen_rows, where_option
 from traceless.cli.command import command
-from traceless.cli.output import Result, ask
+from traceless.cli.output import Result
 from traceless.cli.trials import How, trial_options
 from traceless.exceptions import AlreadyLearnedError
 
@@ -87,8 +87,8 @@ def forget(
     """
     if bool(chosen.files) == (slice_ is not None):
         raise click.UsageError(
-            "Say what to forget: FILES of rows, or --from FILE and --where COLUMN=IDS, or "
-            "--slice OTHER."
+            "Say what to forget: FILES of rows, or --slice OTHER, or --from FILE and --where "
+            "COLUMN=IDS."
         )
     if slice_ is not None:
         return how.made(lambda dry: store.forget(slice_, key=key, name=name, dry_run=dry))
@@ -252,19 +252,19 @@ def seal(store: Store, key: str | None, how: How) -> Result:
 @command("traceless destroy shop secret --yes", "traceless destroy shop model --yes")
 @inputs.store_argument
 @click.argument("what", type=click.Choice(["secret", "model"]))
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@trial_options(scores=False)
+@trial_options(scores=False, asks=True)
 @inputs.change_options
-def destroy(store: Store, what: str, yes: bool, key: str | None, how: How) -> Result:
+def destroy(store: Store, what: str, key: str | None, how: How) -> Result:
     """Destroy the secret, or the model; the ledger stays.
 
     Row digests need the secret. Without it nobody can test whether a row is among those learned
     (only a guess of all of them at once, by the digest of the model), and single rows can no longer
     be forgotten. This cannot be undone.
     """
-    if not (yes or how.dry_run):
-        ask(f"Destroy the {what} of {store.path} for ever?", "--yes")
-    return how.made(lambda dry_run: store.destroy(what, key=key, dry_run=dry_run))
+    return how.made(
+        lambda dry_run: store.destroy(what, key=key, dry_run=dry_run),
+        f"Destroy the {what} of {store.path} for ever?",
+    )
 
 
 def _joined(batches: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

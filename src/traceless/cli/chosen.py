@@ -57,7 +57,8 @@ def chosen_rows(function: Callable[..., Result]) -> Callable[..., Result]:
                 "Give FILES, of which all rows are meant; or --from FILE and --where COLUMN=IDS, "
                 "for the rows of these ids. Nothing was changed."
             )
-        return function(store, Chosen(store, files or tables, format_, where), **options)
+        chosen = Chosen(store, files or tables, format_, where)
+        return function(store, chosen=chosen, **options)
 
     return called
 

@@ -35,12 +35,14 @@ def list_(store: Store) -> Result:
         return Result({"requests": []}, ["Nothing waits."])
     data, rows = [], []
     for one in waiting:
-        age = now - datetime.fromisoformat(one.time)
-        said = {"number": one.sequence, "time": one.time, "age_seconds": int(age.total_seconds())}
-        data.append({**said, "key": one.key, "rows": one.rows, "classes": one.classes})
+        hours = int((now - datetime.fromisoformat(one.time)).total_seconds() // 3600)
+        age = f"{hours // 24} days" if hours >= 48 else f"{hours} hours"
+        said = {"number": one.sequence, "time": one.time, "hours": hours, "key": one.key}
+        proof = None if one.receipt is None else one.receipt.hash
+        data.append({**said, "rows": one.rows, "classes": one.classes, "receipt": proof})
         classes = ", ".join([f"{label} {n}" for label, n in one.classes.items()]) or None
         found = f"traceless receipt {store.path} {one.sequence}"
-        rows.append([one.sequence, one.time, f"{age.days} days", one.key, one.rows, classes, found])
+        rows.append([one.sequence, one.time, age, one.key, one.rows, classes, found])
     headings = ["number", "came (UTC)", "age", "key", "rows", "classes", "receipt"]
     how = (
         f"They are forgotten once {SAFE_ROWS} rows of each class among them wait; traceless flush "

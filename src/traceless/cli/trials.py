@@ -28,9 +28,7 @@ _SCORE = click.option(
     metavar="FILE",
     help="With --dry-run: how the scores on the rows of FILE would move.",
 )
-_YES = click.option(
-    "--yes", is_flag=True, help="Do not ask, however many of the rows held are concerned."
-)
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def trial_options(*, scores: bool = True, asks: bool = False) -> Callable[[Function], Function]:
@@ -40,6 +38,7 @@ def trial_options(*, scores: bool = True, asks: bool = False) -> Callable[[Funct
         @functools.wraps(function)
         def called(
             store: Store,
+            *,
             dry_run: bool,
             score: Iterable[str] = (),
             yes: bool = not asks,
@@ -73,7 +72,9 @@ class How:
     score: tuple[str, ...]
     yes: bool
 
-    def made(self, change: Callable[[bool], Receipt | Queued | None]) -> Result:
+    def made(
+        self, change: Callable[[bool], Receipt | Queued | None], question: str | None = None
+    ) -> Result:
         """Make a change, or try it.
 
         Parameters
@@ -81,6 +82,9 @@ class How:
         change : callable
             Takes whether it is a dry run, and gives the answer of the store, or None if there was
             nothing to do. It may be called twice.
+        question : str, optional
+            To be asked in any case; by default there is one in a terminal, if more than a tenth of
+            the rows held would be forgotten or replaced.
         """
         if self.score and not self.dry_run:
             raise click.UsageError(
@@ -89,7 +93,9 @@ class How:
             )
         if self.dry_run:
             return self._tried(change)
-        if not self.yes and can_be_asked():
+        if question and not self.yes:
+            ask(question, "--yes")
+        elif can_be_asked() and not self.yes:
             _ask(_receipt_of(change(True)))
         return self._told(change(False))
 
@@ -107,7 +113,14 @@ class How:
             shown.append(_moved(**scores))
         told = self._told(answer)
         data = {**told.data, "dry_run": True, **({"scores": scores} if scores else {})}
-        return Result(data, [*told.shown, *shown, "This was a trial: nothing was changed."])
+        return Result(
+            data,
+            [
+                *told.shown,
+                *shown,
+                "This was a trial: nothing was changed, and no receipt was signed.",
+            ],
+        )
 
     def _told(self, answer: Receipt | Queued | None) -> Result:
         """The answer of the store, in words."""
@@ -164,10 +177,6 @@ def _tried(receipt: Receipt) -> dict[str, Any]:
         "rows held": f"{_held_before(receipt)} → {receipt.held}",
         "digest before": receipt.digest_before,
         "digest": receipt.digest_after,
-        "could be reconstructed": "yes, from the models before and after"
-        if receipt.revealing
-        else "no",
-        "receipt": "would be signed",
     }
 
 
