@@ -92,8 +92,9 @@ def store_argument(function: Function) -> Function:
     ) -> Result:
         from traceless.store.store import Store, UnreadStore
 
-        how = {"wait": wait, "signing_key": signing_key}
-        opened = Store(store) if wait is None else UnreadStore(store, **how)
+        opened = (
+            Store(store) if wait is None else UnreadStore(store, wait=wait, signing_key=signing_key)
+        )
         keep(store=opened)
         return function(opened, **options)
 

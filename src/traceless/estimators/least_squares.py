@@ -52,6 +52,7 @@ from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
+from traceless.sources.first_look import LookingRecipe
 from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.sources.source import Source
 from traceless.transaction import Changeable, changing, snapshot
@@ -326,8 +327,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         guarded = self._keep_guard(state, new, old)
         if state is None and new is not None:
             recipe = self._recipe()
-            known = self._knowledge_of(new, recipe)
-            self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
+            known, first = self._first_knowledge(new, recipe)
+            self._check_first(known, *first)
             state, new = _SOLVERS[self.solver](recipe, known), None
         assert state is not None
         if new is not None or old is not None:
@@ -337,6 +338,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
             )
         self._state = state
+
+    def _first_knowledge(self, rows: Rows | Source, recipe: Recipe) -> tuple[Knowledge, Any]:
+        """The knowledge of the first rows that are learned, and some of these: X and y."""
+        if not isinstance(rows, Source):
+            return self._knowledge_of(rows, recipe), rows[:2]
+        looking = LookingRecipe.of(recipe, self._map().input_steps(self.n_features_in_))
+        looked: Any = self._knowledge_of(rows, looking)
+        return looked.knowledge, (looked.X, looked.y)
 
     def _keep_guard(
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None

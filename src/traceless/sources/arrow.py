@@ -139,7 +139,7 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
     else:
         y = np.column_stack([_labels(batch, name, where) for name in columns.target])
     weight = columns.weight
-    return X, y, None if weight is None else _labels(batch, weight, where).astype(np.float64)
+    return X, y, None if weight is None else _labels(batch, weight, where)
 
 
 def _not_features(target: str | tuple[str, ...], weight: str | None) -> list[str]:
