@@ -107,20 +107,15 @@ class How:
         answer = change(True)
         receipt = _receipt_of(answer)
         if self.score:
-            same = receipt is None or receipt.replayed
-            after = scores["before"] if same else _scores(receipt.tried, receipt.held, table)
+            after = scores["before"]
+            if receipt is not None and not receipt.replayed:
+                after = _scores(receipt.tried, receipt.held, table)
             scores["after"] = after
             shown.append(_moved(**scores))
         told = self._told(answer)
         data = {**told.data, "dry_run": True, **({"scores": scores} if scores else {})}
-        return Result(
-            data,
-            [
-                *told.shown,
-                *shown,
-                "This was a trial: nothing was changed, and no receipt was signed.",
-            ],
-        )
+        last = "This was a trial: nothing was changed, and no receipt was signed."
+        return Result(data, [*told.shown, *shown, last])
 
     def _told(self, answer: Receipt | Queued | None) -> Result:
         """The answer of the store, in words."""
@@ -134,7 +129,7 @@ class How:
             data["queued"] = {name: getattr(answer, name) for name in names}
             shown = _waiting(receipt, self.store.path)
         else:
-            shown = [fields(_tried(receipt) if receipt.dry_run else _done(receipt))]
+            shown = [fields(_would_say(receipt) if receipt.dry_run else _done(receipt))]
         return Result(data, [*shown, *(again if answer.replayed else [])])
 
 
@@ -168,8 +163,7 @@ def _done(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def _tried(receipt: Receipt) -> dict[str, Any]:
-    """What the receipt would say."""
+def _would_say(receipt: Receipt) -> dict[str, Any]:
     return {
         "change": f"{receipt.sequence} ({receipt.kind})",
         "rows": receipt.rows,
