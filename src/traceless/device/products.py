@@ -1,18 +1,245 @@
-"""Exact predictions on a device."""
+"""Predictions on a device: sums Σ_j c_j z_j, correctly rounded, and whose is the largest.
+
+Codes c are cut into digits of eight bits, and so are coefficients, scaled such that |z| ≤ 1:
+
+    z_j = 2^(2 - 8 D) Σ_m 256^m z_jm + r_j,     P_am = Σ_j c_ja z_jm     in int32, exact for J < 2^17
+
+Three places a + m at a time are added up in int64, below 2^50, and these sums in twofold
+precision, as `traceless.arithmetic.products` does: s + t with an error of at most δ, which
+includes max|c| Σ_j |r_j|. Where s + (t - δ) and s + (t + δ) round to the same float64, so does
+the exact sum. Rows with another are left to the host: next to none.
+
+The class with the largest score takes fewer digits: with three of them, v ± δ, and a row is
+decided where the lower end of one class is above the upper ends of all others. All others are
+scored exactly. So labels, too, are those of the exact scores.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
+from traceless.arithmetic.double_double import two_sum
 from traceless.arithmetic.products import Coefficients
+from traceless.device import kernels
+from traceless.device.cutting import MOST, cut, digits_for, padded
+from traceless.device.encoders import Encoder
+from traceless.device.gram import has_small_products
 from traceless.device.tensors import Tensor, to_array
 from traceless.features.feature_map import BoundMap
+
+_ALL, _FEW = 9, 3  # digits of coefficients
+_BYTES = 2**30  # that the products of a block of rows may take
+_WIDEST = 2**17 - 16  # features whose products fit into int32
+_SAFE = 900  # exponents of coefficients that may be scaled by a power of two
+_HOST_ROWS = 4096
 
 
 def scores(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
     """``(codes - shift) Z`` of rows, each entry the float64 nearest to the exact sum."""
+    model = _Model.of(solution, phi, X)
     out = torch.empty((len(X), solution.Z.shape[1]), dtype=torch.float64, device=X.device)
-    for start in range(0, len(X), 4096):
-        rows = slice(start, start + 4096)
-        out[rows] = torch.from_numpy(solution.times(phi.codes(to_array(X[rows])))).to(X.device)
+    if model is None:
+        _by_host(solution, phi, X, torch.arange(len(X), device=X.device), out)
+        return out
+    for rows in model.blocks(len(X), _ALL):
+        _by_host(solution, phi, X[rows], model.score(X[rows], out[rows]), out[rows])
     return out
+
+
+def winners(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
+    """The number of the largest of several scores of each row, the first of equal ones."""
+    model = _Model.of(solution, phi, X)
+    if model is None:
+        return scores(solution, phi, X).argmax(1)
+    best = torch.empty(len(X), dtype=torch.int64, device=X.device)
+    for rows in model.blocks(len(X), _FEW):
+        unsure = model.choose(X[rows], best[rows])
+        if len(unsure):
+            best[rows][unsure] = scores(solution, phi, X[rows][unsure]).argmax(1)
+    return best
+
+
+def _by_host(
+    solution: Coefficients, phi: BoundMap, X: Tensor, rows: Tensor, out: Tensor
+) -> None:
+    """Write the scores of some rows that the host computes."""
+    for start in range(0, len(rows), _HOST_ROWS):
+        some = rows[start : start + _HOST_ROWS]
+        found = solution.times(phi.codes(to_array(X[some])))
+        out[some] = torch.from_numpy(found).to(out.device)
+
+
+class _Model:
+    """Coefficients in digits, and the map, on a device."""
+
+    def __init__(self, solution: Coefficients, phi: BoundMap, device: Tensor) -> None:
+        self.encoder, self.bias = Encoder(phi, device), int(phi.has_bias)
+        J, K = solution.Z.shape
+        Z = torch.from_numpy(np.array(solution.Z.T)).to(device)
+        top = to_array(Z.abs().amax(1))
+        exponents = np.frexp(top)[1]
+        self.safe = bool(np.isfinite(top).all() and np.abs(exponents).max(initial=0) <= _SAFE)
+        scaled = Z * torch.from_numpy(np.ldexp(1.0, -exponents)).to(device)[:, None]
+        self.planes, self.rest, self.power = {}, {}, {}
+        for D in (_ALL, _FEW):
+            digits, rest = _coefficient_digits(scaled, D)
+            planes = torch.zeros((padded(D * K, 8), padded(J, 16)), dtype=torch.int8, device=device)
+            planes[: D * K, :J] = digits.reshape(D * K, J)
+            self.planes[D] = planes
+            self.rest[D] = rest
+            power = np.ldexp(1.0, exponents - (8 * D - 2))
+            self.power[D] = torch.from_numpy(power).to(device)
+        shift = np.zeros(J) if solution.shift is None else solution.shift
+        self.shift = torch.from_numpy(np.array(shift)).to(device)
+        self.own = int(1.0 - shift[-1]) if self.bias else 1  # the code of the constant
+        self.safe &= abs(self.own) < 128
+        self.J, self.K, self.digits = J, K, 2
+
+    @classmethod
+    def of(cls, solution: Coefficients, phi: BoundMap, X: Tensor) -> _Model | None:
+        """The model for rows; made once for a device. None where the host must score."""
+        small = has_small_products(X.device) and len(phi.steps) <= _WIDEST
+        if not small or not Encoder.takes(phi) or not solution.Z.size:
+            return None
+        made: dict[object, _Model] = vars(solution).setdefault("_on_devices", {})
+        model = made.get(X.device)
+        if model is None:
+            model = made[X.device] = cls(solution, phi, X.device)
+        return model if model.safe else None
+
+    def blocks(self, n: int, D: int) -> list[slice]:
+        """Rows whose products fit into memory."""
+        size = max(256, min(_BYTES // (4 * self.digits * D * self.K), _BYTES // (3 * self.J), 2**17))
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+    def score(self, X: Tensor, out: Tensor) -> Tensor:
+        """Write the scores of rows; returns the rows that are undecided."""
+        codes, largest = self._code_digits(X)
+        everyone = torch.arange(len(X), device=X.device)
+        if codes is None:
+            return everyone
+        P = self._products(codes, len(X), _ALL)
+        unsure = torch.zeros(len(X), dtype=torch.int32, device=X.device)
+        rest = self.rest[_ALL] * largest
+        target = out if out.is_contiguous() else torch.empty_like(out)
+        work = kernels.rounded if kernels.serves(P) else _rounded
+        work(P, rest, self.power[_ALL], target, unsure)
+        if target is not out:
+            out.copy_(target)
+        return unsure.nonzero()[:, 0]
+
+    def choose(self, X: Tensor, best: Tensor) -> Tensor:
+        """Write the number of the largest score; returns the rows that are undecided."""
+        codes, largest = self._code_digits(X)
+        if codes is None or self.J << (8 * (len(codes) + _FEW) - 1) >= 2**63:  # beyond int64
+            return torch.arange(len(X), device=X.device)
+        P = self._products(codes, len(X), _FEW)
+        bound = self.rest[_FEW] * largest * self.power[_FEW]
+        unsure = torch.empty(len(X), dtype=torch.int32, device=X.device)
+        work = kernels.winners if kernels.serves(P) else _winners
+        work(P, self.power[_FEW], bound, best, unsure)
+        return unsure.nonzero()[:, 0]
+
+    def _code_digits(self, X: Tensor) -> tuple[Tensor | None, float]:
+        """Digits of codes less the shift, (digits, rows, features), and the largest of these.
+
+        None where they are too large, or no numbers at all: the host says so.
+        """
+        n, features, encoder = len(X), self.encoder.width, self.encoder
+        shape = max(padded(n, 8), 32), self.planes[_ALL].shape[1]
+        ones = torch.ones(features, dtype=torch.float64, device=X.device)
+        linear = encoder.scale is not None
+        size = n if linear else encoder.rows
+        while True:
+            codes = torch.zeros((self.digits, *shape), dtype=torch.int8, device=X.device)
+            if self.bias:
+                codes[0, :n, features] = self.own
+            peak = torch.full((1,), abs(self.own), dtype=torch.int32, device=X.device)
+            for start in range(0, n, max(size, 1)):
+                some = X[start : start + size]
+                values, scale = (some, encoder.scale) if linear else (encoder.codes(some), ones)
+                cut(values, scale, codes.transpose(1, 2), start, peak, self.shift[:features])
+            largest = int(peak)
+            needed = digits_for(largest)
+            if needed > MOST:
+                return None, 0.0
+            if needed <= self.digits:
+                self.digits = needed
+                return codes[:needed], float(largest)
+            self.digits = needed
+
+    def _products(self, codes: Tensor, n: int, D: int) -> Tensor:
+        """P_am, of shape (digits of codes, rows, D, K)."""
+        each = [torch._int_mm(part, self.planes[D].T)[:n, : D * self.K] for part in codes]
+        return torch.stack(each).reshape(len(each), n, D, self.K)
+
+
+def _coefficient_digits(Z: Tensor, D: int) -> tuple[Tensor, Tensor]:
+    """Digits of numbers |z| ≤ 1, (D, *shape), and Σ|r| of each row in units of the last digit.
+
+    2^(8 D - 2) z is cut in two, as no int64 would hold it, and each into digits; a carry goes up.
+    """
+    low_digits = max(D - 5, 0)
+    x = Z * 2.0 ** (8 * (D - low_digits) - 2)
+    high = x.round()
+    x = (x - high) * 2.0 ** (8 * low_digits)
+    low = x.round()
+    rest = (x - low).abs().sum(1) * (1 + 1e-6)
+    digits, carry = [], low.to(torch.int64)
+    for d in range(D):
+        if d == low_digits:
+            carry = carry + high.to(torch.int64)
+        digit = ((carry + 128) & 255) - 128
+        digits.append(digit.to(torch.int8))
+        carry = (carry - digit) >> 8
+    return torch.stack(digits), rest
+
+
+def _rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor) -> None:
+    """Scores from products of digits, and which rows have one that is undecided.
+
+    Parameters
+    ----------
+    P : int32 tensor of shape (A, n, D, K)
+    rest : float64 tensor of shape (K,)
+        max|c| Σ_j |r_j|, in units of the last digit.
+    power : float64 tensor of shape (K,)
+        That unit.
+    out : float64 tensor of shape (n, K)
+    unsure : int32 tensor of shape (n,)
+    """
+    A, n, D, K = P.shape
+    groups = (A + D - 2) // 3 + 1
+    s = torch.zeros((n, K), dtype=torch.float64, device=P.device)
+    t, size = torch.zeros_like(s), torch.zeros_like(s)
+    for g in range(groups):
+        whole = torch.zeros((n, K), dtype=torch.int64, device=P.device)
+        for a in range(A):
+            for m in range(max(0, 3 * g - a), min(D, 3 * g + 3 - a)):
+                whole.add_(P[a, :, m], alpha=256 ** ((a + m) % 3))
+        total = two_sum(whole.double() * 2.0 ** (24 * g), s)
+        s, t, size = total.high, t + total.low, size + total.low.abs()
+    size = size * ((groups + 4) * 2.0**-52) + rest
+    high = s + (t + size)
+    unsure |= (high != s + (t - size)).any(1)
+    torch.add(high * power, 0.0, out=out)
+
+
+def _winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tensor) -> None:
+    """The number of the largest score of each row, and which rows are undecided.
+
+    Parameters are those of `_rounded`; `bound` is that of a score, in units of scores.
+    """
+    A, n, D, K = P.shape
+    whole = torch.zeros((n, K), dtype=torch.int64, device=P.device)
+    for a in range(A):
+        for m in range(D):
+            whole.add_(P[a, :, m], alpha=256 ** (a + m))
+    value = whole.double() * power
+    room = bound + value.abs() * 2.0**-50
+    low, high = value - room, value + room
+    sure, who = low.max(1)
+    high[torch.arange(n, device=P.device), who] = -torch.inf
+    best.copy_(who)
+    unsure.copy_(~(sure > high.amax(1)))

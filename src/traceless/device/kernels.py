@@ -1,0 +1,218 @@
+"""Kernels of a device, in Triton: each does in one pass what plain torch would do in many.
+
+Every function of this module gives the bits of its plain form, which stands where it is called.
+Products here are by powers of two, which are exact, so a fused multiply-add rounds as the two
+operations would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from traceless.device.tensors import Tensor, kind_of
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
+
+_ROUNDS = tl.constexpr(1.5 * 2.0**52) if triton else None  # adding and subtracting it rounds
+_HELD = tl.constexpr(2.0**30) if triton else None
+_ROUNDED = tl.constexpr(2.0**50) if triton else None
+
+
+def serves(tensor: Tensor) -> bool:
+    """Whether the kernels can work on a tensor: on CUDA, where Triton is installed."""
+    return triton is not None and tensor.is_cuda
+
+
+def cut(
+    values: Tensor, scale: Tensor, shift: Tensor, planes: Tensor, start: int, peak: Tensor
+) -> None:
+    """See `traceless.device.cutting.cut`."""
+    n, J = values.shape
+    values = values.view(torch.uint8) if kind_of(values) == "bool" else values
+    columns_first = planes.stride(2) == 1
+    with torch.cuda.device(values.device):
+        _cut[(triton.cdiv(n, 64), triton.cdiv(J, 64))](
+            values,
+            values.stride(0),
+            values.stride(1),
+            scale,
+            shift,
+            planes,
+            *planes.stride(),
+            start,
+            n,
+            J,
+            peak,
+            len(planes),
+            columns_first,
+            64,
+            64,
+        )
+
+
+def rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor) -> None:
+    """See `traceless.device.products._rounded`."""
+    A, n, D, K = P.shape
+    with torch.cuda.device(P.device):
+        _rounded[(triton.cdiv(n, 8), triton.cdiv(K, 64))](
+            P, P.stride(0), rest, power, out, unsure, n, K, A, D, 8, 64
+        )
+
+
+def winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tensor) -> None:
+    """See `traceless.device.products._winners`."""
+    A, n, D, K = P.shape
+    with torch.cuda.device(P.device):
+        _winners[(triton.cdiv(n, 8),)](
+            P, P.stride(0), power, bound, best, unsure, n, K, A, D, 8, 128
+        )
+
+
+if triton is not None:
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def _cut(
+        values: Any,
+        row_stride: Any,
+        column_stride: Any,
+        scale: Any,
+        shift: Any,
+        planes: Any,
+        plane_stride: Any,
+        place_of_column: Any,
+        place_of_row: Any,
+        start: Any,
+        n: Any,
+        J: Any,
+        peak: Any,
+        digits: tl.constexpr,
+        columns_first: tl.constexpr,
+        block_rows: tl.constexpr,
+        block_columns: tl.constexpr,
+    ) -> None:
+        r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
+        c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
+        inside = (r[:, None] < n) & (c[None, :] < J)
+        place = r[:, None].to(tl.int64) * row_stride + c[None, :].to(tl.int64) * column_stride
+        x = tl.load(values + place, mask=inside, other=0).to(tl.float64)
+        y = x * tl.load(scale + c, mask=c < J, other=0.0)[None, :]
+        code = ((y + _ROUNDS) - _ROUNDS) - tl.load(shift + c, mask=c < J, other=0.0)[None, :]
+        held = (tl.abs(y) <= _ROUNDED) & (tl.abs(code) <= _HELD)
+        k = tl.where(held, code, 0.0).to(tl.int32)
+        tops = tl.where(inside, tl.where(held, tl.abs(k), 2147483647), 0)
+        tl.atomic_max(peak, tl.max(tl.max(tops, axis=1), axis=0))
+        if columns_first:
+            k = tl.trans(k)
+            row, column = (r[None, :] + start).to(tl.int64), c[:, None].to(tl.int64)
+            there = (c[:, None] < J) & (r[None, :] < n)
+        else:
+            row, column = (r[:, None] + start).to(tl.int64), c[None, :].to(tl.int64)
+            there = inside
+        target = column * place_of_column + row * place_of_row
+        for d in tl.static_range(digits):
+            low = ((k + 128) & 255) - 128
+            tl.store(planes + d * plane_stride + target, low.to(tl.int8), mask=there)
+            k = (k - low) >> 8
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def _rounded(
+        P: Any,
+        stride: Any,
+        rest: Any,
+        power: Any,
+        out: Any,
+        unsure: Any,
+        n: Any,
+        K: Any,
+        A: tl.constexpr,
+        D: tl.constexpr,
+        block_rows: tl.constexpr,
+        block_columns: tl.constexpr,
+    ) -> None:
+        r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
+        c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
+        inside = (r[:, None] < n) & (c[None, :] < K)
+        place = r[:, None].to(tl.int64) * (D * K) + c[None, :]
+        s = tl.zeros((block_rows, block_columns), dtype=tl.float64)
+        t = tl.zeros((block_rows, block_columns), dtype=tl.float64)
+        size = tl.zeros((block_rows, block_columns), dtype=tl.float64)
+        for g in tl.static_range((A + D - 2) // 3 + 1):
+            whole = tl.zeros((block_rows, block_columns), dtype=tl.int64)
+            for a in tl.static_range(A):
+                for m in tl.static_range(D):
+                    if (a + m) // 3 == g:
+                        here = P + (place + a * stride + m * K)
+                        part = tl.load(here, mask=inside, other=0).to(tl.int64)
+                        whole += part << (8 * ((a + m) % 3))
+            value = whole.to(tl.float64) * (2.0 ** (24 * g))
+            total = value + s
+            u = total - value
+            low = (value - (total - u)) + (s - u)
+            s = total
+            t += low
+            size += tl.abs(low)
+        left = tl.load(rest + c, mask=c < K, other=0.0)[None, :]
+        size = size * (((A + D - 2) // 3 + 5) * 2.0**-52) + left
+        high = s + (t + size)
+        certain = high == s + (t - size)
+        high = high * tl.load(power + c, mask=c < K, other=0.0)[None, :] + 0.0
+        tl.store(out + r[:, None].to(tl.int64) * K + c[None, :], high, mask=inside)
+        bad = tl.max(tl.where(inside & (certain == 0), 1, 0), axis=1)
+        tl.atomic_max(unsure + r, bad, mask=(r < n) & (bad > 0))
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def _winners(
+        P: Any,
+        stride: Any,
+        power: Any,
+        bound: Any,
+        best: Any,
+        unsure: Any,
+        n: Any,
+        K: Any,
+        A: tl.constexpr,
+        D: tl.constexpr,
+        block_rows: tl.constexpr,
+        block_columns: tl.constexpr,
+    ) -> None:
+        r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
+        lowest = float("-inf")
+        sure = tl.full((block_rows,), lowest, dtype=tl.float64)  # the largest lower end, and whose
+        who = tl.zeros((block_rows,), dtype=tl.int32)
+        first = tl.full((block_rows,), lowest, dtype=tl.float64)  # the two largest upper ends
+        second = tl.full((block_rows,), lowest, dtype=tl.float64)
+        owner = tl.zeros((block_rows,), dtype=tl.int32)
+        for start in range(0, K, block_columns):
+            c = start + tl.arange(0, block_columns)
+            inside = (r[:, None] < n) & (c[None, :] < K)
+            place = r[:, None].to(tl.int64) * (D * K) + c[None, :]
+            whole = tl.zeros((block_rows, block_columns), dtype=tl.int64)
+            for a in tl.static_range(A):
+                for m in tl.static_range(D):
+                    here = P + (place + a * stride + m * K)
+                    part = tl.load(here, mask=inside, other=0).to(tl.int64)
+                    whole += part << (8 * (a + m))
+            value = whole.to(tl.float64) * tl.load(power + c, mask=c < K, other=0.0)[None, :]
+            room = tl.load(bound + c, mask=c < K, other=0.0)[None, :] + tl.abs(value) * 2.0**-50
+            low = tl.where(inside, value - room, lowest)
+            high = tl.where(inside, value + room, lowest)
+            top, at = tl.max(low, axis=1), tl.argmax(low, axis=1).to(tl.int32)
+            who = tl.where(top > sure, at + start, who)
+            sure = tl.maximum(sure, top)
+            top, at = tl.max(high, axis=1), tl.argmax(high, axis=1).to(tl.int32)
+            others = tl.where(tl.arange(0, block_columns)[None, :] == at[:, None], lowest, high)
+            next_top = tl.max(others, axis=1)
+            second = tl.where(
+                top > first, tl.maximum(first, next_top), tl.maximum(second, top)
+            )
+            owner = tl.where(top > first, at + start, owner)
+            first = tl.maximum(first, top)
+        rival = tl.where(who == owner, second, first)
+        tl.store(best + r, who.to(tl.int64), mask=r < n)
+        tl.store(unsure + r, tl.where(sure > rival, 0, 1), mask=r < n)
