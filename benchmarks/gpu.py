@@ -28,7 +28,6 @@ from traceless.device import gram
 from traceless.device.cutting import cut
 from traceless.device.encoders import Encoder
 from traceless.features import BoundMap, Linear
-from traceless.knowledge.gathering import chunks
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.tensor_gathering import Blocks, TensorGathering
 
@@ -51,11 +50,11 @@ def seconds(job: Callable[[], object], repeats: int = 3) -> float:
 def rows(n: int, J: int, K: int) -> tuple[Any, Any]:
     """Embeddings with K classes, as a frozen network might leave them."""
     torch.manual_seed(0)
-    X = torch.empty(n, J, device=DEVICE).normal_().mul_(0.4).clamp_(-1.98, 1.98)
+    X = torch.empty(n, J, device=DEVICE).normal_().mul_(0.4)
     y = torch.randint(0, K, (n,), device=DEVICE)
     for k in range(min(K, 64)):
         X[y == k, k % J] += 0.5
-    return X, y
+    return X.clamp_(-1.98, 1.98), y
 
 
 def report(found: dict[str, Any], name: str, took: float, work: float) -> None:
@@ -95,8 +94,7 @@ def on_device(phi: BoundMap, X: Any, y: Any) -> object:
     responses = responses_of(y, None, "classification", 1.0)
     gathering = TensorGathering(phi, X, responses, None)
     blocks = Blocks(gathering, Encoder(phi, X.device), 0, len(responses.names), responses)
-    for some in chunks(slice(0, len(X)), gram.ROWS):
-        blocks.add(some)
+    blocks.add_all(slice(0, len(X)), gram.ROWS)
     return blocks
 
 

@@ -15,7 +15,7 @@ def path(store):
 
 
 def test_nothing_is_left_of_a_transaction_without_a_commit(path):
-    request = Request("k", "learn", 1, None, None)
+    request = Request("k", "learn", 1, None, 1)
     with open_ledger(path, "BEGIN IMMEDIATE") as ledger:
         ledger.note(request)
         ledger.rows.clear()

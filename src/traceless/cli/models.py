@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Grid, Result, fields
+from traceless.cli.output import Grid, Result, csv_text, echo, fields, target_of, write_files
 
 if TYPE_CHECKING:
     from traceless.sources import Table
@@ -59,13 +57,14 @@ def predict(
     def texts() -> Iterator[str]:
         nonlocal count
         for batch in batches:
-            text = io.StringIO()
-            rows = batch if count else [header, *batch]
-            csv.writer(text, lineterminator="\n").writerows(rows)
+            text = csv_text(batch if count else [header, *batch])
             count += len(batch)
-            yield text.getvalue()
+            yield text
 
-    _write(texts(), out)
+    if out is None:
+        echo(texts())
+    else:
+        write_files({out: texts()})
     return Result({"rows": count, "out": out}, [f"{count} answers are in {out}."] if out else [])
 
 
@@ -142,6 +141,7 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
 @command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
 @inputs.store_argument
 @click.argument("out", type=click.Path())
+@inputs.force_option
 def export(store: Store, out: str) -> Result:
     """Write the model to a file, or as ONNX.
 
@@ -152,13 +152,14 @@ def export(store: Store, out: str) -> Result:
     suffix = Path(out).suffix
     if suffix not in (".traceless", ".onnx"):
         raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
+    target = target_of(out)
     model = store.model()
     if suffix == ".traceless":
-        model.save(out)
+        model.save(target)
     else:
         from traceless.estimators.onnx import to_onnx
 
-        to_onnx(model, out)
+        to_onnx(model, target)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
 
@@ -210,19 +211,6 @@ def _predictions(
         for answer in answers:
             columns += np.atleast_2d(answer(X).T).tolist()
         yield list(zip(*columns, strict=True))
-
-
-def _write(texts: Iterator[str], path: str | None) -> None:
-    """Write to standard output, or to a file that appears when it is complete."""
-    from traceless.files import container
-
-    if path is None:
-        sys.stdout.writelines(texts)
-    elif Path(path).exists() and not Path(path).is_file():  # a pipe or a device is not replaced
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.writelines(texts)
-    else:
-        container.replace(Path(path).resolve(), (text.encode() for text in texts))
 
 
 def _regression(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:

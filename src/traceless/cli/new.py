@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Share the secret of another store, to merge with it row by row: OTHER/secret.",
 )
+@click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
 @format_option
 def new(
     store: str,
@@ -58,6 +59,7 @@ def new(
     class_weight: str | None,
     organisation: str | None,
     secret: str | None,
+    shared: bool,
     **options: Any,
 ) -> Result:
     """Make a store: declare the table and the model.
@@ -76,9 +78,9 @@ def new(
     schema = _schema(options, labels)
     estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})
     _try(estimator, schema)
-    shared = None if secret is None else Path(secret).read_bytes()
+    theirs = None if secret is None else Path(secret).read_bytes()
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
-    Store.new(store, estimator, about=about, secret=shared)
+    Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     data = {"store": store, "model": " ".join(repr(estimator).split())}
     shown = fields({**data, "features": schema.width, "target": ", ".join(schema.target)})
     next_step = f"Next: traceless learn {store} FILES"

@@ -37,6 +37,7 @@ def cut(
     start: int,
     peak: Tensor,
     shift: Tensor | None = None,
+    rows: Tensor | None = None,
 ) -> None:
     """Write the digits of round(values · scale) - shift into planes, from row `start` on.
 
@@ -52,13 +53,16 @@ def cut(
         Raised to the largest |code|, or to `BEYOND`.
     shift : float64 tensor of shape (J,), optional
         Whole numbers.
+    rows : int64 tensor of shape (n,), optional
+        Take these rows of the values, in this order.
     """
     if not values.numel():
         return
     shift = torch.zeros_like(scale) if shift is None else shift
     if kernels.serves(values):
-        kernels.cut(values, scale, shift, planes, start, peak)
+        kernels.cut(values, scale, shift, planes, start, peak, rows)
         return
+    values = values if rows is None else values[rows]
     n, J = values.shape
     y = values.double() * scale
     code = y.round() - shift

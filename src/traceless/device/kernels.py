@@ -2,12 +2,10 @@
 
 Every function of this module gives the bits of its plain form, which stands where it is called.
 Products here are by powers of two, which are exact, so a fused multiply-add rounds as the two
-operations would.
+operations would. Triton reads annotations as its own, so kernels have none but `constexpr`.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 
@@ -30,10 +28,16 @@ def serves(tensor: Tensor) -> bool:
 
 
 def cut(
-    values: Tensor, scale: Tensor, shift: Tensor, planes: Tensor, start: int, peak: Tensor
+    values: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    planes: Tensor,
+    start: int,
+    peak: Tensor,
+    rows: Tensor | None,
 ) -> None:
     """See `traceless.device.cutting.cut`."""
-    n, J = values.shape
+    n, J = values.shape[0] if rows is None else len(rows), values.shape[1]
     values = values.view(torch.uint8) if kind_of(values) == "bool" else values
     columns_first = planes.stride(2) == 1
     with torch.cuda.device(values.device):
@@ -41,6 +45,7 @@ def cut(
             values,
             values.stride(0),
             values.stride(1),
+            peak if rows is None else rows,
             scale,
             shift,
             planes,
@@ -49,6 +54,7 @@ def cut(
             n,
             J,
             peak,
+            rows is not None,
             len(planes),
             columns_first,
             64,
@@ -65,6 +71,24 @@ def rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor)
         )
 
 
+def class_sums(planes: Tensor, J: int, edges: Tensor, classes: Tensor, sums: Tensor) -> None:
+    """See `traceless.device.gram._class_sums`."""
+    with torch.cuda.device(planes.device):
+        _class_sums[(triton.cdiv(J, 16), len(classes))](
+            planes,
+            planes.stride(0),
+            planes.stride(1),
+            edges,
+            classes,
+            sums,
+            sums.stride(0),
+            J,
+            len(planes),
+            16,
+            256,
+        )
+
+
 def winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tensor) -> None:
     """See `traceless.device.products._winners`."""
     A, n, D, K = P.shape
@@ -77,29 +101,34 @@ def winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tenso
 if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-    def _cut(
-        values: Any,
-        row_stride: Any,
-        column_stride: Any,
-        scale: Any,
-        shift: Any,
-        planes: Any,
-        plane_stride: Any,
-        place_of_column: Any,
-        place_of_row: Any,
-        start: Any,
-        n: Any,
-        J: Any,
-        peak: Any,
+    def _cut(  # type: ignore[no-untyped-def]
+        values,
+        row_stride,
+        column_stride,
+        rows,
+        scale,
+        shift,
+        planes,
+        plane_stride,
+        place_of_column,
+        place_of_row,
+        start,
+        n,
+        J,
+        peak,
+        by_number: tl.constexpr,
         digits: tl.constexpr,
         columns_first: tl.constexpr,
         block_rows: tl.constexpr,
         block_columns: tl.constexpr,
-    ) -> None:
+    ):
         r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
         c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
         inside = (r[:, None] < n) & (c[None, :] < J)
-        place = r[:, None].to(tl.int64) * row_stride + c[None, :].to(tl.int64) * column_stride
+        number = r.to(tl.int64)
+        if by_number:
+            number = tl.load(rows + r, mask=r < n, other=0)
+        place = number[:, None] * row_stride + c[None, :].to(tl.int64) * column_stride
         x = tl.load(values + place, mask=inside, other=0).to(tl.float64)
         y = x * tl.load(scale + c, mask=c < J, other=0.0)[None, :]
         code = ((y + _ROUNDS) - _ROUNDS) - tl.load(shift + c, mask=c < J, other=0.0)[None, :]
@@ -115,26 +144,27 @@ if triton is not None:
             row, column = (r[:, None] + start).to(tl.int64), c[None, :].to(tl.int64)
             there = inside
         target = column * place_of_column + row * place_of_row
+        stride = tl.cast(plane_stride, tl.int64)
         for d in tl.static_range(digits):
             low = ((k + 128) & 255) - 128
-            tl.store(planes + d * plane_stride + target, low.to(tl.int8), mask=there)
+            tl.store(planes + (target + d * stride), low.to(tl.int8), mask=there)
             k = (k - low) >> 8
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-    def _rounded(
-        P: Any,
-        stride: Any,
-        rest: Any,
-        power: Any,
-        out: Any,
-        unsure: Any,
-        n: Any,
-        K: Any,
+    def _rounded(  # type: ignore[no-untyped-def]
+        P,
+        stride,
+        rest,
+        power,
+        out,
+        unsure,
+        n,
+        K,
         A: tl.constexpr,
         D: tl.constexpr,
         block_rows: tl.constexpr,
         block_columns: tl.constexpr,
-    ) -> None:
+    ):
         r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
         c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
         inside = (r[:, None] < n) & (c[None, :] < K)
@@ -167,20 +197,20 @@ if triton is not None:
         tl.atomic_max(unsure + r, bad, mask=(r < n) & (bad > 0))
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-    def _winners(
-        P: Any,
-        stride: Any,
-        power: Any,
-        bound: Any,
-        best: Any,
-        unsure: Any,
-        n: Any,
-        K: Any,
+    def _winners(  # type: ignore[no-untyped-def]
+        P,
+        stride,
+        power,
+        bound,
+        best,
+        unsure,
+        n,
+        K,
         A: tl.constexpr,
         D: tl.constexpr,
         block_rows: tl.constexpr,
         block_columns: tl.constexpr,
-    ) -> None:
+    ):
         r = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
         lowest = float("-inf")
         sure = tl.full((block_rows,), lowest, dtype=tl.float64)  # the largest lower end, and whose
@@ -208,11 +238,39 @@ if triton is not None:
             top, at = tl.max(high, axis=1), tl.argmax(high, axis=1).to(tl.int32)
             others = tl.where(tl.arange(0, block_columns)[None, :] == at[:, None], lowest, high)
             next_top = tl.max(others, axis=1)
-            second = tl.where(
-                top > first, tl.maximum(first, next_top), tl.maximum(second, top)
-            )
+            second = tl.where(top > first, tl.maximum(first, next_top), tl.maximum(second, top))
             owner = tl.where(top > first, at + start, owner)
             first = tl.maximum(first, top)
         rival = tl.where(who == owner, second, first)
         tl.store(best + r, who.to(tl.int64), mask=r < n)
         tl.store(unsure + r, tl.where(sure > rival, 0, 1), mask=r < n)
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def _class_sums(  # type: ignore[no-untyped-def]
+        planes,
+        plane_stride,
+        column_stride,
+        edges,
+        classes,
+        sums,
+        sums_stride,
+        J,
+        digits: tl.constexpr,
+        block_columns: tl.constexpr,
+        block_rows: tl.constexpr,
+    ):
+        c = tl.program_id(0) * block_columns + tl.arange(0, block_columns)
+        segment = tl.program_id(1)
+        start, stop = tl.load(edges + segment), tl.load(edges + segment + 1)
+        stride = tl.cast(plane_stride, tl.int64)
+        total = tl.zeros((block_columns,), dtype=tl.int64)
+        for d in tl.static_range(digits):
+            some = tl.zeros((block_columns, block_rows), dtype=tl.int32)
+            for first in range(start, stop, block_rows):
+                r = first + tl.arange(0, block_rows)
+                place = c[:, None].to(tl.int64) * column_stride + r[None, :] + d * stride
+                inside = (c[:, None] < J) & (r[None, :] < stop)
+                some += tl.load(planes + place, mask=inside, other=0).to(tl.int32)
+            total += tl.sum(some, axis=1).to(tl.int64) << (8 * d)
+        target = sums + tl.load(classes + segment) * sums_stride + c
+        tl.store(target, tl.load(target, mask=c < J, other=0) + total, mask=c < J)

@@ -2,7 +2,9 @@
 
 Codes c are cut into digits of eight bits, and so are coefficients, scaled such that |z| ≤ 1:
 
-    z_j = 2^(2 - 8 D) Σ_m 256^m z_jm + r_j,     P_am = Σ_j c_ja z_jm     in int32, exact for J < 2^17
+    z_j = 2^(2 - 8 D) Σ_m 256^m z_jm + r_j,     P_am = Σ_j c_ja z_jm
+
+P is exact in int32 for J < 2^17.
 
 Three places a + m at a time are added up in int64, below 2^50, and these sums in twofold
 precision, as `traceless.arithmetic.products` does: s + t with an error of at most δ, which
@@ -60,9 +62,7 @@ def winners(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
     return best
 
 
-def _by_host(
-    solution: Coefficients, phi: BoundMap, X: Tensor, rows: Tensor, out: Tensor
-) -> None:
+def _by_host(solution: Coefficients, phi: BoundMap, X: Tensor, rows: Tensor, out: Tensor) -> None:
     """Write the scores of some rows that the host computes."""
     for start in range(0, len(rows), _HOST_ROWS):
         some = rows[start : start + _HOST_ROWS]
@@ -110,7 +110,9 @@ class _Model:
 
     def blocks(self, n: int, D: int) -> list[slice]:
         """Rows whose products fit into memory."""
-        size = max(256, min(_BYTES // (4 * self.digits * D * self.K), _BYTES // (3 * self.J), 2**17))
+        size = max(
+            256, min(_BYTES // (4 * self.digits * D * self.K), _BYTES // (3 * self.J), 2**17)
+        )
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
     def score(self, X: Tensor, out: Tensor) -> Tensor:

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, peak
-from traceless.device.cutting import MOST, cut, digits_for
+from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
-from traceless.device.gram import CHUNK, ROWS, TensorGram, has_small_products, plane_shape
+from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
 from traceless.device.tensors import Tensor, kind_of, to_array
-from traceless.knowledge.gathering import Band, Gathering, chunks
+from traceless.knowledge.gathering import Band, Gathering
 from traceless.knowledge.responses import Classes, Responses, check_one_type, label_of
 from traceless.progress import progress
 
@@ -93,8 +93,7 @@ class TensorGathering(Gathering):
         while True:
             try:
                 blocks = Blocks(self, encoder, unit, extra, responses)
-                for some in progress(chunks(rows, size), "learning", self.verbose):
-                    blocks.add(some)
+                blocks.add_all(rows, size)
                 return blocks.gram.total()
             except torch.cuda.OutOfMemoryError as error:
                 size //= 2
@@ -122,65 +121,76 @@ class Blocks:
         plain = gathering.weights is None and gathering.fingerprint is None
         self.in_digits = plain and has_small_products(self.device)
         self.digits = 2  # that the last block had
-        J = encoder.width
-        self.scale = encoder.scale
-        if self.scale is None:  # codes are whole already
-            self.scale = torch.ones(J, dtype=torch.float64, device=self.device)
 
-    def add(self, rows: Any) -> None:
-        """Add some rows, given by a slice or by indices."""
-        X = _some(self.of.X, rows)
-        planes = self._planes(X) if self.in_digits else None
-        beside = None if planes is None else self._planes_beside(rows, len(X))
-        if planes is not None and beside is not None:
-            self.gram.add_planes(planes, beside)
-            return
-        for start in range(0, len(X), CHUNK):
-            self._add_codes(X[start : start + CHUNK], _part(rows, start, start + CHUNK))
+    def add_all(self, rows: Any, size: int) -> None:
+        """Add rows, given by a slice or by indices, so many at a time."""
+        there, edges = _there(rows, self.device), np.array([0, _count(rows)])
+        runs = self.in_digits and (self.responses is None or isinstance(self.responses, Classes))
+        if runs and self.responses is not None:
+            there, edges = self._in_order(rows)
+        for start in progress(range(0, int(edges[-1]), size), "learning", self.of.verbose):
+            stop = min(start + size, int(edges[-1]))
+            some = _part(there, start, stop)
+            block = self._block(some, stop - start, beside=not runs) if self.in_digits else None
+            if block is None:
+                self._add_codes(some)
+                continue
+            self.gram.add_block(block)
+            if runs:
+                inside = np.flatnonzero((edges[1:] > start) & (edges[:-1] < stop))
+                ends = np.clip(edges[[*inside, inside[-1] + 1]], start, stop) - start
+                self.gram.add_classes(block, ends.tolist(), inside.tolist(), self.bias)
 
-    def _planes(self, X: Tensor) -> Tensor | None:
-        """The digits of the features; None where there would be too many."""
-        n, J, encoder = len(X), self.encoder.width, self.encoder
-        size = n if encoder.scale is not None else encoder.rows
+    def _in_order(self, rows: Any) -> tuple[Tensor, NDArray[np.int64]]:
+        """Rows in the order of their classes, and where each class begins."""
+        classes, there = self._classes(rows), _there(rows, self.device)
+        order = classes.to(torch.int32).argsort(stable=True)
+        counts = torch.bincount(classes, minlength=self.gram.beside - self.bias)
+        order = order + there.start if isinstance(there, slice) else there[order]
+        return order, np.append(0, to_array(counts.cumsum(0)))
+
+    def _block(self, rows: Any, n: int, beside: bool) -> Block | None:
+        """The digits of the features, and of what is beside; None where there would be too many."""
+        encoder, X = self.encoder, self.of.X
+        values_beside, largest = self._encoded(_here(rows), n) if beside else (None, 0.0)
+        digits_beside = digits_for(int(min(largest, BEYOND))) if beside else 0
+        if digits_beside > MOST:
+            return None
+        linear = encoder.scale is not None
+        size = n if linear else encoder.rows
+        ones = torch.ones(encoder.width, dtype=torch.float64, device=self.device)
+        scale = encoder.scale if linear else ones
         while True:
-            planes = _empty_planes(self.digits, J, n, self.device)
+            width = self.gram.beside if beside else 0
+            block = Block(encoder.width, self.digits, width, digits_beside, n, self.device)
             peak = torch.zeros(1, dtype=torch.int32, device=self.device)
             for start in range(0, n, max(size, 1)):
-                some = X[start : start + size]
-                values = some if encoder.scale is not None else encoder.checked(some)[0]
-                cut(values, self.scale, planes, start, peak)
+                some = _part(rows, start, start + size)
+                values, numbers = X, some
+                if isinstance(some, slice):
+                    values, numbers = X[some], None
+                if not linear:
+                    values, numbers = encoder.checked(X[some])[0], None
+                for columns, planes in block.parts[: len(block.parts) - beside]:
+                    part = values[:, columns]
+                    cut(part, scale[columns], planes, start, peak, rows=numbers)
             needed = digits_for(int(peak))
             if needed > MOST:
                 return None
-            if needed <= self.digits:
-                self.digits = needed
-                return planes[:needed]
+            if needed == self.digits:
+                if beside:
+                    ones = torch.ones(width, dtype=torch.float64, device=self.device)
+                    cut(values_beside, ones, block.parts[-1][1], 0, peak)
+                return block
             self.digits = needed
 
-    def _planes_beside(self, rows: Any, n: int) -> Tensor | None:
-        """The digits of the constant and the responses."""
-        width = self.gram.beside
-        if self.responses is None or isinstance(self.responses, Classes):
-            planes = _empty_planes(1, width, n, self.device)
-            planes[0, :width] = 0
-            planes[0, : self.bias, :n] = 1
-            if self.responses is None:
-                planes[0, self.bias : width, :n] = 1
-            else:
-                each = torch.arange(n, device=self.device)
-                planes[0, self.bias + self._classes(rows), each] = 1
-            return planes
-        values, largest = self._encoded(rows, n)
-        digits = digits_for(int(max(largest, 1.0))) if largest < 2**31 else MOST + 1
-        if digits > MOST:
-            return None
-        planes = _empty_planes(digits, width, n, self.device)
-        ones = torch.ones(width, dtype=torch.float64, device=self.device)
-        cut(values, ones, planes, 0, torch.zeros(1, dtype=torch.int32, device=self.device))
-        return planes
+    def _add_codes(self, rows: Any) -> None:
+        """Add rows in float64, a few at a time."""
+        for start in range(0, _count(rows), CHUNK):
+            some = _part(rows, start, start + CHUNK)
+            self._add_few(self.of.X[some], _here(some))
 
-    def _add_codes(self, X: Tensor, rows: Any) -> None:
-        """Add a few rows in float64."""
+    def _add_few(self, X: Tensor, rows: Any) -> None:
         codes, largest = self.encoder.checked(X)
         beside, most = self._encoded(rows, len(X))
         Z = torch.cat([codes, beside], 1)
@@ -230,6 +240,11 @@ def _some(X: Tensor, rows: Any) -> Tensor:
     return X[rows] if isinstance(rows, slice) else X[torch.from_numpy(rows).to(X.device)]
 
 
+def _here(rows: Any) -> Any:
+    """The index of a tensor as one of an array."""
+    return rows if isinstance(rows, slice) else to_array(rows)
+
+
 def _part(rows: Any, start: int, stop: int) -> Any:
     """Some of the rows that a slice or an array of indices names."""
     if isinstance(rows, slice):
@@ -237,12 +252,14 @@ def _part(rows: Any, start: int, stop: int) -> Any:
     return rows[start:stop]
 
 
-def _empty_planes(digits: int, columns: int, rows: int, device: Any) -> Tensor:
-    """Planes to be written to, with zeros where nothing will be."""
-    planes = torch.empty((digits, *plane_shape(columns, rows)), dtype=torch.int8, device=device)
-    planes[:, columns:] = 0
-    planes[:, :, rows:] = 0
-    return planes
+def _count(rows: Any) -> int:
+    """How many rows a slice or an array of indices names."""
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+
+
+def _there(rows: Any, device: Any) -> Any:
+    """Rows as an index of a tensor."""
+    return rows if isinstance(rows, slice) else torch.from_numpy(rows).to(device)
 
 
 def _needs(width: int, device: Any) -> str:

@@ -28,13 +28,15 @@ from typing import Any
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry
-from traceless.store.ledger import Ledger
+from traceless.store.ledger import APPLICATION, Ledger
 from traceless.store.opening import open_ledger
 from traceless.store.regular import found_at, open_folder, read_regular
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
 # what `container.replace` had not finished; it cuts long names
-_UNFINISHED = re.compile(r"\.([0-9]{1,18}-[0-9a-f]{9,16}[.a-z]*|secret|key)\.[0-9a-f]{16}\.part")
+_UNFINISHED = re.compile(
+    r"\.([0-9]{1,18}-[0-9a-f]{9,16}[.a-z]*|secret|key(\.new)?)\.[0-9a-f]{16}\.part"
+)
 _LARGEST_PRIVATE = 65_536  # bytes
 
 
@@ -210,6 +212,14 @@ class Folder:
                 found = path.lstat()
                 total += found.st_size if stat.S_ISREG(found.st_mode) else 0
         return total
+
+
+def is_store(path: Path) -> bool:
+    """Whether a folder is a store, from the first bytes of its ledger alone."""
+    with suppress(OSError, StoreError):
+        head = read_regular(path / "ledger.sqlite", 72)
+        return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION.to_bytes(4)
+    return False
 
 
 def _is_ours(name: str) -> bool:

@@ -25,9 +25,10 @@ from typing import Any
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
 from traceless.store.entries import Entry
-from traceless.store.ledger import APPLICATION, SCHEMA, VERSION, Ledger
+from traceless.store.ledger import Ledger
 from traceless.store.lock import busy
 from traceless.store.regular import found_at
+from traceless.store.schema import APPLICATION, SCHEMA, VERSION, check_schema
 
 _PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
 # fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
@@ -53,7 +54,9 @@ def create(path: Path, origin: dict[str, Any], first: Entry) -> None:
     """Make the file of a new ledger."""
     with _errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(f"{_SET_UP} BEGIN; {SCHEMA}")
+        tables = "; ".join(SCHEMA)
+        numbers = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}"
+        connection.executescript(f"{_SET_UP} BEGIN; {tables}; {numbers}")
         connection.execute("INSERT INTO origin VALUES (?)", (canonical_json(origin),))
         Ledger(connection).append(first)
         connection.execute("COMMIT")
@@ -81,21 +84,19 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
         closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
     ):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
+        connection.executescript(_SET_UP + begin)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreError(
                 f"{path.parent} was written by a newer version of traceless (store format "
                 f"{version}, and this one knows {VERSION}). Install the newer version."
             )
-        connection.executescript(_SET_UP + begin)
-        ledger = Ledger(connection)
-        if begin == "BEGIN IMMEDIATE":
-            ledger.rows.upgrade()  # a store of version 1 or 2; nothing is left without a commit
+        check_schema(connection, version)
         if _identity(found_at(path)) != _identity(before):
             raise StoreError(f"{path} was replaced while it was opened. Nothing was changed.")
-        yield ledger
+        yield Ledger(connection, version)
         if alone and _state(found_at(path)) != _state(before):
             raise busy("it has changed the ledger", patience)
 
@@ -154,6 +155,25 @@ def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise busy("it holds the ledger", patience) from error
-        if code in _OS_ERRORS:
-            raise OSError(_OS_ERRORS[code], f"{error}. Nothing was changed", str(path)) from error
+        found = os_error(error, path, "Nothing was changed")
+        if found is not None:
+            raise found from error
         raise StoreError(f"The ledger {path} is damaged: {error}.") from error
+
+
+def os_error(error: BaseException, path: Path, said: str) -> OSError | None:
+    """The error of the system behind another, with what is true now; None if there is none."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code)
+    if number is None:
+        return None
+    what = error.strerror if isinstance(error, OSError) else str(error)
+    if number == errno.ENOSPC:
+        what = f"The disk is full ({what})"
+    return OSError(number, f"{what}. {said}", str(path))
+
+
+def log_is_empty(path: Path) -> bool:
+    """Whether nothing is left in SQLite's log."""
+    log = _beside(path, "-wal")
+    return not log.exists() or not log.stat().st_size

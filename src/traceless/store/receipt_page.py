@@ -23,6 +23,10 @@ TITLES = {
     "merge": "What another model had learned was taken in",
     "seal": "The model was computed anew",
     "destroy": "Something was destroyed",
+    "queue": "A request to remove records has come, and waits",
+    "cancel": "A request to remove records was taken back",
+    "key": "Another key signs from now on",
+    "upgrade": "The store was brought to a newer version",
 }
 _STYLE = """
 .said { font-size: 1.2rem; line-height: 1.45; margin: 1rem 0 }
@@ -213,6 +217,8 @@ def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
         "File of the model": code(entry.sha256),
         "Receipt before": code(entry.previous),
         "Hash": code(entry.hash),
+        "Signature": code(entry.signature),
+        "Signed with the key": code(entry.signer),
     }
 
 
