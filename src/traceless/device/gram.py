@@ -27,6 +27,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import LARGEST, Integers, ShiftedSum
@@ -36,7 +37,7 @@ from traceless.device.tensors import Tensor
 
 ROWS = 2**17 - 1024  # in a block: 2^14 times so many stays below 2^31
 CHUNK = 8192  # rows that are multiplied in float64 at a time
-_PANEL = 4096  # columns
+_PANEL = 2048  # columns
 _PLACES = 3  # in an array of int64
 _WEIGHT_BITS = 11
 _FULL = 2.0**62
@@ -109,6 +110,21 @@ def has_small_products(device: Tensor) -> bool:
     return bool(torch.equal(found.double(), digits.double() @ digits.double().T))
 
 
+def multiply(A: Tensor, B: Tensor, out: Tensor | None = None) -> Tensor:
+    """``A Bᵀ`` of int8 matrices in int32, exact while sums fit.
+
+    Sizes are multiples of eight, and A has 32 rows at least. Rows and columns that `out` has no
+    room for are left out.
+    """
+    if out is None:
+        out = torch.empty((len(A), len(B)), dtype=torch.int32, device=A.device)
+    if kernels.serves(A):
+        kernels.multiply(A[: out.shape[0]], B[: out.shape[1]], out)
+    else:
+        out.copy_(torch._int_mm(A, B.T)[: out.shape[0], : out.shape[1]])
+    return out
+
+
 class TensorGram:
     """The running sum of ``Z' diag(weights) Z`` for rows Z = [features, beside].
 
@@ -124,6 +140,8 @@ class TensorGram:
         self._sums: dict[int, Tensor] = {}  # of 2^shift
         self._bounds: defaultdict[int, float] = defaultdict(float)
         self._before: Integers | None = None
+        self._class_sums: Tensor | None = None
+        self._class_counts = np.zeros(0, dtype=np.int64)
 
     def add_block(self, block: Block) -> None:
         """Add rows that are cut into digits: each plane is multiplied by itself and all below."""
@@ -132,7 +150,7 @@ class TensorGram:
         self._make_room(shifts, block.buffer.shape[1] * 2.0 ** (14 + 8 * _PLACES - 5))
         starts = [*(plane.start for plane in block.planes), len(block.buffer)]
         for k, (plane, end) in enumerate(zip(block.planes, starts[1:], strict=True)):
-            product = torch._int_mm(block.buffer[plane.start :], block.buffer[plane.start : end].T)
+            product = multiply(block.buffer[plane.start :], block.buffer[plane.start : end])
             for other in block.planes[k:]:
                 first = other.start - plane.start
                 part = product[first : first + other.width, : plane.width]
@@ -140,38 +158,42 @@ class TensorGram:
                 if other is not plane and other.columns == plane.columns:
                     self._place(plane.digit + other.digit, part.T, plane.columns, plane.columns)
 
-    def add_classes(
-        self, block: Block, edges: Sequence[int], classes: Sequence[int], bias: int
-    ) -> None:
-        """Add what stands beside rows in the order of their classes: the constant, and their class.
+    def add_runs(self, block: Block, runs: tuple[Tensor, ...], counts: NDArray[np.int64]) -> None:
+        """Add what stands beside the features of rows in the order of their classes.
 
         Parameters
         ----------
         block : Block
             Of the features.
-        edges : sequence of int
-            Where the rows of each class begin, and the last end.
-        classes : sequence of int
-            The numbers of these classes.
-        bias : int
-            1 if there is a constant before the classes, or 0.
+        runs : tuple of int64 tensors
+            Where runs of rows of one class begin and end, and the number of the class.
+        counts : array of shape (K,)
+            Rows of each class.
         """
-        J, K = self.features, self.beside - bias
-        self._make_room([0], 2.0**48)  # 2^17 rows of 30 bits
-        into = self._sums[0]
-        found = torch.zeros((K, J), dtype=torch.int64, device=self.device)
-        where = torch.tensor(edges, device=self.device)
-        which = torch.tensor(classes, device=self.device)
+        if self._class_sums is None:
+            shape = len(counts), self.features
+            self._class_sums = torch.zeros(shape, dtype=torch.int64, device=self.device)
+            self._class_counts = np.zeros(len(counts), dtype=np.int64)
+        self._class_counts += counts
         for columns, planes in block.parts:
-            _class_sums(planes, columns.stop - columns.start, where, which, found[:, columns])
-        into[J + bias :, :J] += found
-        counts = torch.zeros(self.beside, dtype=torch.int64, device=self.device)
-        counts[bias + which] = where.diff()
-        into[J:, J:] += counts.diag()
+            into = self._class_sums[:, columns]
+            _class_sums(planes, columns.stop - columns.start, runs, into)
+
+    def _join_classes(self) -> None:
+        """Move the sums of classes beside those of the features: the constant, and each class."""
+        if self._class_sums is None:
+            return
+        J, own = self.features, self._class_sums
+        counts = torch.from_numpy(self._class_counts).to(self.device)
+        self._make_room([0], 2.0**60)
+        into, self._class_sums = self._sums[0], None
+        bias = self.beside - len(counts)
+        into[J + bias :, :J] += own
+        into[J + bias :, J + bias :] += counts.diag()
         if bias:
-            into[J, :J] += found.sum(0)
-            into[J, J:] += counts
-            into[J:, J] += counts
+            into[J, :J] += own.sum(0)
+            into[J, J + 1 :] += counts
+            into[J + 1 :, J] += counts
             into[J, J] += counts.sum()
 
     def _place(self, place: int, product: Tensor, rows: slice, columns: slice) -> None:
@@ -202,6 +224,7 @@ class TensorGram:
 
     def total(self) -> Integers:
         """The sum, as a full symmetric matrix of integers, in the host's memory."""
+        self._join_classes()
         width = self.features + self.beside
         joined = ShiftedSum((width, width))
         for shift, sums in self._joined().items():
@@ -243,20 +266,21 @@ class TensorGram:
                 self._sums[shift] = torch.zeros(shape, dtype=torch.int64, device=self.device)
 
 
-def _class_sums(planes: Tensor, J: int, edges: Tensor, classes: Tensor, sums: Tensor) -> None:
-    """Add the sums of rows that lie between edges to those of their classes.
+def _class_sums(planes: Tensor, J: int, runs: tuple[Tensor, ...], sums: Tensor) -> None:
+    """Add runs of rows to the sums of their classes.
 
     Parameters
     ----------
     planes : int8 tensor of shape (digits, at least J, rows)
     J : int
-    edges, classes : int64 tensors
+    runs : see `TensorGram.add_runs`
     sums : int64 tensor of shape (K, J)
     """
     if kernels.serves(planes):
-        kernels.class_sums(planes, J, edges, classes, sums)
+        kernels.class_sums(planes, J, runs, sums)
         return
-    each = classes.repeat_interleave(edges.diff())
+    starts, stops, classes = runs
+    each = classes.repeat_interleave(stops - starts)
     for d, plane in enumerate(planes):
         sums.index_add_(0, each, plane[:J, : len(each)].T.long(), alpha=256**d)
 

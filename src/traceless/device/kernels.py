@@ -41,7 +41,8 @@ def cut(
     values = values.view(torch.uint8) if kind_of(values) == "bool" else values
     columns_first = planes.stride(2) == 1
     with torch.cuda.device(values.device):
-        _cut[(triton.cdiv(n, 64), triton.cdiv(J, 64))](
+        rows_of_tile, columns_of_tile, warps = (128, 32, 8) if columns_first else (16, 256, 4)
+        _cut[(triton.cdiv(n, rows_of_tile), triton.cdiv(J, columns_of_tile))](
             values,
             values.stride(0),
             values.stride(1),
@@ -57,8 +58,9 @@ def cut(
             rows is not None,
             len(planes),
             columns_first,
-            64,
-            64,
+            rows_of_tile,
+            columns_of_tile,
+            num_warps=warps,
         )
 
 
@@ -71,15 +73,14 @@ def rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor)
         )
 
 
-def class_sums(planes: Tensor, J: int, edges: Tensor, classes: Tensor, sums: Tensor) -> None:
+def class_sums(planes: Tensor, J: int, runs: tuple[Tensor, ...], sums: Tensor) -> None:
     """See `traceless.device.gram._class_sums`."""
     with torch.cuda.device(planes.device):
-        _class_sums[(triton.cdiv(J, 16), len(classes))](
+        _class_sums[(triton.cdiv(J, 16), len(runs[0]))](
             planes,
             planes.stride(0),
             planes.stride(1),
-            edges,
-            classes,
+            *runs,
             sums,
             sums.stride(0),
             J,
@@ -89,12 +90,49 @@ def class_sums(planes: Tensor, J: int, edges: Tensor, classes: Tensor, sums: Ten
         )
 
 
+def multiply(A: Tensor, B: Tensor, out: Tensor) -> None:
+    """See `traceless.device.gram.multiply`.
+
+    Where there are fewer tiles than multiprocessors, several add up one: in any order, exactly.
+    """
+    (M, n), N = A.shape, len(B)
+    tiles = triton.cdiv(M, 128) * triton.cdiv(N, 256)
+    cores = torch.cuda.get_device_properties(A.device).multi_processor_count
+    most = min(16, max(1, n // 4096)) if tiles < 3 * cores else 1
+    busy = {s: tiles * s / triton.cdiv(tiles * s, cores) - s for s in range(1, most + 1)}
+    splits = max(busy, key=busy.__getitem__)
+    if splits > 1:
+        out.zero_()
+    with torch.cuda.device(A.device):
+        _multiply[(tiles, splits)](
+            A,
+            B,
+            out,
+            M,
+            N,
+            n,
+            A.stride(0),
+            B.stride(0),
+            out.stride(0),
+            triton.cdiv(triton.cdiv(n, 128), splits),
+            splits > 1,
+            128,
+            256,
+            128,
+            8,
+            num_warps=8,
+            num_stages=4,
+        )
+
+
 def winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tensor) -> None:
     """See `traceless.device.products._winners`."""
     A, n, D, K = P.shape
     with torch.cuda.device(P.device):
-        _winners[(triton.cdiv(n, 8),)](
-            P, P.stride(0), power, bound, best, unsure, n, K, A, D, 8, 128
+        columns = min(1024, triton.next_power_of_2(K))
+        rows = 1024 // columns
+        _winners[(triton.cdiv(n, rows),)](
+            P, P.stride(0), power, bound, best, unsure, n, K, A, D, rows, columns
         )
 
 
@@ -250,7 +288,8 @@ if triton is not None:
         planes,
         plane_stride,
         column_stride,
-        edges,
+        starts,
+        stops,
         classes,
         sums,
         sums_stride,
@@ -260,8 +299,8 @@ if triton is not None:
         block_rows: tl.constexpr,
     ):
         c = tl.program_id(0) * block_columns + tl.arange(0, block_columns)
-        segment = tl.program_id(1)
-        start, stop = tl.load(edges + segment), tl.load(edges + segment + 1)
+        run = tl.program_id(1)
+        start, stop = tl.load(starts + run), tl.load(stops + run)
         stride = tl.cast(plane_stride, tl.int64)
         total = tl.zeros((block_columns,), dtype=tl.int64)
         for d in tl.static_range(digits):
@@ -272,5 +311,47 @@ if triton is not None:
                 inside = (c[:, None] < J) & (r[None, :] < stop)
                 some += tl.load(planes + place, mask=inside, other=0).to(tl.int32)
             total += tl.sum(some, axis=1).to(tl.int64) << (8 * d)
-        target = sums + tl.load(classes + segment) * sums_stride + c
-        tl.store(target, tl.load(target, mask=c < J, other=0) + total, mask=c < J)
+        tl.atomic_add(sums + tl.load(classes + run) * sums_stride + c, total, mask=c < J)
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def _multiply(  # type: ignore[no-untyped-def]
+        A,
+        B,
+        out,
+        M,
+        N,
+        n,
+        stride_a,
+        stride_b,
+        stride_out,
+        steps,
+        adds: tl.constexpr,
+        block_m: tl.constexpr,
+        block_n: tl.constexpr,
+        block_k: tl.constexpr,
+        group: tl.constexpr,
+    ):
+        tiles_m, tiles_n = tl.cdiv(M, block_m), tl.cdiv(N, block_n)
+        tile, width = tl.program_id(0), group * tiles_n  # tiles that share rows run together
+        first = tile // width * group
+        size = min(tiles_m - first, group)
+        r = (first + (tile % width) % size) * block_m + tl.arange(0, block_m)
+        c = (tile % width) // size * block_n + tl.arange(0, block_n)
+        start = tl.program_id(1) * steps
+        k = tl.arange(0, block_k)
+        a = A + (r % M)[:, None].to(tl.int64) * stride_a + (start * block_k + k)[None, :]
+        b = B + (c % N)[:, None].to(tl.int64) * stride_b + (start * block_k + k)[None, :]
+        total = tl.zeros((block_m, block_n), dtype=tl.int32)
+        for i in range(start, min(start + steps, tl.cdiv(n, block_k))):
+            there = k[None, :] < n - i * block_k
+            x = tl.load(a, mask=there, other=0)
+            y = tl.load(b, mask=there, other=0)
+            total = tl.dot(x, tl.trans(y), total, out_dtype=tl.int32)
+            a += block_k
+            b += block_k
+        target = out + r[:, None].to(tl.int64) * stride_out + c[None, :]
+        inside = (r[:, None] < M) & (c[None, :] < N)
+        if adds:
+            tl.atomic_add(target, total, mask=inside)
+        else:
+            tl.store(target, total, mask=inside)

@@ -9,7 +9,7 @@ P is exact in int32 for J < 2^17.
 Three places a + m at a time are added up in int64, below 2^50, and these sums in twofold
 precision, as `traceless.arithmetic.products` does: s + t with an error of at most δ, which
 includes max|c| Σ_j |r_j|. Where s + (t - δ) and s + (t + δ) round to the same float64, so does
-the exact sum. Rows with another are left to the host: next to none.
+the exact sum. Rows with another are taken again with more digits, and then left to the host.
 
 The class with the largest score takes fewer digits: with three of them, v ± δ, and a row is
 decided where the lower end of one class is above the upper ends of all others. All others are
@@ -26,11 +26,11 @@ from traceless.arithmetic.products import Coefficients
 from traceless.device import kernels
 from traceless.device.cutting import MOST, cut, digits_for, padded
 from traceless.device.encoders import Encoder
-from traceless.device.gram import has_small_products
+from traceless.device.gram import has_small_products, multiply
 from traceless.device.tensors import Tensor, to_array
 from traceless.features.feature_map import BoundMap
 
-_ALL, _FEW = 9, 3  # digits of coefficients
+_FEW, _MANY, _MOST = 3, 9, 13  # digits of coefficients: for labels, for scores, for close calls
 _BYTES = 2**30  # that the products of a block of rows may take
 _WIDEST = 2**17 - 16  # features whose products fit into int32
 _SAFE = 900  # exponents of coefficients that may be scaled by a power of two
@@ -41,11 +41,13 @@ def scores(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
     """``(codes - shift) Z`` of rows, each entry the float64 nearest to the exact sum."""
     model = _Model.of(solution, phi, X)
     out = torch.empty((len(X), solution.Z.shape[1]), dtype=torch.float64, device=X.device)
-    if model is None:
-        _by_host(solution, phi, X, torch.arange(len(X), device=X.device), out)
-        return out
-    for rows in model.blocks(len(X), _ALL):
-        _by_host(solution, phi, X[rows], model.score(X[rows], out[rows]), out[rows])
+    left = torch.arange(len(X), device=X.device)
+    if model is not None:
+        for digits in (_MANY, _MOST):
+            left = left[model.score(X, left, out, digits)] if len(left) else left
+    for some in left.split(_HOST_ROWS):
+        found = solution.times(phi.codes(to_array(X[some])))
+        out[some] = torch.from_numpy(found).to(out.device)
     return out
 
 
@@ -62,14 +64,6 @@ def winners(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
     return best
 
 
-def _by_host(solution: Coefficients, phi: BoundMap, X: Tensor, rows: Tensor, out: Tensor) -> None:
-    """Write the scores of some rows that the host computes."""
-    for start in range(0, len(rows), _HOST_ROWS):
-        some = rows[start : start + _HOST_ROWS]
-        found = solution.times(phi.codes(to_array(X[some])))
-        out[some] = torch.from_numpy(found).to(out.device)
-
-
 class _Model:
     """Coefficients in digits, and the map, on a device."""
 
@@ -81,15 +75,8 @@ class _Model:
         exponents = np.frexp(top)[1]
         self.safe = bool(np.isfinite(top).all() and np.abs(exponents).max(initial=0) <= _SAFE)
         scaled = Z * torch.from_numpy(np.ldexp(1.0, -exponents)).to(device)[:, None]
-        self.planes, self.rest, self.power = {}, {}, {}
-        for D in (_ALL, _FEW):
-            digits, rest = _coefficient_digits(scaled, D)
-            planes = torch.zeros((padded(D * K, 8), padded(J, 16)), dtype=torch.int8, device=device)
-            planes[: D * K, :J] = digits.reshape(D * K, J)
-            self.planes[D] = planes
-            self.rest[D] = rest
-            power = np.ldexp(1.0, exponents - (8 * D - 2))
-            self.power[D] = torch.from_numpy(power).to(device)
+        self._scaled, self._exponents = scaled, exponents
+        self._tables: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         shift = np.zeros(J) if solution.shift is None else solution.shift
         self.shift = torch.from_numpy(np.array(shift)).to(device)
         self.own = int(1.0 - shift[-1]) if self.bias else 1  # the code of the constant
@@ -108,40 +95,62 @@ class _Model:
             model = made[X.device] = cls(solution, phi, X.device)
         return model if model.safe else None
 
+    def table(self, D: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Coefficients in so many digits, what these leave out, and the unit of the last."""
+        if D not in self._tables:
+            J, K, device = self.J, self.K, self._scaled.device
+            digits, rest = _coefficient_digits(self._scaled, D)
+            planes = torch.zeros((padded(D * K, 8), padded(J, 16)), dtype=torch.int8, device=device)
+            planes[: D * K, :J] = digits.reshape(D * K, J)
+            power = np.ldexp(1.0, self._exponents - (8 * D - 2))
+            self._tables[D] = planes, rest, torch.from_numpy(power).to(device)
+        return self._tables[D]
+
     def blocks(self, n: int, D: int) -> list[slice]:
         """Rows whose products fit into memory."""
-        size = max(
-            256, min(_BYTES // (4 * self.digits * D * self.K), _BYTES // (3 * self.J), 2**17)
-        )
+        size = _BYTES // max(4 * self.digits * D * self.K, 3 * self.J)
+        size = max(256, min(size, 2**17))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
-    def score(self, X: Tensor, out: Tensor) -> Tensor:
-        """Write the scores of rows; returns the rows that are undecided."""
-        codes, largest = self._code_digits(X)
-        everyone = torch.arange(len(X), device=X.device)
-        if codes is None:
-            return everyone
-        P = self._products(codes, len(X), _ALL)
-        unsure = torch.zeros(len(X), dtype=torch.int32, device=X.device)
-        rest = self.rest[_ALL] * largest
-        target = out if out.is_contiguous() else torch.empty_like(out)
-        work = kernels.rounded if kernels.serves(P) else _rounded
-        work(P, rest, self.power[_ALL], target, unsure)
-        if target is not out:
-            out.copy_(target)
+    def score(self, X: Tensor, rows: Tensor, out: Tensor, D: int) -> Tensor:
+        """Write the scores of some rows; returns which of these are undecided."""
+        _, rest, power = self.table(D)
+        unsure = torch.ones(len(rows), dtype=torch.int32, device=X.device)
+        everything = len(rows) == len(X)
+        for block in self.blocks(len(rows), D):
+            some = X[block] if everything else X[rows[block]]
+            P, largest = self._products(some, D)
+            if P is None:
+                continue
+            unsure[block] = 0
+            target = out[block] if everything else torch.empty_like(out[: len(some)])
+            work = kernels.rounded if kernels.serves(P) else _rounded
+            work(P, rest * largest, power, target, unsure[block])
+            if not everything:
+                out[rows[block]] = target
         return unsure.nonzero()[:, 0]
 
     def choose(self, X: Tensor, best: Tensor) -> Tensor:
         """Write the number of the largest score; returns the rows that are undecided."""
-        codes, largest = self._code_digits(X)
-        if codes is None or self.J << (8 * (len(codes) + _FEW) - 1) >= 2**63:  # beyond int64
+        _, rest, power = self.table(_FEW)
+        P, largest = self._products(X, _FEW)
+        if P is None or self.J << (8 * (len(P) + _FEW) - 1) >= 2**63:  # beyond int64
             return torch.arange(len(X), device=X.device)
-        P = self._products(codes, len(X), _FEW)
-        bound = self.rest[_FEW] * largest * self.power[_FEW]
         unsure = torch.empty(len(X), dtype=torch.int32, device=X.device)
         work = kernels.winners if kernels.serves(P) else _winners
-        work(P, self.power[_FEW], bound, best, unsure)
+        work(P, power, rest * largest * power, best, unsure)
         return unsure.nonzero()[:, 0]
+
+    def _products(self, X: Tensor, D: int) -> tuple[Tensor | None, float]:
+        """P_am, of shape (digits of codes, rows, D, K), and the largest code; None if too large."""
+        codes, largest = self._code_digits(X)
+        if codes is None:
+            return None, 0.0
+        shape = len(codes), len(X), D * self.K
+        P = torch.empty(shape, dtype=torch.int32, device=X.device)
+        for part, out in zip(codes, P, strict=True):
+            multiply(part, self.table(D)[0], out)
+        return P.view(len(codes), len(X), D, self.K), largest
 
     def _code_digits(self, X: Tensor) -> tuple[Tensor | None, float]:
         """Digits of codes less the shift, (digits, rows, features), and the largest of these.
@@ -149,12 +158,14 @@ class _Model:
         None where they are too large, or no numbers at all: the host says so.
         """
         n, features, encoder = len(X), self.encoder.width, self.encoder
-        shape = max(padded(n, 8), 32), self.planes[_ALL].shape[1]
+        shape = max(padded(n, 8), 32), padded(self.J, 16)
         ones = torch.ones(features, dtype=torch.float64, device=X.device)
         linear = encoder.scale is not None
         size = n if linear else encoder.rows
         while True:
-            codes = torch.zeros((self.digits, *shape), dtype=torch.int8, device=X.device)
+            codes = torch.empty((self.digits, *shape), dtype=torch.int8, device=X.device)
+            codes[:, n:] = 0
+            codes[:, :, features:] = 0
             if self.bias:
                 codes[0, :n, features] = self.own
             peak = torch.full((1,), abs(self.own), dtype=torch.int32, device=X.device)
@@ -171,31 +182,29 @@ class _Model:
                 return codes[:needed], float(largest)
             self.digits = needed
 
-    def _products(self, codes: Tensor, n: int, D: int) -> Tensor:
-        """P_am, of shape (digits of codes, rows, D, K)."""
-        each = [torch._int_mm(part, self.planes[D].T)[:n, : D * self.K] for part in codes]
-        return torch.stack(each).reshape(len(each), n, D, self.K)
-
 
 def _coefficient_digits(Z: Tensor, D: int) -> tuple[Tensor, Tensor]:
     """Digits of numbers |z| ≤ 1, (D, *shape), and Σ|r| of each row in units of the last digit.
 
-    2^(8 D - 2) z is cut in two, as no int64 would hold it, and each into digits; a carry goes up.
+    2^(8 D - 2) z is cut into pieces of four digits, as int64 holds them, and these into digits,
+    from the last one on; a carry goes up.
     """
-    low_digits = max(D - 5, 0)
-    x = Z * 2.0 ** (8 * (D - low_digits) - 2)
-    high = x.round()
-    x = (x - high) * 2.0 ** (8 * low_digits)
-    low = x.round()
-    rest = (x - low).abs().sum(1) * (1 + 1e-6)
-    digits, carry = [], low.to(torch.int64)
-    for d in range(D):
-        if d == low_digits:
-            carry = carry + high.to(torch.int64)
-        digit = ((carry + 128) & 255) - 128
-        digits.append(digit.to(torch.int8))
-        carry = (carry - digit) >> 8
-    return torch.stack(digits), rest
+    lower, rest = (D - 1) // 4, Z * 2.0 ** (8 * ((D - 1) % 4 + 1) - 2)
+    pieces = [rest.round()]
+    rest = rest - pieces[0]
+    for _ in range(lower):
+        rest = rest * 2.0**32
+        pieces.append(rest.round())
+        rest = rest - pieces[-1]
+    digits: list[Tensor] = []
+    carry = torch.zeros_like(Z, dtype=torch.int64)
+    for piece in reversed(pieces):
+        carry = carry + piece.to(torch.int64)
+        for _ in range(min(4, D - len(digits))):
+            digit = ((carry + 128) & 255) - 128
+            digits.append(digit.to(torch.int8))
+            carry = (carry - digit) >> 8
+    return torch.stack(digits), rest.abs().sum(1) * (1 + 1e-6)
 
 
 def _rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor) -> None:

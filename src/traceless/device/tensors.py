@@ -88,6 +88,25 @@ def to_array(value: Any) -> Any:
     return tensor.cpu().numpy()
 
 
+class Fetched:
+    """A number on its way from a device: asking for it waits for nothing that was begun later."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor, self._done = tensor, None
+        if tensor.is_cuda:
+            torch = sys.modules["torch"]
+            self._tensor = torch.empty(1, dtype=tensor.dtype, pin_memory=True)
+            self._tensor.copy_(tensor, non_blocking=True)
+            self._done = torch.cuda.Event()
+            self._done.record(torch.cuda.current_stream(tensor.device))
+
+    def value(self) -> int:
+        """The number, once it is here."""
+        if self._done is not None:
+            self._done.synchronize()
+        return int(self._tensor)
+
+
 def like(rows: Any, answer: Any) -> Any:
     """An answer where its rows were: a tensor on their device if they came as one.
 

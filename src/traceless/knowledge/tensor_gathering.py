@@ -20,12 +20,13 @@ from traceless.arithmetic.integers import Floats, Integers, peak
 from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
 from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
-from traceless.device.tensors import Tensor, kind_of, to_array
+from traceless.device.tensors import Fetched, Tensor, kind_of, to_array
 from traceless.knowledge.gathering import Band, Gathering
 from traceless.knowledge.responses import Classes, Responses, check_one_type, label_of
 from traceless.progress import progress
 
 _TABLE = 2**20  # whole labels that span no more than this are found by a table
+_RUN = 4096  # rows of a class that are added up together
 _FEWEST = 1024  # rows of a block, below which smaller blocks are no help
 _NO_FLOAT64 = frozenset({"mps"})  # kinds of devices that have none
 
@@ -123,66 +124,80 @@ class Blocks:
         self.digits = 2  # that the last block had
 
     def add_all(self, rows: Any, size: int) -> None:
-        """Add rows, given by a slice or by indices, so many at a time."""
-        there, edges = _there(rows, self.device), np.array([0, _count(rows)])
-        runs = self.in_digits and (self.responses is None or isinstance(self.responses, Classes))
-        if runs and self.responses is not None:
-            there, edges = self._in_order(rows)
-        for start in progress(range(0, int(edges[-1]), size), "learning", self.of.verbose):
-            stop = min(start + size, int(edges[-1]))
-            some = _part(there, start, stop)
-            block = self._block(some, stop - start, beside=not runs) if self.in_digits else None
-            if block is None:
+        """Add rows, given by a slice or by indices, so many at a time.
+
+        The digits of a block are begun before the products of the one before, so that the device
+        has work while the host waits to see how many digits there are.
+        """
+        there, n = _there(rows, self.device), _count(rows)
+        runs: _Runs | None = None
+        if self.in_digits and (self.responses is None or isinstance(self.responses, Classes)):
+            there, runs = self._in_order(rows, there, n, size)
+        before: _Begun | None = None
+        for start in progress(range(0, n, size), "learning", self.of.verbose):
+            some = _part(there, start, min(start + size, n))
+            begun = self._begun(some, start // size, runs) if self.in_digits else None
+            if before is not None:
+                self._add(before)
+            before = begun
+            if begun is None:
                 self._add_codes(some)
-                continue
-            self.gram.add_block(block)
-            if runs:
-                inside = np.flatnonzero((edges[1:] > start) & (edges[:-1] < stop))
-                ends = np.clip(edges[[*inside, inside[-1] + 1]], start, stop) - start
-                self.gram.add_classes(block, ends.tolist(), inside.tolist(), self.bias)
+        if before is not None:
+            self._add(before)
 
-    def _in_order(self, rows: Any) -> tuple[Tensor, NDArray[np.int64]]:
-        """Rows in the order of their classes, and where each class begins."""
-        classes, there = self._classes(rows), _there(rows, self.device)
+    def _in_order(self, rows: Any, there: Any, n: int, size: int) -> tuple[Any, _Runs]:
+        """Rows in the order of their classes, and the runs of each block."""
+        if self.responses is None:
+            return there, _Runs(np.array([0, n]), size, self.device)
+        classes = self._classes(rows)
         order = classes.to(torch.int32).argsort(stable=True)
-        counts = torch.bincount(classes, minlength=self.gram.beside - self.bias)
+        counts = torch.bincount(classes, minlength=len(self.responses.names))
         order = order + there.start if isinstance(there, slice) else there[order]
-        return order, np.append(0, to_array(counts.cumsum(0)))
+        return order, _Runs(np.append(0, to_array(counts.cumsum(0))), size, self.device)
 
-    def _block(self, rows: Any, n: int, beside: bool) -> Block | None:
-        """The digits of the features, and of what is beside; None where there would be too many."""
-        encoder, X = self.encoder, self.of.X
-        values_beside, largest = self._encoded(_here(rows), n) if beside else (None, 0.0)
-        digits_beside = digits_for(int(min(largest, BEYOND))) if beside else 0
-        if digits_beside > MOST:
+    def _begun(self, rows: Any, number: int, runs: _Runs | None) -> _Begun | None:
+        """A block of rows, cut into as many digits as the last had; None if it cannot be cut."""
+        if runs is not None:
+            return self._cut(_Begun(rows, number, runs, None, 0))
+        beside, largest = self._encoded(_here(rows), _count(rows))
+        digits = digits_for(int(min(largest, BEYOND)))
+        if digits > MOST:
             return None
-        linear = encoder.scale is not None
+        return self._cut(_Begun(rows, number, None, beside, digits))
+
+    def _cut(self, begun: _Begun) -> _Begun:
+        """Cut the features of a block, and what is beside them; the peak is on its way."""
+        encoder, X, n = self.encoder, self.of.X, _count(begun.rows)
+        linear, peak = encoder.scale is not None, _zero(self.device)
+        scale = encoder.scale if linear else _ones(encoder.width, self.device)
+        width = self.gram.beside if begun.beside_digits else 0
+        block = Block(encoder.width, self.digits, width, begun.beside_digits, n, self.device)
         size = n if linear else encoder.rows
-        ones = torch.ones(encoder.width, dtype=torch.float64, device=self.device)
-        scale = encoder.scale if linear else ones
-        while True:
-            width = self.gram.beside if beside else 0
-            block = Block(encoder.width, self.digits, width, digits_beside, n, self.device)
-            peak = torch.zeros(1, dtype=torch.int32, device=self.device)
-            for start in range(0, n, max(size, 1)):
-                some = _part(rows, start, start + size)
-                values, numbers = X, some
-                if isinstance(some, slice):
-                    values, numbers = X[some], None
-                if not linear:
-                    values, numbers = encoder.checked(X[some])[0], None
-                for columns, planes in block.parts[: len(block.parts) - beside]:
-                    part = values[:, columns]
-                    cut(part, scale[columns], planes, start, peak, rows=numbers)
-            needed = digits_for(int(peak))
-            if needed > MOST:
-                return None
-            if needed == self.digits:
-                if beside:
-                    ones = torch.ones(width, dtype=torch.float64, device=self.device)
-                    cut(values_beside, ones, block.parts[-1][1], 0, peak)
-                return block
+        for start in range(0, n, size):
+            some = _part(begun.rows, start, start + size)
+            by_slice = isinstance(some, slice)
+            values, numbers = (X[some], None) if by_slice or not linear else (X, some)
+            values = values if linear else encoder.checked(values)[0]
+            for columns, planes in block.parts[: len(block.parts) - (width > 0)]:
+                cut(values[:, columns], scale[columns], planes, start, peak, rows=numbers)
+        if width:
+            spare = _zero(self.device)
+            cut(begun.beside, _ones(width, self.device), block.parts[-1][1], 0, spare)
+        begun.block, begun.digits, begun.peak = block, self.digits, Fetched(peak)
+        return begun
+
+    def _add(self, begun: _Begun) -> None:
+        """Add the products of a block, cut again if it needs more digits, or fewer."""
+        needed = digits_for(begun.peak.value())
+        if needed > MOST:
+            self._add_codes(begun.rows)
+            return
+        if needed != begun.digits:
             self.digits = needed
+            self._cut(begun)
+        self.gram.add_block(begun.block)
+        if begun.runs is not None:
+            self.gram.add_runs(begun.block, *begun.runs.of(begun.number))
 
     def _add_codes(self, rows: Any) -> None:
         """Add rows in float64, a few at a time."""
@@ -225,6 +240,50 @@ class Blocks:
         return torch.from_numpy(classes._class[rows].astype(np.int64)).to(self.device)
 
 
+@dataclass
+class _Begun:
+    """A block of rows whose digits are being cut."""
+
+    rows: Any
+    number: int
+    runs: _Runs | None
+    beside: Tensor | None
+    beside_digits: int
+    block: Any = None
+    digits: int = 0
+    peak: Any = None
+
+
+class _Runs:
+    """Rows in the order of their classes, in blocks: where the runs of each begin and end.
+
+    Parameters
+    ----------
+    edges : int64 array of shape (K + 1,)
+        Where the rows of each class begin, and the last end.
+    size : int
+        Rows of a block.
+    """
+
+    def __init__(self, edges: NDArray[np.int64], size: int, device: Any) -> None:
+        n = int(edges[-1])
+        points = np.unique(np.concatenate([edges, np.arange(0, n, size), np.arange(0, n, _RUN)]))
+        starts, stops = points[:-1], points[1:]
+        self._classes = np.searchsorted(edges, starts, side="right") - 1
+        self._lengths, self._n_classes = stops - starts, len(edges) - 1
+        self._first = np.searchsorted(starts, np.arange(0, n + size, size))
+        within = starts % size
+        tables = np.stack([within, within + self._lengths, self._classes])
+        self._tables = torch.from_numpy(tables).to(device)
+
+    def of(self, number: int) -> tuple[tuple[Tensor, ...], NDArray[np.int64]]:
+        """Starts, ends and classes of the runs of a block, and how many rows each class has."""
+        some = slice(self._first[number], self._first[number + 1])
+        counts = np.zeros(self._n_classes, dtype=np.int64)
+        np.add.at(counts, self._classes[some], self._lengths[some])
+        return tuple(table[some] for table in self._tables), counts
+
+
 class _HostRows:
     """Rows that are brought to the host when they are asked for."""
 
@@ -238,6 +297,14 @@ class _HostRows:
 def _some(X: Tensor, rows: Any) -> Tensor:
     """Some rows, given by a slice or by indices of NumPy."""
     return X[rows] if isinstance(rows, slice) else X[torch.from_numpy(rows).to(X.device)]
+
+
+def _zero(device: Any) -> Tensor:
+    return torch.zeros(1, dtype=torch.int32, device=device)
+
+
+def _ones(width: int, device: Any) -> Tensor:
+    return torch.ones(width, dtype=torch.float64, device=device)
 
 
 def _here(rows: Any) -> Any:
