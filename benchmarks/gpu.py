@@ -1,11 +1,13 @@
 """Exact sums, solutions and predictions on a GPU, beside what floats do there.
 
-    PYTHONPATH=src python -m benchmarks.gpu            on a machine with a CUDA device
+    PYTHONPATH=src python -m benchmarks.gpu            on a machine with a CUDA device: 3 minutes
     PYTHONPATH=src python -m benchmarks.gpu --quick    smaller sizes
 
-Rows lie on the card, float32, on the grid of 2^-14. Times are medians of three, after one run that
-is not counted. "TF" counts 2 n J² operations for sums and 2 n J K for predictions, whatever was
-done for them. Writes gpu.json to benchmarks/results.
+Rows lie on the card, in float32, with labels of K classes. Times are medians of three, after one
+run that is not counted. "TF" is 2 n J² operations for sums and 2 n J K for predictions in a
+second, in units of 10^12, whatever was done for them. Errors of sums are relative to the largest
+of the diagonal, those of coefficients to the largest coefficient. Writes gpu.json to
+benchmarks/results.
 """
 
 from __future__ import annotations
@@ -24,15 +26,12 @@ import numpy as np
 import torch
 
 from traceless import LSSVC, Knowledge
-from traceless.device import gram
-from traceless.device.cutting import cut
-from traceless.device.encoders import Encoder
-from traceless.features import BoundMap, Linear
-from traceless.knowledge.responses import responses_of
-from traceless.knowledge.tensor_gathering import Blocks, TensorGathering
 
 DEVICE = "cuda"
 RESULTS = Path(__file__).parent / "results"
+SIZES = [(1_310_720, 768, 100), (1_310_720, 2048, 100), (1_310_720, 4096, 1000)]
+LARGE = (1_281_167, 16_384, 1000)  # the rows and classes of ImageNet
+PENALTY = {"free_intercept": False, "standardize": False}  # ρI, as torch's users have it
 
 
 def seconds(job: Callable[[], object], repeats: int = 3) -> float:
@@ -50,98 +49,126 @@ def seconds(job: Callable[[], object], repeats: int = 3) -> float:
 def rows(n: int, J: int, K: int) -> tuple[Any, Any]:
     """Embeddings with K classes, as a frozen network might leave them."""
     torch.manual_seed(0)
-    X = torch.empty(n, J, device=DEVICE).normal_().mul_(0.4)
+    X = torch.empty(n, J, device=DEVICE).normal_()
     y = torch.randint(0, K, (n,), device=DEVICE)
-    for k in range(min(K, 64)):
-        X[y == k, k % J] += 0.5
-    return X.clamp_(-1.98, 1.98), y
+    centres = torch.randn(K, J, device=DEVICE)
+    for start in range(0, n, 65_536):
+        some = slice(start, start + 65_536)
+        X[some] += 0.3 * centres[y[some]]
+    return X.mul_(0.4).clamp_(-1.98, 1.98), y
 
 
-def report(found: dict[str, Any], name: str, took: float, work: float) -> None:
-    found[name] = {"seconds": took, "TF": work / took / 1e12}
-    print(f"  {name}: {took * 1e3:.1f} ms, {work / took / 1e12:.0f} TF", flush=True)
+class Report:
+    """Numbers by name, printed as they come."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, dict[str, float]] = {}
+
+    def add(self, case: str, way: str, took: float, work: float = 0.0, error: float = -1.0) -> None:
+        """Keep a time, what it was for, and how wrong the result is."""
+        said = {"seconds": took}
+        said |= {"TF": work / took / 1e12} if work else {}
+        said |= {"error": error} if error >= 0 else {}
+        self.found[f"{case}: {way}"] = said
+        words = ", ".join(f"{name} {value:.4g}" for name, value in said.items())
+        print(f"{case}: {way}: {words}", flush=True)
 
 
-def sums(n: int, J: int, K: int) -> dict[str, Any]:
-    """The knowledge of rows, by its parts, and floats beside it."""
+def sums(report: Report, n: int, J: int, K: int) -> None:
+    """The knowledge of rows, a fit, and products of floats."""
     X, y = rows(n, J, K)
-    work = 2.0 * n * J * J
-    found: dict[str, Any] = {}
-    print(f"n={n} J={J} K={K}", flush=True)
-    report(found, "Knowledge.of", seconds(lambda: Knowledge.of(Linear(), X, y)), work)
-    phi = Linear().bind(J)
-    report(found, "Knowledge.of, bound", seconds(lambda: Knowledge.of(phi, X, y)), work)
-    for panel in (1024, 2048, 4096, 8192):
-        if panel <= max(J, 1024):
-            gram._PANEL = panel
-            took = seconds(lambda: on_device(phi, X, y))
-            report(found, f"sums on the device, panels of {panel}", took, work)
-    gram._PANEL = 4096
-    for name, tf32, kind in (
+    case, work = f"{n} × {J}, {K} classes", 2.0 * n * J * J
+    model = LSSVC(**PENALTY)
+    known = Knowledge.of(model._map(), X, y)
+    job = partial(Knowledge.of, model._map(), X, y)
+    report.add(case, "Knowledge.of", seconds(job), work)
+    report.add(case, "LSSVC.fit", seconds(partial(model.fit, X, y)), work)
+    labels = model.predict(X[:131_072])
+    report.add(case, "predict", seconds(partial(model.predict, X[:131_072])), 2.0 * 131_072 * J * K)
+    some = X[:32_768]
+    job = partial(model.decision_function, some)
+    report.add(case, "decision_function", seconds(job), 2.0 * len(some) * J * K)
+    exact = torch.from_numpy(known.feature_gram[:J, :J].copy()).to(DEVICE).double() * 2.0**-28
+    targets = 2.0 * torch.nn.functional.one_hot(y, K) - 1.0
+    ours = torch.from_numpy(model.coef_.T.copy()).to(DEVICE)
+    for way, tf32, kind in (
         ("float32", False, torch.float32),
         ("TF32", True, torch.float32),
         ("bfloat16", False, torch.bfloat16),
     ):
         torch.backends.cuda.matmul.allow_tf32 = tf32
-        Y = X.to(kind)
-        report(found, name, seconds(partial(torch.matmul, Y.T, Y)), work)
+        Y, T = X.to(kind), targets.to(kind)
+        product = Y.T @ Y
+        wrong = float((product.double() - exact).abs().max() / exact.diagonal().max())
+        report.add(case, f"{way} XᵀX", seconds(partial(torch.matmul, Y.T, Y)), work, wrong)
+        ridge(report, case, way, Y, T, product, ours)
+        back = product - (product + Y[:1000].T @ Y[:1000] - Y[:1000].T @ Y[:1000])
+        moved = float(back.double().abs().max() / exact.diagonal().max())
+        report.found[f"{case}: {way} XᵀX"]["taken back"] = moved
+        del Y, T
     torch.backends.cuda.matmul.allow_tf32 = False
-    return found
+    print("agreement of labels:", float((labels == y[:131_072]).double().mean()), flush=True)
 
 
-def on_device(phi: BoundMap, X: Any, y: Any) -> object:
-    """The sums without their way to the host."""
-    responses = responses_of(y, None, "classification", 1.0)
-    gathering = TensorGathering(phi, X, responses, None)
-    blocks = Blocks(gathering, Encoder(phi, X.device), 0, len(responses.names), responses)
-    blocks.add_all(slice(0, len(X)), gram.ROWS)
-    return blocks
+def ridge(report: Report, case: str, way: str, Y: Any, T: Any, product: Any, ours: Any) -> None:
+    """What the same ridge regression costs in floats, and how far off it is."""
+    ones = torch.ones(len(Y), 1, dtype=Y.dtype, device=DEVICE)
+    s, n = (Y.T @ ones).float(), float(len(Y))
+    A = torch.cat([torch.cat([product.float(), s], 1), torch.cat([s.T, s.new_full((1, 1), n)], 1)])
+    A.diagonal().add_(1.0)
+    B = torch.cat([(Y.T @ T).float(), T.float().sum(0, keepdim=True)])
+    start = time.perf_counter()
+    factor, failed = torch.linalg.cholesky_ex(A)
+    w = torch.cholesky_solve(B, factor)[:-1].double()
+    torch.cuda.synchronize()
+    took = time.perf_counter() - start
+    wrong = float("nan") if int(failed) else float((w - ours).abs().max() / ours.abs().max())
+    report.add(case, f"{way} ridge", took, error=wrong)
 
 
-def parts(n: int, J: int) -> None:
-    """What the parts of one block cost."""
-    X = torch.randn(n, J, device=DEVICE)
-    planes = torch.empty((2, J, n), dtype=torch.int8, device=DEVICE)
-    peak = torch.zeros(1, dtype=torch.int32, device=DEVICE)
-    scale = torch.full((J,), 16384.0, dtype=torch.float64, device=DEVICE)
-    took = seconds(lambda: cut(X, scale, planes, 0, peak))
-    print(f"  cut {n}x{J}: {took * 1e3:.2f} ms, {n * J * 6 / took / 1e9:.0f} GB/s", flush=True)
-    for p in (1024, 2048, 4096):
-        if p <= J:
-            A, B = planes[0, :p], planes[1, :p]
-            took = seconds(lambda: torch._int_mm(A, B.T))  # noqa: B023
-            print(f"  int8 {p}x{n}x{p}: {2 * n * p * p / took / 1e12:.0f} TOPS", flush=True)
-    W = torch.randint(-(2**40), 2**40, (J, J), device=DEVICE)
-    host = np.empty((J, J), dtype=np.int64)
-    took = seconds(lambda: torch.from_numpy(host).copy_(W))
-    print(f"  to the host, pages touched: {8 * J * J / took / 1e9:.1f} GB/s", flush=True)
-    took = seconds(lambda: torch.from_numpy(np.empty((J, J), dtype=np.int64)).copy_(W))
-    print(f"  to the host, new pages: {8 * J * J / took / 1e9:.1f} GB/s", flush=True)
-    took = seconds(lambda: torch.empty((J, J), dtype=torch.int64, pin_memory=True).copy_(W))
-    print(f"  to the host, pinned: {8 * J * J / took / 1e9:.1f} GB/s", flush=True)
+def large(report: Report, n: int, J: int, K: int) -> None:
+    """Rows of the size of ImageNet."""
+    X, y = rows(n, J, K)
+    case, work = f"{n} × {J}, {K} classes", 2.0 * n * J * J
+    model = LSSVC(rho=1.0)
+    job = partial(Knowledge.of, model._map(), X, y)
+    report.add(case, "Knowledge.of", seconds(job, 2), work)
+    report.add(case, "LSSVC.fit", seconds(partial(model.fit, X, y), 1), work)
+    fresh = LSSVC(rho=1.0).merge(model.knowledge_)
+    start = time.perf_counter()
+    fresh._weights()
+    report.add(case, "solve", time.perf_counter() - start)
+    some = X[:131_072]
+    report.add(case, "predict", seconds(partial(model.predict, some)), 2.0 * len(some) * J * K)
+    some = X[:32_768]
+    job = partial(model.decision_function, some)
+    report.add(case, "decision_function", seconds(job), 2.0 * len(some) * J * K)
+    start = time.perf_counter()
+    model.digest()
+    report.add(case, "digest", time.perf_counter() - start)
 
 
 def main() -> None:
+    """Measure all, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
-    card = torch.cuda.get_device_name(0)
-    print(card, torch.__version__, date.today(), flush=True)
-    found: dict[str, Any] = {"card": card, "torch": torch.__version__, "date": str(date.today())}
-    parts(130_048, 2048)
-    sizes = [(262_144, 768, 100), (262_144, 2048, 100)]
-    if not quick:
-        parts(130_048, 16_384)
-        sizes = [(1_310_720, 768, 100), (1_310_720, 2048, 1000), (1_310_720, 4096, 1000)]
-        sizes += [(524_288, 16_384, 1000)]
-    for size in sizes:
-        found[str(size)] = sums(*size)
+    about = {
+        "card": torch.cuda.get_device_name(0),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "date": str(date.today()),
+    }
+    print(about, flush=True)
+    report = Report()
+    for n, J, K in SIZES:
+        sums(report, n // 10 if quick else n, J, K)
         torch.cuda.empty_cache()
-    X, y = rows(262_144, 1024, 100)
-    took = seconds(lambda: LSSVC().fit(X, y), 1)
-    print(f"fit 262144 x 1024: {took:.3f} s")
+    large(report, LARGE[0] // 10 if quick else LARGE[0], *LARGE[1:])
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu.json").write_text(json.dumps(found, indent=1))
+    text = json.dumps({"about": about, "found": report.found}, indent=1, ensure_ascii=False)
+    (RESULTS / "gpu.json").write_text(text + "\n")
+    print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
 
 
 if __name__ == "__main__":

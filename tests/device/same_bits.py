@@ -264,3 +264,46 @@ def labels(device):
     found = LSSVC().fit(T, words).predict(T)
     assert isinstance(found, np.ndarray)
     assert np.array_equal(found, LSSVC().fit(X, words).predict(X))
+
+
+def solutions(device, patch):
+    """Systems of every kind, solved on the device where it decides, and on the host."""
+    from traceless.device.matrices import TensorMatrix
+    from traceless.solvers import cholesky, rounded
+    from traceless.solvers.centring import shifted, shifted_right_side
+    from traceless.solvers.ridge import Ridge
+
+    rng = np.random.default_rng(6)
+    there = torch.device(device)
+    for trial in range(40):
+        J, K, n = int(rng.integers(2, 60)), int(rng.integers(1, 6)), int(rng.integers(1, 200))
+        Z = np.rint(rng.normal(size=(n, J)) * 2.0 ** rng.uniform(2, 18, J)).astype(np.int64)
+        Z[:, -1] = 1
+        Z[:, 0] += int(rng.integers(0, 2**20)) if trial % 3 == 0 else 0
+        if trial % 4 == 0:
+            Z[:, J // 2] = 0
+        S, Q = Z.T @ Z, Z.T @ rng.integers(-3, 4, (n, K))
+        near = np.full(J, 2.0 ** rng.uniform(-3, 30))
+        if trial % 2:
+            near[-1] = 0.0
+        ridge = Ridge(near)
+        if trial % 5 == 0:
+            whole = np.array([int(v) for v in rng.integers(1, 2**40, J)], dtype=object)
+            ridge = Ridge.of_fractions(whole, 3 * 7 * 2**11)
+        m = cholesky.whole_means(S) if ridge.is_free else None
+        moved = S if m is None else shifted(S, m)
+        right = Q if m is None else shifted_right_side(Q, m)
+        for own in (None, m):
+            expected = rounded.correctly_rounded_solve(moved, ridge, right, own)
+            sent = TensorMatrix.of(S, m, there)
+            assert np.array_equal(sent.on_host(), moved)
+            found = rounded.correctly_rounded_solve(sent, ridge, right, own)
+            assert np.array_equal(found, expected), trial
+    X, y = rng.normal(size=(90, 7)), rng.integers(0, 4, 90)
+    for penalty in ({}, {"free_intercept": False}, {"standardize": False}, {"rho": 1e-9}):
+        found = []
+        for where in (there, None):
+            patch.setattr(cholesky, "device_for", lambda S, where=where: where)
+            model = LSSVC(**penalty).fit(X, y)
+            found.append(np.column_stack([model.coef_, model.intercept_]))
+        assert np.array_equal(*found)

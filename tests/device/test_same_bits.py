@@ -66,3 +66,7 @@ def test_refusals():
 
 def test_labels():
     same_bits.labels(DEVICE)
+
+
+def test_solutions(monkeypatch):
+    same_bits.solutions(DEVICE, monkeypatch)

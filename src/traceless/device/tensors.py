@@ -10,11 +10,13 @@ import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Tensor = Any  # torch.Tensor, where torch is installed
 
 HOST = frozenset({"cpu"})  # kinds of devices whose memory NumPy reads
 _DLPACK_HOST = frozenset({1, 3})  # numbers that DLPack gives to the host's memory: plain, pinned
+LARGE = 1024  # features, from which on a GPU solves a system faster than the host
 _PLAIN = frozenset({np.ndarray, list, tuple, int, float, type(None)})  # types that are surely here
 _NARROW = frozenset({"float16", "bfloat16", "float32", "float64"})
 _WHOLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
@@ -123,6 +125,17 @@ def like(rows: Any, answer: Any) -> Any:
         return torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
     except TypeError:
         return answer  # of a type that this torch does not know
+
+
+def device_for(S: NDArray[Any]) -> Any:
+    """The device that should solve a large system of int64; None where the host does.
+
+    Only where torch has been imported already, for somebody who has tensors.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or len(S) < LARGE or S.dtype != np.int64 or not torch.cuda.is_available():
+        return None
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def kind_of(tensor: Tensor) -> str:
