@@ -64,12 +64,14 @@ def cut(
         )
 
 
-def rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor) -> None:
+def rounded(
+    P: Tensor, rest: Tensor, power: Tensor, constant: Tensor, out: Tensor, unsure: Tensor
+) -> None:
     """See `traceless.device.products._rounded`."""
     A, n, D, K = P.shape
     with torch.cuda.device(P.device):
         _rounded[(triton.cdiv(n, 8), triton.cdiv(K, 64))](
-            P, P.stride(0), rest, power, out, unsure, n, K, A, D, 8, 64
+            P, P.stride(0), rest, power, constant, out, unsure, n, K, A, D, 8, 64
         )
 
 
@@ -125,14 +127,16 @@ def multiply(A: Tensor, B: Tensor, out: Tensor) -> None:
         )
 
 
-def winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tensor) -> None:
+def winners(
+    P: Tensor, power: Tensor, constant: Tensor, bound: Tensor, best: Tensor, unsure: Tensor
+) -> None:
     """See `traceless.device.products._winners`."""
     A, n, D, K = P.shape
     with torch.cuda.device(P.device):
         columns = min(1024, triton.next_power_of_2(K))
         rows = 1024 // columns
         _winners[(triton.cdiv(n, rows),)](
-            P, P.stride(0), power, bound, best, unsure, n, K, A, D, rows, columns
+            P, P.stride(0), power, constant, bound, best, unsure, n, K, A, D, rows, columns
         )
 
 
@@ -194,6 +198,7 @@ if triton is not None:
         stride,
         rest,
         power,
+        constant,
         out,
         unsure,
         n,
@@ -225,11 +230,19 @@ if triton is not None:
             s = total
             t += low
             size += tl.abs(low)
+        scale = tl.load(power + c, mask=c < K, other=1.0)[None, :]
+        value = tl.load(constant + c, mask=c < K, other=0.0)[None, :] / scale
+        total = value + s
+        u = total - value
+        low = (value - (total - u)) + (s - u)
+        s = total
+        t += low
+        size += tl.abs(low)
         left = tl.load(rest + c, mask=c < K, other=0.0)[None, :]
-        size = size * (((A + D - 2) // 3 + 5) * 2.0**-52) + left
+        size = size * (((A + D - 2) // 3 + 6) * 2.0**-52) + left
         high = s + (t + size)
         certain = high == s + (t - size)
-        high = high * tl.load(power + c, mask=c < K, other=0.0)[None, :] + 0.0
+        high = high * scale + 0.0
         tl.store(out + r[:, None].to(tl.int64) * K + c[None, :], high, mask=inside)
         bad = tl.max(tl.where(inside & (certain == 0), 1, 0), axis=1)
         tl.atomic_max(unsure + r, bad, mask=(r < n) & (bad > 0))
@@ -239,6 +252,7 @@ if triton is not None:
         P,
         stride,
         power,
+        constant,
         bound,
         best,
         unsure,
@@ -266,8 +280,11 @@ if triton is not None:
                     here = P + (place + a * stride + m * K)
                     part = tl.load(here, mask=inside, other=0).to(tl.int64)
                     whole += part << (8 * (a + m))
+            own = tl.load(constant + c, mask=c < K, other=0.0)[None, :]
             value = whole.to(tl.float64) * tl.load(power + c, mask=c < K, other=0.0)[None, :]
-            room = tl.load(bound + c, mask=c < K, other=0.0)[None, :] + tl.abs(value) * 2.0**-50
+            room = tl.load(bound + c, mask=c < K, other=0.0)[None, :]
+            room += (tl.abs(value) + tl.abs(own)) * 2.0**-50
+            value += own
             low = tl.where(inside, value - room, lowest)
             high = tl.where(inside, value + room, lowest)
             top, at = tl.max(low, axis=1), tl.argmax(low, axis=1).to(tl.int32)

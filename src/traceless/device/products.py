@@ -4,7 +4,8 @@ Codes c are cut into digits of eight bits, and so are coefficients, scaled such 
 
     z_j = 2^(2 - 8 D) Σ_m 256^m z_jm + r_j,     P_am = Σ_j c_ja z_jm
 
-P is exact in int32 for J < 2^17.
+P is exact in int32 for J < 2^17. The coefficient of the constant feature, which is much larger
+than the others on a fine grid, is added as it is.
 
 Three places a + m at a time are added up in int64, below 2^50, and these sums in twofold
 precision, as `traceless.arithmetic.products` does: s + t with an error of at most δ, which
@@ -33,7 +34,7 @@ from traceless.features.feature_map import BoundMap
 _FEW, _MANY, _MOST = 3, 9, 13  # digits of coefficients: for labels, for scores, for close calls
 _BYTES = 2**30  # that the products of a block of rows may take
 _WIDEST = 2**17 - 16  # features whose products fit into int32
-_SAFE = 900  # exponents of coefficients that may be scaled by a power of two
+_SAFE = 400  # exponents of coefficients that may be scaled by a power of two
 _HOST_ROWS = 4096
 
 
@@ -68,20 +69,21 @@ class _Model:
     """Coefficients in digits, and the map, on a device."""
 
     def __init__(self, solution: Coefficients, phi: BoundMap, device: Tensor) -> None:
-        self.encoder, self.bias = Encoder(phi, device), int(phi.has_bias)
-        J, K = solution.Z.shape
+        self.encoder, bias = Encoder(phi, device), int(phi.has_bias)
+        self.J, self.K, self.digits = self.encoder.width, solution.Z.shape[1], 2
         Z = torch.from_numpy(np.array(solution.Z.T)).to(device)
-        top = to_array(Z.abs().amax(1))
-        exponents = np.frexp(top)[1]
-        self.safe = bool(np.isfinite(top).all() and np.abs(exponents).max(initial=0) <= _SAFE)
-        scaled = Z * torch.from_numpy(np.ldexp(1.0, -exponents)).to(device)[:, None]
-        self._scaled, self._exponents = scaled, exponents
+        own = Z[:, -1] if bias else torch.zeros_like(Z[:, 0])
+        Z = Z[:, : self.J]
+        shift = np.zeros(len(phi.steps)) if solution.shift is None else solution.shift
+        top, constant = to_array(Z.abs().amax(1)), to_array(own)
+        self._exponents = np.frexp(top)[1]
+        apart = np.where(constant == 0, 0, np.frexp(constant)[1] - self._exponents)
+        farthest = max(np.abs(self._exponents).max(), np.abs(apart).max())
+        finite = np.isfinite(top).all() and np.isfinite(constant).all()
+        self.safe = bool(finite and farthest <= _SAFE and not (bias and shift[-1]))
+        self._scaled = Z * torch.from_numpy(np.ldexp(1.0, -self._exponents)).to(device)[:, None]
         self._tables: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-        shift = np.zeros(J) if solution.shift is None else solution.shift
-        self.shift = torch.from_numpy(np.array(shift)).to(device)
-        self.own = int(1.0 - shift[-1]) if self.bias else 1  # the code of the constant
-        self.safe &= abs(self.own) < 128
-        self.J, self.K, self.digits = J, K, 2
+        self.constant, self.shift = own.contiguous(), torch.from_numpy(np.array(shift)).to(device)
 
     @classmethod
     def of(cls, solution: Coefficients, phi: BoundMap, X: Tensor) -> _Model | None:
@@ -125,7 +127,7 @@ class _Model:
             unsure[block] = 0
             target = out[block] if everything else torch.empty_like(out[: len(some)])
             work = kernels.rounded if kernels.serves(P) else _rounded
-            work(P, rest * largest, power, target, unsure[block])
+            work(P, rest * largest, power, self.constant, target, unsure[block])
             if not everything:
                 out[rows[block]] = target
         return unsure.nonzero()[:, 0]
@@ -138,7 +140,7 @@ class _Model:
             return torch.arange(len(X), device=X.device)
         unsure = torch.empty(len(X), dtype=torch.int32, device=X.device)
         work = kernels.winners if kernels.serves(P) else _winners
-        work(P, power, rest * largest * power, best, unsure)
+        work(P, power, self.constant, rest * largest * power, best, unsure)
         return unsure.nonzero()[:, 0]
 
     def _products(self, X: Tensor, D: int) -> tuple[Tensor | None, float]:
@@ -166,9 +168,7 @@ class _Model:
             codes = torch.empty((self.digits, *shape), dtype=torch.int8, device=X.device)
             codes[:, n:] = 0
             codes[:, :, features:] = 0
-            if self.bias:
-                codes[0, :n, features] = self.own
-            peak = torch.full((1,), abs(self.own), dtype=torch.int32, device=X.device)
+            peak = torch.ones(1, dtype=torch.int32, device=X.device)
             for start in range(0, n, max(size, 1)):
                 some = X[start : start + size]
                 values, scale = (some, encoder.scale) if linear else (encoder.codes(some), ones)
@@ -207,7 +207,9 @@ def _coefficient_digits(Z: Tensor, D: int) -> tuple[Tensor, Tensor]:
     return torch.stack(digits), rest.abs().sum(1) * (1 + 1e-6)
 
 
-def _rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor) -> None:
+def _rounded(
+    P: Tensor, rest: Tensor, power: Tensor, constant: Tensor, out: Tensor, unsure: Tensor
+) -> None:
     """Scores from products of digits, and which rows have one that is undecided.
 
     Parameters
@@ -217,6 +219,8 @@ def _rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor
         max|c| Σ_j |r_j|, in units of the last digit.
     power : float64 tensor of shape (K,)
         That unit.
+    constant : float64 tensor of shape (K,)
+        To be added to each score.
     out : float64 tensor of shape (n, K)
     unsure : int32 tensor of shape (n,)
     """
@@ -231,13 +235,17 @@ def _rounded(P: Tensor, rest: Tensor, power: Tensor, out: Tensor, unsure: Tensor
                 whole.add_(P[a, :, m], alpha=256 ** ((a + m) % 3))
         total = two_sum(whole.double() * 2.0 ** (24 * g), s)
         s, t, size = total.high, t + total.low, size + total.low.abs()
-    size = size * ((groups + 4) * 2.0**-52) + rest
+    total = two_sum((constant / power).expand_as(s), s)
+    s, t, size = total.high, t + total.low, size + total.low.abs()
+    size = size * ((groups + 5) * 2.0**-52) + rest
     high = s + (t + size)
     unsure |= (high != s + (t - size)).any(1)
     torch.add(high * power, 0.0, out=out)
 
 
-def _winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tensor) -> None:
+def _winners(
+    P: Tensor, power: Tensor, constant: Tensor, bound: Tensor, best: Tensor, unsure: Tensor
+) -> None:
     """The number of the largest score of each row, and which rows are undecided.
 
     Parameters are those of `_rounded`; `bound` is that of a score, in units of scores.
@@ -248,7 +256,8 @@ def _winners(P: Tensor, power: Tensor, bound: Tensor, best: Tensor, unsure: Tens
         for m in range(D):
             whole.add_(P[a, :, m], alpha=256 ** (a + m))
     value = whole.double() * power
-    room = bound + value.abs() * 2.0**-50
+    room = bound + (value.abs() + constant.abs()) * 2.0**-50
+    value += constant
     low, high = value - room, value + room
     sure, who = low.max(1)
     high[torch.arange(n, device=P.device), who] = -torch.inf
