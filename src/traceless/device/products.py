@@ -32,7 +32,7 @@ from traceless.device.tensors import Tensor, to_array
 from traceless.features.feature_map import BoundMap
 
 _FEW, _MANY, _MOST = 3, 9, 13  # digits of coefficients: for labels, for scores, for close calls
-_BYTES = 2**30  # that the products of a block of rows may take
+_BYTES = 2**31  # that the products of a block of rows may take
 _WIDEST = 2**17 - 16  # features whose products fit into int32
 _SAFE = 400  # exponents of coefficients that may be scaled by a power of two
 _HOST_ROWS = 4096

@@ -86,17 +86,18 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
-    Z = np.zeros((len(Q) + (shift is not None), Q.shape[1]))
+    shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
     used, asked = np.flatnonzero(there), np.flatnonzero(Q.any(axis=0))
     if not used.size or not asked.size:
-        return Z
+        return np.zeros(shape)
     if used.size < len(Q):
         S = S[np.ix_(used, used)] if isinstance(S, np.ndarray) else S.of_features(used)
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
-    Q = Q[np.ix_(used, asked)]
-    rows = used if shift is None else np.append(used, len(Z) - 1)
+    whole = (used.size, asked.size) == Q.shape
+    Q = Q if whole else Q[np.ix_(used, asked)]
+    rows = used if shift is None else np.append(used, shape[0] - 1)
     try:
         if isinstance(S, Mixture):
             raise _HardError
@@ -107,6 +108,9 @@ def correctly_rounded_solve(
     if not decided.all():
         here = S if isinstance(S, np.ndarray | Mixture) else S.on_host()
         part[:, ~decided] = refined(here, ridge, Q[:, ~decided], shift)
+    if whole:
+        return part
+    Z = np.zeros(shape)
     Z[np.ix_(rows, asked)] = part
     return Z
 
@@ -230,11 +234,11 @@ class _System:
             if step >= 2:
                 down = on.there(np.ldexp(1.0, -E))
                 error = self._error(near, c, abs(residual.near) + 4 * abs(cut))
-                rounded, certain = _rounded([*terms, c * down], error * down)
-                Z, decided = on.here(rounded), on.here(certain).all(axis=0)
+                Z, certain = _rounded([*terms, c * down], error * down)
+                decided = on.here(certain.all(0))
                 if self.shift is not None:
                     own, sure = self.shift.intercepts(moved, E, on.here(c), on.here(error))
-                    Z, decided = np.vstack([Z, own]), decided & sure
+                    decided = decided & sure
                 if step == _STEPS - 1 or decided.all():
                     break
             digits = on.rint(c * on.there(np.ldexp(1.0, shifts)))
@@ -249,7 +253,7 @@ class _System:
             terms.append(digits * on.there(np.ldexp(1.0, -E)))
             if self.has_rest:
                 cut = self.rest * (sum(terms) * on.there(np.ldexp(1.0, E)))
-        return Z, decided
+        return on.here(Z) if self.shift is None else np.vstack([on.here(Z), own]), decided
 
     def _after(
         self, before: _Residual, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
