@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
+from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def _check_kind(rows: Rows, task: Task) -> None:
 
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
+    if not reset and task != "multilabel" and _are_plain(estimator, rows):
+        return rows[0], rows[1], None
     regression = task == "regression"
     rows = taken_rows(rows)
     _check_kind(rows, task)
@@ -100,9 +103,13 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
         if not is_on_device(y) or task != "classification":
             y = validate_data(estimator, X="no_validation", y=to_array(y), **kinds)
     else:
+        check_features(rows[0])
+        if regression:
+            check_numbers(rows[1], "y")
         X, y = validate_data(
             estimator,
-            *rows[:2],
+            rows[0],
+            rows[1] if regression else labels(rows[1]),
             reset=reset,
             accept_sparse="csr",
             ensure_all_finite=False,
@@ -114,8 +121,25 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
         _take_label_type(estimator, dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
+        check_numbers(weight, "sample_weight")
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     return X, y, weight
+
+
+def _are_plain(estimator: Any, rows: Rows) -> bool:
+    """Whether rows are surely what scikit-learn's checks would return, which takes them 0.1 ms."""
+    X, y = rows[0], rows[1]
+    return (
+        type(X) is type(y) is np.ndarray
+        and (len(rows) == 2 or rows[2] is None)
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and y.ndim == 1
+        and y.shape[0] == X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and "feature_names_in_" not in vars(estimator)
+        and (y.dtype.kind in "iu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
+    )
 
 
 def checked_tensor(estimator: Any, X: Any, reset: bool) -> Any:

@@ -28,9 +28,10 @@ from typing import Any
 from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry
-from traceless.store.ledger import APPLICATION, Ledger
+from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger
 from traceless.store.regular import found_at, open_folder, read_regular
+from traceless.store.schema import APPLICATION
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
 # what `container.replace` had not finished; it cuts long names
