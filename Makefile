@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark test-torch lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
-	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
+	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
+	@echo "             make test-torch those of tensors, which install torch"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
 	@echo "             bench-path, bench-probabilities, bench-store for small changes, when refitting is faster, free"
@@ -48,6 +49,12 @@ lint: $(VENV)/with-test
 
 test: lint
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
+
+# torch takes 5 GB with its CUDA libraries: set TORCH to the wheel of your choice
+TORCH ?= torch
+test-torch: $(VENV)/with-test
+	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
+	$(BIN)/python -m pytest tests/device
 
 test-spark: $(VENV)/with-test $(VENV)/with-spark
 	$(BIN)/python -m pytest tests/sources/test_spark.py

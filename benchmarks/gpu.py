@@ -31,7 +31,10 @@ DEVICE = "cuda"
 RESULTS = Path(__file__).parent / "results"
 SIZES = [(1_310_720, 768, 100), (1_310_720, 2048, 100), (1_310_720, 4096, 1000)]
 LARGE = (1_281_167, 16_384, 1000)  # the rows and classes of ImageNet
-PENALTY = {"free_intercept": False, "standardize": False}  # ρI, as torch's users have it
+PENALTY: dict[str, Any] = {
+    "free_intercept": False,
+    "standardize": False,
+}  # ρI, as torch's users have it
 
 
 def seconds(job: Callable[[], object], repeats: int = 3) -> float:

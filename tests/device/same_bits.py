@@ -307,3 +307,61 @@ def solutions(device, patch):
             model = LSSVC(**penalty).fit(X, y)
             found.append(np.column_stack([model.coef_, model.intercept_]))
         assert np.array_equal(*found)
+
+
+def predictions(device):
+    """Scores and their largest, for coefficients of all sizes, also next to ties and zeros."""
+    from traceless.arithmetic.products import Coefficients
+    from traceless.device import products
+
+    rng = np.random.default_rng(7)
+    for trial in range(40):
+        J, K, n = (int(rng.integers(low, high)) for low, high in ((2, 90), (1, 40), (1, 120)))
+        X = rng.normal(size=(n, J - 1)) * 10.0 ** rng.uniform(-6, 4)
+        Z = rng.normal(size=(J, K)) * 10.0 ** rng.uniform(-200 if trial % 7 == 0 else -10, 10, K)
+        if trial % 3 == 0:
+            Z *= 10.0 ** rng.uniform(-12, 0, size=(J, K))
+        if trial % 3 == 1:
+            Z[-1] *= 2.0**30
+        if trial % 5 == 0:
+            Z = np.round(Z * 4) / 4  # many sums are exact, and some scores equal
+        if trial % 11 == 0:
+            Z[:, 0] = 0
+        shift = np.append(rng.integers(-1000, 1000, J - 1), 0.0) if trial % 2 else None
+        phi, T = Linear().bind(J - 1), tensor(X, device)
+        expected = Coefficients(Z, shift).times(phi.codes(X))
+        model = Coefficients(Z, shift)
+        found = products.scores(model, phi, T).cpu().numpy()
+        assert np.array_equal(found, expected), trial
+        assert np.array_equal(np.signbit(found), np.signbit(expected)), trial
+        best = products.winners(model, phi, T).cpu().numpy()
+        assert np.array_equal(best, expected.argmax(1)), trial
+
+
+def memory(device, patch):
+    """Where memory is short, blocks get smaller; where that is no help, nothing is changed."""
+    from traceless.knowledge import tensor_gathering
+
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(5000, 3)), rng.integers(0, 3, 5000)
+    room = 3000
+    make = tensor_gathering.Block
+
+    def block(features, digits, beside, beside_digits, rows, device):
+        if rows > room:
+            raise torch.cuda.OutOfMemoryError("no room")
+        return make(features, digits, beside, beside_digits, rows, device)
+
+    patch.setattr(tensor_gathering, "Block", block)
+    there = tensor(X, device), tensor(y, device)
+    model = LSSVC().fit(*there)
+    before = model.digest()
+    assert before == LSSVC().fit(X, y).digest()
+    room = 10
+    try:
+        model.partial_fit(*there)
+    except MemoryError as error:
+        assert "Nothing was changed" in str(error)
+    else:
+        raise AssertionError("There was no memory, and nobody said so.")
+    assert model.digest() == before

@@ -70,3 +70,11 @@ def test_labels():
 
 def test_solutions(monkeypatch):
     same_bits.solutions(DEVICE, monkeypatch)
+
+
+def test_predictions():
+    same_bits.predictions(DEVICE)
+
+
+def test_memory(monkeypatch):
+    same_bits.memory(DEVICE, monkeypatch)

@@ -234,9 +234,9 @@ def _rounded(
             for m in range(max(0, 3 * g - a), min(D, 3 * g + 3 - a)):
                 whole.add_(P[a, :, m], alpha=256 ** ((a + m) % 3))
         total = two_sum(whole.double() * 2.0 ** (24 * g), s)
-        s, t, size = total.high, t + total.low, size + total.low.abs()
+        s, t, size = total.high, t + total.low, size + abs(total.low)
     total = two_sum((constant / power).expand_as(s), s)
-    s, t, size = total.high, t + total.low, size + total.low.abs()
+    s, t, size = total.high, t + total.low, size + abs(total.low)
     size = size * ((groups + 5) * 2.0**-52) + rest
     high = s + (t + size)
     unsure |= (high != s + (t - size)).any(1)

@@ -169,7 +169,7 @@ class Blocks:
         """Cut the features of a block, and what is beside them; the peak is on its way."""
         encoder, X, n = self.encoder, self.of.X, _count(begun.rows)
         linear, peak = encoder.scale is not None, _zero(self.device)
-        scale = encoder.scale if linear else _ones(encoder.width, self.device)
+        scale: Tensor = encoder.scale if linear else _ones(encoder.width, self.device)
         width = self.gram.beside if begun.beside_digits else 0
         block = Block(encoder.width, self.digits, width, begun.beside_digits, n, self.device)
         size = n if linear else encoder.rows
@@ -331,9 +331,10 @@ def _there(rows: Any, device: Any) -> Any:
 
 def _needs(width: int, device: Any) -> str:
     """What is missing where memory does not do for the smallest blocks."""
-    sums, free = 8 * width * width / 2**30, torch.cuda.mem_get_info(device)[0] / 2**30
+    sums = 8 * width * width / 2**30
+    free = torch.cuda.mem_get_info(device)[0] / 2**30 if device.type == "cuda" else 0.0
     return (
         f"The sums of {width} features and responses take {sums:.1f} GiB of {device}'s memory, and "
-        f"up to twice as much with a block of rows beside them; {free:.1f} GiB are free there. "
-        "Free some, take fewer features, or bring the rows to the host. Nothing was changed."
+        f"twice as much while they are added up; {free:.1f} GiB are free there. Free some, take "
+        "fewer features, or bring the rows to the host. Nothing was changed."
     )

@@ -212,7 +212,7 @@ def _solved_there(
     from traceless.device.matrices import OutOfMemoryError, TensorMatrix
 
     try:
-        there = TensorMatrix.of(S, shift, device)
+        there: Any = TensorMatrix.of(S, shift, device)
         if there is None:
             return None
         Q = Q if shift is None else shifted_right_side(Q, shift)
