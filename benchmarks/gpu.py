@@ -1,44 +1,43 @@
-"""Exact sums, solutions and predictions on a GPU, beside what floats do there.
+"""On a GPU: exact sums, solutions and predictions of rows on the card, beside products of floats.
 
-    PYTHONPATH=src python -m benchmarks.gpu            on a machine with a CUDA device: 3 minutes
-    PYTHONPATH=src python -m benchmarks.gpu --quick    smaller sizes
+    make bench-gpu                             needs a CUDA device: two minutes on an H200
+    python -m benchmarks.gpu --quick           a tenth of the rows
 
-Rows lie on the card, in float32, with labels of K classes. Times are medians of three, after one
-run that is not counted. "TF" is 2 n J² operations for sums and 2 n J K for predictions in a
-second, in units of 10^12, whatever was done for them. Errors of sums are relative to the largest
-of the diagonal, those of coefficients to the largest coefficient. Writes gpu.json to
-benchmarks/results.
+Rows are float32 numbers on the card, of K classes, with the papers' penalty, except the largest.
+Errors of sums are relative to the largest of the diagonal, those of coefficients to the largest
+coefficient. Writes gpu.json to benchmarks/results.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 import time
 from collections.abc import Callable
-from datetime import date
 from functools import partial
-from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 
+from benchmarks.findings import PAPERS, Findings, Record, main
+from papers.claims import Claim
 from traceless import LSSVC, Knowledge
+from traceless.features import Linear
 
-DEVICE = "cuda"
-RESULTS = Path(__file__).parent / "results"
 SIZES = [(1_310_720, 768, 100), (1_310_720, 2048, 100), (1_310_720, 4096, 1000)]
-LARGE = (1_281_167, 16_384, 1000)  # the rows and classes of ImageNet
-PENALTY: dict[str, Any] = {
-    "free_intercept": False,
-    "standardize": False,
-}  # ρI, as torch's users have it
+LARGE = (1_281_167, 16_384, 1000)  # rows and classes of ImageNet
+SUMS, WRONG = "Sums of products, rows on the card", "Error of these sums"
+FIT, COEFFICIENTS = "A fit, up to its coefficients", "Error of the coefficients of a ridge"
+PREDICT, RATE = "Labels of 131072 rows, scores of 32768", "10^12 operations a second: 2 n J K"
+EXACT = "traceless, exact"
+FLOATS: list[tuple[str, bool, Any]] = [
+    ("float32", False, torch.float32),
+    ("TF32", True, torch.float32),
+    ("bfloat16", False, torch.bfloat16),
+]
 
 
 def seconds(job: Callable[[], object], repeats: int = 3) -> float:
-    """The median time of a job, with all that it left running."""
+    """The median time of a job, with all that it left running, after one that is not counted."""
     taken = []
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
@@ -46,133 +45,125 @@ def seconds(job: Callable[[], object], repeats: int = 3) -> float:
         job()
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)
-    return statistics.median(taken[1:])
+    return median(taken[1:])
 
 
 def rows(n: int, J: int, K: int) -> tuple[Any, Any]:
-    """Embeddings with K classes, as a frozen network might leave them."""
+    """Embeddings of K classes, as a frozen network might leave them."""
     torch.manual_seed(0)
-    X = torch.empty(n, J, device=DEVICE).normal_()
-    y = torch.randint(0, K, (n,), device=DEVICE)
-    centres = torch.randn(K, J, device=DEVICE)
+    X = torch.empty(n, J, device="cuda").normal_()
+    y = torch.randint(0, K, (n,), device="cuda")
+    centres = torch.randn(K, J, device="cuda")
     for start in range(0, n, 65_536):
         some = slice(start, start + 65_536)
         X[some] += 0.3 * centres[y[some]]
     return X.mul_(0.4).clamp_(-1.98, 1.98), y
 
 
-class Report:
-    """Numbers by name, printed as they come."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, dict[str, float]] = {}
-
-    def add(self, case: str, way: str, took: float, work: float = 0.0, error: float = -1.0) -> None:
-        """Keep a time, what it was for, and how wrong the result is."""
-        said = {"seconds": took}
-        said |= {"TF": work / took / 1e12} if work else {}
-        said |= {"error": error} if error >= 0 else {}
-        self.found[f"{case}: {way}"] = said
-        words = ", ".join(f"{name} {value:.4g}" for name, value in said.items())
-        print(f"{case}: {way}: {words}", flush=True)
-
-
-def sums(report: Report, n: int, J: int, K: int) -> None:
-    """The knowledge of rows, a fit, and products of floats."""
-    X, y = rows(n, J, K)
-    case, work = f"{n} × {J}, {K} classes", 2.0 * n * J * J
-    model = LSSVC(**PENALTY)
-    known = Knowledge.of(model._map(), X, y)
-    job = partial(Knowledge.of, model._map(), X, y)
-    report.add(case, "Knowledge.of", seconds(job), work)
-    report.add(case, "LSSVC.fit", seconds(partial(model.fit, X, y)), work)
-    labels = model.predict(X[:131_072])
-    report.add(case, "predict", seconds(partial(model.predict, X[:131_072])), 2.0 * 131_072 * J * K)
-    some = X[:32_768]
-    job = partial(model.decision_function, some)
-    report.add(case, "decision_function", seconds(job), 2.0 * len(some) * J * K)
-    exact = torch.from_numpy(known.feature_gram[:J, :J].copy()).to(DEVICE).double() * 2.0**-28
-    targets = 2.0 * torch.nn.functional.one_hot(y, K) - 1.0
-    ours = torch.from_numpy(model.coef_.T.copy()).to(DEVICE)
-    for way, tf32, kind in (
-        ("float32", False, torch.float32),
-        ("TF32", True, torch.float32),
-        ("bfloat16", False, torch.bfloat16),
+def answers(model: LSSVC, X: Any, case: str) -> list[Record]:
+    """Times of labels and of correctly rounded scores."""
+    out = []
+    J, K = X.shape[1], len(model.classes_)
+    for way, ask, n in (
+        ("predict", model.predict, 131_072),
+        ("decision_function", model.decision_function, 32_768),
     ):
+        took = seconds(partial(ask, X[:n]))
+        out += [Record(PREDICT, way, took, case)]
+        out += [Record(RATE, way, 2.0 * min(n, len(X)) * J * K / took / 1e12, case, "number")]
+    return out
+
+
+def usual(n: int, J: int, K: int) -> list[Record]:
+    """Sums, a fit and answers at one size, and floats beside them."""
+    X, y = rows(n, J, K)
+    case = f"{n} × {J}, {K} classes"
+    known, model = Knowledge.of(Linear(), X, y), LSSVC(**PAPERS)
+    out = [
+        Record(SUMS, EXACT, seconds(partial(Knowledge.of, Linear(), X, y)), case),
+        Record(WRONG, EXACT, 0.0, case, "number"),
+        Record(FIT, "LSSVC.fit", seconds(partial(model.fit, X, y)), case),
+        Record(COEFFICIENTS, EXACT, 0.0, case, "number"),
+        *answers(model, X, case),
+    ]
+    exact = torch.from_numpy(known.feature_gram[:J, :J].copy()).cuda().double() * 2.0**-28
+    ours = torch.from_numpy(model.coef_.T.copy()).cuda()
+    largest = float(exact.diagonal().max())
+    targets = 2.0 * torch.nn.functional.one_hot(y, K) - 1.0
+    for way, tf32, kind in FLOATS:
         torch.backends.cuda.matmul.allow_tf32 = tf32
-        Y, T = X.to(kind), targets.to(kind)
+        Y = X.to(kind)
         product = Y.T @ Y
-        wrong = float((product.double() - exact).abs().max() / exact.diagonal().max())
-        report.add(case, f"{way} XᵀX", seconds(partial(torch.matmul, Y.T, Y)), work, wrong)
-        ridge(report, case, way, Y, T, product, ours)
-        back = product - (product + Y[:1000].T @ Y[:1000] - Y[:1000].T @ Y[:1000])
-        moved = float(back.double().abs().max() / exact.diagonal().max())
-        report.found[f"{case}: {way} XᵀX"]["taken back"] = moved
-        del Y, T
+        error = float((product.double() - exact).abs().max()) / largest
+        out += [
+            Record(SUMS, f"{way} XᵀX", seconds(partial(torch.matmul, Y.T, Y)), case),
+            Record(WRONG, f"{way} XᵀX", error, case, "number"),
+        ]
+        w = ridge(Y, targets.to(kind), product)
+        error = float((w - ours).abs().max() / ours.abs().max())
+        out += [Record(COEFFICIENTS, f"{way} ridge", error, case, "number")]
     torch.backends.cuda.matmul.allow_tf32 = False
-    print("agreement of labels:", float((labels == y[:131_072]).double().mean()), flush=True)
+    return out
 
 
-def ridge(report: Report, case: str, way: str, Y: Any, T: Any, product: Any, ours: Any) -> None:
-    """What the same ridge regression costs in floats, and how far off it is."""
-    ones = torch.ones(len(Y), 1, dtype=Y.dtype, device=DEVICE)
-    s, n = (Y.T @ ones).float(), float(len(Y))
-    A = torch.cat([torch.cat([product.float(), s], 1), torch.cat([s.T, s.new_full((1, 1), n)], 1)])
+def ridge(Y: Any, T: Any, product: Any) -> Any:
+    """The coefficients of the same ridge regression in floats, solved in float32."""
+    s, n = Y.float().sum(0, keepdim=True), torch.full((1, 1), float(len(Y)), device="cuda")
+    A = torch.cat([torch.cat([product.float(), s.T], 1), torch.cat([s, n], 1)])
     A.diagonal().add_(1.0)
     B = torch.cat([(Y.T @ T).float(), T.float().sum(0, keepdim=True)])
-    start = time.perf_counter()
-    factor, failed = torch.linalg.cholesky_ex(A)
-    w = torch.cholesky_solve(B, factor)[:-1].double()
-    torch.cuda.synchronize()
-    took = time.perf_counter() - start
-    wrong = float("nan") if int(failed) else float((w - ours).abs().max() / ours.abs().max())
-    report.add(case, f"{way} ridge", took, error=wrong)
+    return torch.cholesky_solve(B, torch.linalg.cholesky(A))[:-1].double()
 
 
-def large(report: Report, n: int, J: int, K: int) -> None:
-    """Rows of the size of ImageNet."""
+def largest(n: int, J: int, K: int) -> list[Record]:
+    """Rows of the size of ImageNet, with the default penalty."""
     X, y = rows(n, J, K)
-    case, work = f"{n} × {J}, {K} classes", 2.0 * n * J * J
-    model = LSSVC(rho=1.0)
-    job = partial(Knowledge.of, model._map(), X, y)
-    report.add(case, "Knowledge.of", seconds(job, 2), work)
-    report.add(case, "LSSVC.fit", seconds(partial(model.fit, X, y), 1), work)
-    fresh = LSSVC(rho=1.0).merge(model.knowledge_)
-    start = time.perf_counter()
-    fresh._weights()
-    report.add(case, "solve", time.perf_counter() - start)
-    some = X[:131_072]
-    report.add(case, "predict", seconds(partial(model.predict, some)), 2.0 * len(some) * J * K)
-    some = X[:32_768]
-    job = partial(model.decision_function, some)
-    report.add(case, "decision_function", seconds(job), 2.0 * len(some) * J * K)
-    start = time.perf_counter()
-    model.digest()
-    report.add(case, "digest", time.perf_counter() - start)
+    case, model = f"{n} × {J}, {K} classes", LSSVC()
+    return [
+        Record(SUMS, EXACT, seconds(partial(Knowledge.of, Linear(), X, y), 1), case),
+        Record(FIT, "LSSVC.fit", seconds(partial(model.fit, X, y), 1), case),
+        *answers(model, X, case),
+    ]
 
 
-def main() -> None:
-    """Measure all, and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    about = {
-        "card": torch.cuda.get_device_name(0),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "date": str(date.today()),
-    }
-    print(about, flush=True)
-    report = Report()
+def measure(quick: bool) -> Findings:
+    """All sizes."""
+    if not torch.cuda.is_available():
+        raise SystemExit("benchmarks.gpu needs a CUDA device, and torch sees none.")
+    share = 10 if quick else 1
+    records: list[Record] = []
     for n, J, K in SIZES:
-        sums(report, n // 10 if quick else n, J, K)
+        records += usual(n // share, J, K)
         torch.cuda.empty_cache()
-    large(report, LARGE[0] // 10 if quick else LARGE[0], *LARGE[1:])
-    RESULTS.mkdir(exist_ok=True)
-    text = json.dumps({"about": about, "found": report.found}, indent=1, ensure_ascii=False)
-    (RESULTS / "gpu.json").write_text(text + "\n")
-    print(f"peak memory {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+    records += largest(LARGE[0] // share, *LARGE[1:])
+    found = {(r.job, r.way, r.case): r.value for r in records}
+    cases = [f"{n // share} × {J}, {K} classes" for n, J, K in (*SIZES, LARGE)]
+    claims = [
+        Claim(
+            f"float32 XᵀX / exact, {case}",
+            found[SUMS, "float32 XᵀX", case] / found[SUMS, EXACT, case],
+            4.0,
+            True,
+        )
+        for case in cases[1:3]
+    ]
+    claims += [
+        Claim(f"seconds of the sums, {cases[3]}", found[SUMS, EXACT, cases[3]], 3.0, False),
+        Claim(f"seconds of the fit, {cases[3]}", found[FIT, "LSSVC.fit", cases[3]], 5.0, False),
+        Claim(
+            f"labels, 10^12 operations a second, {cases[3]}",
+            found[RATE, "predict", cases[3]],
+            100.0,
+            True,
+        ),
+    ]
+    notes = [
+        f"Card: {torch.cuda.get_device_name(0)}, torch {torch.__version__}. Times are medians of "
+        "three (of the largest size: one), after one that is not counted.",
+        "The errors of our sums and coefficients are 0: they are exact, and correctly rounded.",
+    ]
+    return Findings(records, claims, notes)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)
