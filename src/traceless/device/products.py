@@ -178,7 +178,6 @@ class _Model:
             if needed > MOST:
                 return None, 0.0
             if needed <= self.digits:
-                self.digits = needed
                 return codes[:needed], float(largest)
             self.digits = needed
 
