@@ -1,4 +1,4 @@
-"""A function becomes a command: --json, --debug, examples, errors, exit codes."""
+"""A function becomes a command: --json, --debug, --config, examples, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from traceless.cli import INTERRUPTED
+from traceless.cli.defaults import configure
 from traceless.cli.output import Declined, Result, say, show, to_json
+from traceless.cli.places import by_name
 from traceless.cli.words import in_commands
 from traceless.exceptions import EngineError, StoreBusyError
 
@@ -32,6 +34,16 @@ class Command(click.Command):
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
             click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
+            click.Option(
+                ["--config"],
+                type=click.Path(),
+                metavar="FILE",
+                envvar="TRACELESS_CONFIG",
+                is_eager=True,
+                expose_value=False,
+                callback=configure,
+                help="Take defaults from this file only; see traceless config.",
+            ),
         ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -70,7 +82,7 @@ class Command(click.Command):
             finally:
                 said: list[str] = []
                 for warning in caught:
-                    message = in_commands(" ".join(str(warning.message).split()))
+                    message = by_name(in_commands(" ".join(str(warning.message).split())))
                     if message not in said:
                         said.append(message)
                         say("warning", message)
@@ -129,4 +141,4 @@ def _text(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    return in_commands(str(error)) or type(error).__name__
+    return by_name(in_commands(str(error))) or type(error).__name__

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 
@@ -10,11 +9,16 @@ import click
 
 from traceless.cli import INTERRUPTED, audit, changes, models
 from traceless.cli.command import command
+from traceless.cli.config import config
 from traceless.cli.demo import demo
 from traceless.cli.doctor import doctor
+from traceless.cli.man import man
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
+from traceless.cli.report import report
 from traceless.cli.show import show
+from traceless.cli.suggest import suggest
+from traceless.cli.words import did_you_mean
 
 
 class Group(click.Group):
@@ -30,8 +34,7 @@ class Group(click.Group):
         """Find the command; one that does not exist is refused with the names nearest to it."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            near = difflib.get_close_matches(name.lower(), self.commands, n=3, cutoff=0.5)
-            asked = f" Did you mean {' or '.join(near)}?" if near else ""
+            asked = did_you_mean(name, self.commands)
             ctx.fail(f'No such command {name!r}.{asked} "traceless --help" lists all.')
         return super().resolve_command(ctx, args)
 
@@ -43,7 +46,7 @@ def root() -> None:
 
     Models that learn, forget and merge, exactly, in a store that keeps a ledger and gives a
     receipt for every change. "traceless COMMAND --help" has examples. Start with "traceless
-    demo", or with "traceless new".
+    demo", or with "traceless suggest" and a file of yours.
 
     Exit codes: 0 done; 1 a check failed; 2 bad input or usage, nothing was changed; 3 another
     process is writing.
@@ -67,10 +70,10 @@ def completion(shell: str) -> Result:
 
 
 for _command in (
-    *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
+    *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
     *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
-    *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
-    *(demo, doctor, completion),
+    *(report, audit.status, audit.history, audit.receipt, audit.verify, models.export),
+    *(demo, doctor, config, completion, man),
 ):
     root.add_command(_command)
 

@@ -92,6 +92,8 @@ def _check_kind(rows: Rows, task: Task) -> None:
 
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
+    if not reset and task != "multilabel" and _are_plain(estimator, rows):
+        return rows[0], rows[1], None
     regression = task == "regression"
     rows = taken_rows(rows)
     _check_kind(rows, task)
@@ -122,6 +124,22 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
         check_numbers(weight, "sample_weight")
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     return X, y, weight
+
+
+def _are_plain(estimator: Any, rows: Rows) -> bool:
+    """Whether rows are surely what scikit-learn's checks would return, which takes them 0.1 ms."""
+    X, y = rows[0], rows[1]
+    return (
+        type(X) is type(y) is np.ndarray
+        and (len(rows) == 2 or rows[2] is None)
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and y.ndim == 1
+        and y.shape[0] == X.shape[0] > 0
+        and X.shape[1] == estimator.n_features_in_
+        and "feature_names_in_" not in vars(estimator)
+        and (y.dtype.kind in "iu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
+    )
 
 
 def checked_tensor(estimator: Any, X: Any, reset: bool) -> Any:

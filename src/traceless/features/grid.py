@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from dataclasses import dataclass
@@ -33,6 +34,15 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
             f"scaling by it are exact; got {bad!r}."
         )
     return np.broadcast_to(steps, (width,)).copy()
+
+
+def grid_step(resolution: Any, name: str = "resolution") -> float:
+    """The same of one column."""
+    if type(resolution) is float:
+        mantissa, exponent = math.frexp(resolution)
+        if mantissa == 0.5 and -200 < exponent < 200:
+            return resolution
+    return float(grid_steps(resolution, 1, name)[0])
 
 
 def per_unit(resolution: Any, steps: Floats) -> Floats | float:

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from traceless.arithmetic.integers import LARGEST, Floats, peak
 from traceless.device.tensors import is_on_device, to_array
 from traceless.exceptions import MismatchError, RangeError
-from traceless.features.grid import grid_steps
+from traceless.features.grid import grid_step
 from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
 from traceless.knowledge.values import check_numbers, has_missing, missing
 
@@ -265,7 +265,7 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:
-    step = float(grid_steps(resolution, 1, "target_resolution")[0])
+    step = grid_step(resolution, "target_resolution")
     codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
     if not peak(codes) <= LARGEST:
         raise RangeError(

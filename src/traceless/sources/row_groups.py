@@ -22,6 +22,7 @@ from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, reading
 from traceless.sources.layouts import Constants, File
 from traceless.sources.parquet import parquet_file
+from traceless.sources.parquet_sizes import bounded_batches
 from traceless.sources.partitions import Scanned
 from traceless.sources.remote import Remote
 from traceless.sources.stamps import Stamp, check_rows, unchanged
@@ -43,10 +44,10 @@ class RowGroups:
         import pyarrow as pa
 
         name = str(self.stamp.file)
-        with unchanged([self.stamp]), _opened(self.stamp.file) as file:
+        with unchanged([self.stamp]), _opened(self.stamp.file) as (bytes_of, file):
             read = [n for n in self.columns.names if n in file.schema_arrow.names]
             n = 0
-            for batch in file.iter_batches(self.batch_rows, self.groups, read, use_threads=False):
+            for batch in bounded_batches(bytes_of, file, self.batch_rows, read, self.groups):
                 n += batch.num_rows
                 yield rows_of(_with(batch, self.constants), self.columns, name)
             check_rows(name, n, self.n_rows)
@@ -68,7 +69,7 @@ def scan_parquet(
     partitions: list[RowGroups] = []
     layout = None
     for stamp, same in zip(stamps, constants, strict=True):
-        with _opened(stamp.file) as file:
+        with _opened(stamp.file) as (_, file):
             schema = _with(file.schema_arrow.empty_table(), same).schema
             where = str(stamp.file)
             _check_once(schema.names, where)
@@ -84,16 +85,17 @@ def scan_parquet(
 
 
 @contextmanager
-def _opened(file: File) -> Iterator[Any]:
+def _opened(file: File) -> Iterator[tuple[Any, Any]]:
+    """A file's bytes (or its path), and the open Parquet file."""
     with reading(file):
         import pyarrow as pa
     with reading(file, pa.ArrowException, OSError):
         if isinstance(file, Remote):
             with file.filesystem.open_input_file(str(file)) as there, parquet_file(there) as found:
-                yield found
+                yield there, found
         else:
             with parquet_file(file) as found:
-                yield found
+                yield file, found
 
 
 def _with(rows: Any, constants: Constants) -> Any:
@@ -116,7 +118,7 @@ def _width(
     if hasattr(kind, "list_size"):
         return int(kind.list_size), None
     for path in files:
-        with _opened(path) as file:
+        with _opened(path) as (_, file):
             check_present(file.schema_arrow.names, list(features), str(path))
             for batch in file.iter_batches(1, columns=list(features)):
                 first = batch.column(features[0])[0].as_py()

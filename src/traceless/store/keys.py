@@ -50,8 +50,12 @@ class SigningKey:
     @classmethod
     def read(cls, path: Any) -> Self:
         """The key of a file, which may be anywhere."""
-        with open(path, "rb") as file:
-            return cls.from_pem(file.read(_LARGEST), path)
+        try:
+            with open(path, "rb") as file:
+                content = file.read(_LARGEST)
+        except OSError as error:
+            raise StoreError(f"{path} is not a signing key: {error.strerror}. {_HOW}") from error
+        return cls.from_pem(content, path)
 
     @classmethod
     def from_pem(cls, content: bytes, path: Any) -> Self:
@@ -126,6 +130,8 @@ def settle(folder: Folder, public: str) -> None:
         new = _inside(folder, "key.new")
         if new is not None and new.public == public:
             os.replace(folder.path / "key.new", folder.path / "key")
+        elif new is not None:  # of a hand-over that was not made
+            folder.remove(folder.path / "key.new")
 
 
 def _inside(folder: Folder, name: str) -> SigningKey | None:
