@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import accumulate, groupby
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 from traceless.sources.arrow import (
@@ -27,14 +27,21 @@ from traceless.sources.partitions import Scanned
 from traceless.sources.remote import Remote
 from traceless.sources.stamps import Stamp, check_rows, unchanged
 
+MOST_PARTS = 8  # of a row group, each of which reads what comes before it too
+LEAST_ROWS = 2**16  # in a part
+
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Some row groups of a file, and the columns that have one value in all of them."""
+    """Rows from `start` to `stop` of some row groups of a file.
+
+    `constants` are columns that have one value in all of them.
+    """
 
     stamp: Stamp
     groups: tuple[int, ...]
-    n_rows: int
+    start: int
+    stop: int
     columns: Columns
     batch_rows: int
     constants: Constants = ()
@@ -46,14 +53,29 @@ class RowGroups:
         name = str(self.stamp.file)
         with unchanged([self.stamp]), _opened(self.stamp.file) as (bytes_of, file):
             read = [n for n in self.columns.names if n in file.schema_arrow.names]
-            n = 0
+            seen = n = 0
             for batch in bounded_batches(bytes_of, file, self.batch_rows, read, self.groups):
-                n += batch.num_rows
-                yield rows_of(_with(batch, self.constants), self.columns, name)
-            check_rows(name, n, self.n_rows)
+                first, last = self.start - seen, min(self.stop - seen, batch.num_rows)
+                seen += batch.num_rows
+                if max(first, 0) < last:
+                    rows = batch.slice(max(first, 0), last - max(first, 0))
+                    n += rows.num_rows
+                    yield rows_of(_with(rows, self.constants), self.columns, name)
+                if seen >= self.stop:
+                    break
+            check_rows(name, n, self.stop - self.start)
             if not n:
                 batch = pa.RecordBatch.from_pylist([], file.schema_arrow)
                 yield rows_of(_with(batch, self.constants), self.columns, name)
+
+    def parts(self, n: int) -> list[RowGroups]:
+        """The same rows for up to n tasks.
+
+        A row group can only be read from its beginning, so the last task reads all of it.
+        """
+        n = max(1, min(n, MOST_PARTS, (self.stop - self.start) // LEAST_ROWS))
+        ends = [self.start + (self.stop - self.start) * k // n for k in range(n + 1)]
+        return [replace(self, start=a, stop=b) for a, b in pairwise(ends)]
 
 
 def scan_parquet(
@@ -152,9 +174,9 @@ def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None
         )
 
 
-def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:
-    """Row groups, in runs of about `rows` rows, and the rows of each; an empty one if none."""
+def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Row groups, in runs of about `rows` rows, and their rows; an empty run if there is none."""
     groups = range(metadata.num_row_groups)
     ends = list(accumulate((metadata.row_group(g).num_rows for g in groups), initial=0))
     runs = [tuple(run) for _, run in groupby(groups, key=lambda g: ends[g] // rows)]
-    return [(run, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0)]
+    return [(run, 0, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0, 0)]
