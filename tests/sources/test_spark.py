@@ -16,6 +16,7 @@ from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source, from_spark
+from traceless.sources import spark as module
 
 pytest.importorskip("pyspark", reason="pip install 'traceless[spark]'")
 if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
@@ -204,8 +205,7 @@ def test_errors_of_adding_are_raised_here(spark):
         ({"target": "label"}, ValueError, "Spark DataFrame has no column 'label'; it has 'x', 't'"),
         ({"target": "y", "sample_weight": "w"}, ValueError, "no column 'w'"),
         ({"target": "y"}, TypeError, "Column 't' of the Spark DataFrame is of type string"),
-        ({"target": "y", "columns": ["x", "v"]}, TypeError, "vector_to_array"),
-        ({"target": "y", "columns": "v"}, TypeError, "vector_to_array"),
+        ({"target": "y", "columns": ["x", "v"]}, TypeError, "vector"),
         ({"target": "y", "columns": ["x", "y"]}, ValueError, "both as a feature and as target"),
         ({"target": "y", "columns": ["x", "l"]}, TypeError, "array<int>"),
     ],
@@ -221,12 +221,53 @@ def test_columns(options, error, message, spark):
         from_spark(df, **options)
 
 
+def test_a_column_of_vectors(spark):
+    from pyspark.ml.linalg import Vectors
+
+    rows = [(Vectors.dense([1.0, 2.0]), 0), (Vectors.sparse(2, {1: 3.0}), 1)]
+    known = from_spark(spark.createDataFrame(rows, ["v.w", "y"]), "y").knowledge(LINEAR)
+    assert known == LINEAR.knowledge((np.array([[1.0, 2.0], [0.0, 3.0]]), np.array([0, 1]), None))
+
+
+def test_null_arrays_and_columns_of_one_name(spark):
+    df = spark.createDataFrame([(None, 0), ([1, 2], 1)], "x array<int>, y int").coalesce(1)
+    assert from_spark(df, "y").n_features == 2
+    with pytest.raises(ValueError, match="'x' of the Spark DataFrame must hold 2 numbers"):
+        from_spark(df, "y").knowledge(LINEAR)
+    with pytest.raises(ValueError, match="no rows with an array in 'x'"):
+        from_spark(df.where("y = 0"), "y")
+    with pytest.raises(ValueError, match="has the column 'id' more than once"):
+        from_spark(spark.range(2).select("id", "id"), "id")
+
+
+def test_a_large_total_is_fetched_in_parts(spark, monkeypatch):
+    df = spark.range(300).selectExpr("id % 7 / 8 a", "id % 5 / 4 b", "id % 3 y").repartition(3)
+    recipe = Recipe(RandomFourier(300).bind(2), task="classification", target_resolution=1.0)
+    expected = from_spark(df, "y").knowledge(recipe)
+    monkeypatch.setattr(module, "AT_ONCE", 2**17)
+    assert from_spark(df, "y").knowledge(recipe) == expected
+
+
+def test_the_cause_is_kept():
+    aborted = "An error occurred while calling o61.collectToPython.\n: org.apache.spark.SparkExce"
+    aborted += "ption: Job aborted: {}\n\tat org.apache.spark.scheduler.DAGScheduler.fail(x)\n"
+    for said in ("Total size of serialized results is bigger than maxResultSize", "cancelled"):
+        assert module._cause(aborted.format(said)).endswith(f"Job aborted: {said}")
+
+
+def test_a_disk_that_fails_is_tried_again(spark, recipe, rows, digest, tmp_path):
+    failing = sabotage.of(recipe, sabotage.Unreadable, marker=str(tmp_path / "failed"))
+    df, target = frame(spark, rows, 2)
+    known = from_spark(df, target, columns=list("abcde"), sample_weight="w").knowledge(failing)
+    assert known.digest() == digest
+
+
 def test_arrays_of_different_lengths(spark):
     schema = "x array<int>, y int"
     df = spark.createDataFrame([([1, 2], 0), ([3], 1)], schema).coalesce(1)
     with pytest.raises(ValueError, match="'x' of the Spark DataFrame must hold 2 numbers"):
         from_spark(df, "y").knowledge(LINEAR)
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(ValueError, match="no rows with an array"):
         from_spark(spark.createDataFrame([], schema), "y")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from traceless.sources.arrow import (
     Columns,
+    check_once,
     check_present,
     choose,
     is_list,
@@ -94,7 +94,7 @@ def scan_parquet(
         with _opened(stamp.file) as (_, file):
             schema = _with(file.schema_arrow.empty_table(), same).schema
             where = str(stamp.file)
-            _check_once(schema.names, where)
+            check_once(schema.names, where)
             if layout is None:
                 features, target = choose(schema.names, columns, target, weight, where)
                 width, names = _width(files, features, schema)
@@ -148,15 +148,6 @@ def _width(
     raise ValueError(
         f"No file has a row, so it is unknown how long the lists in {features[0]!r} are."
     )
-
-
-def _check_once(names: list[str], where: str) -> None:
-    name, times = Counter(names).most_common(1)[0] if names else ("", 1)
-    if times > 1:
-        raise ValueError(
-            f"{where} has the column {name!r} more than once, so it is unclear which is meant. "
-            "Write it with a name for each column."
-        )
 
 
 def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
