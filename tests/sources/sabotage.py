@@ -67,7 +67,7 @@ class Unreadable(Recipe):
 class Unsendable(Recipe):
     """Raises an error that no pickle brings back."""
 
-    def knowledge(self, rows):
+    def knowledge(self, rows):  # noqa: ARG002
         class OwnError(Exception):
             pass
 
@@ -78,7 +78,7 @@ class Unsendable(Recipe):
 class Full(Recipe):
     """Writes to a disk without room."""
 
-    def knowledge(self, rows):
+    def knowledge(self, rows):  # noqa: ARG002
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
