@@ -368,12 +368,7 @@ def test_a_large_row_group_is_cut_for_tasks(tmp_path, rng, monkeypatch):
     pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.parquet")
     (one,) = scan(tmp_path, "y", batch_rows=7).partitions
     groups = grouped([one], 4)
-    assert [(part.start, part.stop) for (part,) in groups] == [
-        (0, 25),
-        (25, 50),
-        (50, 75),
-        (75, 100),
-    ]
+    assert [part.stop for (part,) in groups] == [25, 50, 75, 100]
     for (part,) in groups:
         found = np.concatenate([X for X, _, _ in part.batches()])
         assert np.array_equal(found, X[part.start : part.stop])

@@ -13,6 +13,7 @@ from traceless import EngineError, Knowledge, RangeError
 from traceless.features import Linear, RandomLayer
 from traceless.knowledge.sums import Recipe
 from traceless.sources import partitions as module
+from traceless.sources.batches import joined
 from traceless.sources.partitions import (
     ArrayPartition,
     partition_arrays,
