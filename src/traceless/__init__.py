@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         UnsealableError,
     )
     from traceless.knowledge import Knowledge
-    from traceless.sources import from_spark, scan
+    from traceless.sources import from_batches, from_spark, scan
     from traceless.store import Store
 
     __version__: str
@@ -64,6 +64,7 @@ __all__ = [
     "TableError",
     "UninformativeWarning",
     "UnsealableError",
+    "from_batches",
     "from_spark",
     "load",
     "scan",
@@ -77,7 +78,7 @@ _MODULES = {
     "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],
     "estimators.sliding_window": ["SlidingWindow"],
     "knowledge": ["Knowledge"],
-    "sources": ["from_spark", "scan"],
+    "sources": ["from_batches", "from_spark", "scan"],
     "store": ["Store"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

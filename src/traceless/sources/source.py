@@ -50,8 +50,7 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
         )
     if modules[0].startswith("polars") and type(X).__name__ == "LazyFrame":
         raise TypeError(
-            "X is a polars LazyFrame, whose rows do not exist yet. Pass X.collect(), or, if "
-            "they do not fit into memory, write them with X.sink_parquet(path) and pass "
-            "traceless.scan(path, target) in place of X and y."
+            "X is a polars LazyFrame, whose rows do not exist yet. Pass X.collect(), or, if they "
+            "do not fit into memory, traceless.from_batches(X, target) in place of X and y."
         )
     return from_dask(X, y, sample_weight)
