@@ -36,10 +36,13 @@ class Source(ABC):
         Number of columns that are features.
     feature_names : list of str or None
         Their names, where they have names.
+    n_targets : int or None
+        Number of columns of y, where it is known before the rows are read.
     """
 
     n_features: int
     feature_names: list[str] | None
+    n_targets: int | None = None
 
     @abstractmethod
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:

@@ -63,6 +63,7 @@ class DaskSource(Source):
         self.n_features = int(X.shape[1])
         names = list(getattr(X, "columns", [None]))
         self.feature_names = names if all(isinstance(n, str) for n in names) else None
+        self.n_targets = 1 if y.ndim == 1 else int(y.shape[1])
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
         self._rows = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
 

@@ -27,6 +27,7 @@ class Partitioned(Source):
     partitions: Sequence[Partition]
     n_features: int
     feature_names: list[str] | None = None
+    n_targets: int | None = None
     table_version: int | None = None  # of a Delta table
     client: Any = None  # of Dask, if its workers are to open the partitions
 
@@ -117,17 +118,18 @@ def scan(
     """
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
+    n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
     if is_delta(path):
         files, constants, version = delta_files(Path(path).expanduser().resolve(), version)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found, version)
+        return Partitioned(*found, n_targets, version)
     if version is not None:
         raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
     files = listed_anywhere(path, filesystem)
     if one_kind(files) == ".parquet":
         constants = hive_columns(files)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found)
+        return Partitioned(*found, n_targets)
     here = [file for file in files if isinstance(file, Path)]
     if len(here) < len(files):
         raise ValueError(

@@ -76,7 +76,9 @@ def from_spark(
         renamed = pa.RecordBatch.from_arrays(batch.columns, names=layout.names)
         yield rows_of(renamed, layout, WHERE)
 
-    return SparkSource(numbered, rows, no_rows, list(features) if named else None)
+    source = SparkSource(numbered, rows, no_rows, list(features) if named else None)
+    source.n_targets = 1 if isinstance(target, str) else len(target)
+    return source
 
 
 def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: Any) -> Source:
@@ -89,7 +91,9 @@ def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: 
             yield from partitions[number].batches()
 
     no_rows = np.empty((0, source.n_features)), np.empty(0), None
-    return SparkSource(numbers, rows, no_rows, source.feature_names)
+    found = SparkSource(numbers, rows, no_rows, source.feature_names)
+    found.n_targets = source.n_targets
+    return found
 
 
 class SparkSource(Source):
