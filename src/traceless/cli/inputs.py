@@ -66,23 +66,35 @@ def out_option(function: Function) -> Function:
     return out(force_option(function))
 
 
+signing_key_option = click.option(
+    "--signing-key",
+    type=click.Path(),
+    metavar="FILE",
+    help="The key that signs the change, if it is not in the folder of the store.",
+)
+
+
 def change_options(function: Function) -> Function:
-    """Add --key and --wait, which every change has."""
-    return key_option(wait_option(function))
+    """Add --key, --wait and --signing-key, which every change has."""
+    return key_option(wait_option(signing_key_option(function)))
 
 
 def store_argument(function: Function) -> Function:
-    """Add the argument STORE; the function gets the store, and not the option --wait.
+    """Add the argument STORE; the function gets the store, not the options it is opened with.
 
     A command that changes the store has --wait. Its change is the first to open the ledger.
     """
 
     @click.argument("store", type=click.Path())
     @functools.wraps(function)
-    def called(store: str, wait: float | None = None, **options: Any) -> Result:
+    def called(
+        store: str, wait: float | None = None, signing_key: str | None = None, **options: Any
+    ) -> Result:
         from traceless.store.store import Store, UnreadStore
 
-        opened = Store(store) if wait is None else UnreadStore(store, wait=wait)
+        opened = (
+            Store(store) if wait is None else UnreadStore(store, wait=wait, signing_key=signing_key)
+        )
         keep(store=opened)
         return function(opened, **options)
 

@@ -59,7 +59,8 @@ from traceless.transaction import Changeable, changing, snapshot
 
 _LINEAR = Linear()  # the map where none is given
 _SOLVERS = {"cholesky": Cholesky, "woodbury": Woodbury}
-ROWS = 4096  # rows predicted at a time
+ROWS = 4096  # rows that are looked at for a grid that is too coarse
+_FEWEST, _CACHE = 256, 2**18  # rows predicted at a time, and codes: they stay in the cache
 
 
 class LeastSquares(Changeable, saving.Savable, BaseEstimator):
@@ -567,10 +568,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
             return scores(solution, phi, checked_tensor(self, X, reset=False))
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        out = np.empty((X.shape[0], solution.Z.shape[1]))
-        for start in range(0, X.shape[0], ROWS):
-            rows = slice(start, start + ROWS)
-            out[rows] = solution.times(phi.codes(X, rows))
+        n, J = X.shape[0], len(phi.steps)
+        some = min(n, max(_FEWEST, _CACHE // J))
+        out, codes = np.empty((n, solution.Z.shape[1])), np.empty((some, J))
+        for start in range(0, n, some):
+            rows = slice(start, min(start + some, n))
+            out[rows] = solution.times(phi.codes(X, rows, codes))
         return out
 
     def __copy__(self) -> Self:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,7 +164,8 @@ class Cells:
         from pyarrow import types
 
         kind = self.array.type
-        mend = f" Declare it with --date {self.name}." if types.is_temporal(kind) else ""
+        dates = types.is_date(kind) or types.is_timestamp(kind)
+        mend = f" Declare it with --date {self.name}." if dates else ""
         return TableError(
             f"{self.where}: column {self.name!r} must hold {wanted}, but is of type {kind}.{mend}"
         )
@@ -201,10 +203,10 @@ class Cells:
         import pyarrow.compute as pc
 
         if self.decimal == ".":
-            try:
-                return array.cast(pa.float64())
-            except pa.ArrowInvalid:  # blanks, missing values, or no number; it does not say where
-                pass
+            with suppress(pa.ArrowInvalid):  # blanks, or no number; it does not say where
+                values = array.cast(pa.float64())
+                if not pc.any(pc.is_nan(values)).as_py():  # Arrow reads nan(7) too
+                    return values
         words = self._trimmed(array)
         missing = pc.equal(words, "")
         fits = _matches(words, NUMBER.replace(r"\.", f"[{self.decimal}]"))

@@ -59,9 +59,9 @@ class LookingRecipe(Recipe):
         return Looked(known, _corners(X, steps), _corners(y, step), steps, step)
 
 
-def _corners(values: Any, steps: Any) -> Floats:
+def _corners(given: Any, steps: Any) -> Floats:
     """At most three rows: the least and the largest of each column, and one off its grid."""
-    values = np.asarray(values, dtype=np.float64)
+    values: Floats = np.asarray(given, dtype=np.float64)
     if len(values) <= 2:
         return values.copy()
     off = (np.rint(values / steps) != values / steps).argmax(axis=0)

@@ -81,7 +81,7 @@ class _Array:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    bytes: int  # that follow the header
+    rest: int  # bytes that follow the header
 
     @classmethod
     def read(cls, member: zipfile.ZipInfo, stream: IO[bytes]) -> _Array:
@@ -119,10 +119,10 @@ class _Array:
 
     def check_length(self) -> None:
         """Raise unless the bytes that follow the header can hold the array."""
-        if self.shape[0] * self.row_bytes > self.bytes or not self.dtype.itemsize:
+        if self.shape[0] * self.row_bytes > self.rest or not self.dtype.itemsize:
             raise TableError(
                 f"the array {self.name} of type {self.dtype} and shape {self.shape} cannot be in "
-                f"the {self.bytes} bytes that follow its header."
+                f"the {self.rest} bytes that follow its header."
             )
 
     @property

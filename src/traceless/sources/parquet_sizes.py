@@ -7,10 +7,9 @@ steps so small that even the longest text a dictionary could have, repeated in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from traceless.exceptions import TableError
 from traceless.files.limits import allowed, refusal
@@ -21,7 +20,7 @@ _DICTIONARY_PAGE = b"\x15\x04\x15"  # the first bytes of its header; its size in
 
 
 def bounded_batches(
-    source: Path | BinaryIO,
+    source: Callable[[], AbstractContextManager[Any]],
     file: Any,
     rows: int,
     names: list[str],
@@ -31,9 +30,9 @@ def bounded_batches(
 
     Parameters
     ----------
-    source : Path or open file
+    source : callable
+        Opens the same file, to read bytes from it.
     file : ParquetFile
-        The same.
     rows : int
         In a batch.
     names : list of str
@@ -53,7 +52,7 @@ def bounded_batches(
         texts += [column for column in columns if column.physical_type.endswith("BYTE_ARRAY")]
     step = rows
     if texts:
-        with nullcontext(source) if hasattr(source, "read") else open(source, "rb") as opened:
+        with source() as opened:
             longest = max(_longest_text(opened, column) for column in texts)
         step = max(1, min(rows, allowed() // (4 * max(longest, 1))))
     yield from _gathered(file.iter_batches(step, groups, names, use_threads=False), rows)
@@ -67,7 +66,7 @@ def _check_compression(columns: list[Any]) -> None:
         raise TableError(said)
 
 
-def _longest_text(file: BinaryIO, column: Any) -> int:
+def _longest_text(file: Any, column: Any) -> int:
     """No text that rows share can have more bytes than this."""
     if "DELTA_BYTE_ARRAY" in column.encodings:  # a text begins as the one before
         return int(column.total_uncompressed_size)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, groupby, pairwise
 from typing import Any
 
@@ -51,10 +52,11 @@ class RowGroups:
         import pyarrow as pa
 
         name = str(self.stamp.file)
-        with unchanged([self.stamp]), _opened(self.stamp.file) as (bytes_of, file):
+        with unchanged([self.stamp]), _opened(self.stamp.file) as file:
             read = [n for n in self.columns.names if n in file.schema_arrow.names]
             seen = n = 0
-            for batch in bounded_batches(bytes_of, file, self.batch_rows, read, self.groups):
+            source = partial(_bytes_of, self.stamp.file)
+            for batch in bounded_batches(source, file, self.batch_rows, read, self.groups):
                 first, last = self.start - seen, min(self.stop - seen, batch.num_rows)
                 seen += batch.num_rows
                 if max(first, 0) < last:
@@ -91,7 +93,7 @@ def scan_parquet(
     partitions: list[RowGroups] = []
     layout = None
     for stamp, same in zip(stamps, constants, strict=True):
-        with _opened(stamp.file) as (_, file):
+        with _opened(stamp.file) as file:
             schema = _with(file.schema_arrow.empty_table(), same).schema
             where = str(stamp.file)
             check_once(schema.names, where)
@@ -107,17 +109,25 @@ def scan_parquet(
 
 
 @contextmanager
-def _opened(file: File) -> Iterator[tuple[Any, Any]]:
-    """A file's bytes (or its path), and the open Parquet file."""
+def _opened(file: File) -> Iterator[Any]:
+    """An open Parquet file."""
     with reading(file):
         import pyarrow as pa
     with reading(file, pa.ArrowException, OSError):
         if isinstance(file, Remote):
-            with file.filesystem.open_input_file(str(file)) as there, parquet_file(there) as found:
-                yield there, found
+            with _bytes_of(file) as there, parquet_file(there) as found:
+                yield found
         else:
             with parquet_file(file) as found:
-                yield file, found
+                yield found
+
+
+def _bytes_of(file: File) -> AbstractContextManager[Any]:
+    """A file, open to read its bytes."""
+    if isinstance(file, Remote):
+        there: AbstractContextManager[Any] = file.filesystem.open_input_file(str(file))
+        return there
+    return open(file, "rb")
 
 
 def _with(rows: Any, constants: Constants) -> Any:
@@ -140,7 +150,7 @@ def _width(
     if hasattr(kind, "list_size"):
         return int(kind.list_size), None
     for path in files:
-        with _opened(path) as (_, file):
+        with _opened(path) as file:
             check_present(file.schema_arrow.names, list(features), str(path))
             for batch in file.iter_batches(1, columns=list(features)):
                 first = batch.column(features[0])[0].as_py()

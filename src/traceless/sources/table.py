@@ -137,8 +137,8 @@ class Table:
             Columns to read too, from the files that have them.
         """
         wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        self._rows = [0] * len(self._inputs)
         for place in range(len(self._inputs)):
-            self._rows[place] = 0
             for batch, part in self._read(place, wanted, maybe):
                 self.part = None
                 if part is not None and None not in self._sizes:

@@ -102,6 +102,16 @@ def is_signed(digest: str, public: str, signature: str) -> bool:
     return True
 
 
+def public_pem(public: str) -> str:
+    """The content of a file with a public key."""
+    ed25519 = _ed25519()
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+    text: bytes = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return text.decode()
+
+
 def find(folder: Folder, given: Any, public: str) -> SigningKey:
     """The private half of the public key of the store in a folder.
 

@@ -182,7 +182,7 @@ class Auditor:
     def _check_requests(self) -> str:
         ledger, said = self._ledger, self._chain.requests
         waits = ledger.queue.pending() if ledger.version < 3 else []  # then not yet in the chain
-        latest = {q.key: None for q in waits if q.key is not None}
+        latest: dict[str, int | None] = {q.key: None for q in waits if q.key is not None}
         latest |= {key: entry.sequence for key, (_, entry) in said.items()}
         found = {request.key: request for request in ledger.requests()}
         same = {key: request.sequence for key, request in found.items()} == latest
@@ -297,7 +297,7 @@ class Auditor:
         else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
             ok = ModelState.of(model) == ModelState.of(self._model)
             said = "is" if ok else "is not"
-            yield Check("refit", ok, f"a fit from scratch {said} the model in the file")
+            yield Check("refit", ok, f"a model made from scratch {said} the one in the file")
         if last.alive is not None and not last.unknown:
             if last.version < 3:
                 ok = checksum_text(tally.checksum) == last.alive
@@ -329,7 +329,7 @@ def _compare(model: Any, entry: Entry, name: str) -> Iterator[Check]:
     if entry.version == 1 and rows:
         digest = version_1.digest_of_model(model)
     same = digest == entry.digest_after and rows == entry.held
-    said = f"a fit from scratch on {rows} rows has the digest {digest}"
+    said = f"a model made from scratch of {rows} rows has the digest {digest}"
     if not same:
         said += (
             f"; after entry {entry.sequence} the model held {entry.held} rows and had the digest "
