@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from traceless.estimators.by_group import fit_by
     from traceless.estimators.loading import load
     from traceless.estimators.lssvm import LSSVC, LSSVR
     from traceless.estimators.path_svc import PathSVC
@@ -64,6 +65,7 @@ __all__ = [
     "TableError",
     "UninformativeWarning",
     "UnsealableError",
+    "fit_by",
     "from_batches",
     "from_spark",
     "load",
@@ -72,6 +74,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "estimators.by_group": ["fit_by"],
     "estimators.loading": ["load"],
     "estimators.lssvm": ["LSSVC", "LSSVR"],
     "estimators.path_svc": ["PathSVC"],
