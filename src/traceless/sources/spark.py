@@ -62,11 +62,10 @@ def from_spark(
     """
     check_once(df.columns, WHERE)
     features, target = choose(df.columns, columns, target, sample_weight, WHERE)
-    df = _with_arrays(df, features)
     width, named = _width(df, features)
     layout = Columns(features, width, target, sample_weight)
     # mapInArrow cannot name columns with dots, so it is given numbers
-    numbered = df.select(*(df[_quoted(v)].alias(f"c{k}") for k, v in enumerate(layout.names)))
+    numbered = df.select(*(feature(df, v).alias(f"c{k}") for k, v in enumerate(layout.names)))
     y = np.empty(0 if isinstance(target, str) else (0, len(target)))
     no_rows = np.empty((0, width)), y, None
 
@@ -248,14 +247,14 @@ def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType, BooleanType, NumericType
 
-    for name in features:
-        kind = df.schema[name].dataType
+    column = feature(df, features[0])
+    kinds = [field.dataType for field in df.select(*(feature(df, n) for n in features)).schema]
+    for name, kind in zip(features, kinds, strict=True):
         single = len(features) == 1 and isinstance(kind, ArrayType)
         if not isinstance(kind.elementType if single else kind, NumericType | BooleanType):
             raise not_numbers(name, kind.simpleString(), WHERE)
-    if not isinstance(df.schema[features[0]].dataType, ArrayType):
+    if not isinstance(kinds[0], ArrayType):
         return len(features), True
-    column = functions.col(_quoted(features[0]))
     with _job():
         first = df.where(column.isNotNull()).select(functions.size(column)).first()
     if first is None:
@@ -266,16 +265,11 @@ def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
     return int(first[0]), False
 
 
-def _with_arrays(df: Any, features: tuple[str, ...]) -> Any:
-    """The same rows, with a column of Spark ML's vectors as one of arrays."""
-    name = features[0]
-    if len(features) > 1 or type(df.schema[name].dataType).__name__ != "VectorUDT":
-        return df
+def feature(df: Any, name: str) -> Any:
+    """A column by its name, dots included; Spark ML's vectors as arrays."""
+    column = df["`" + name.replace("`", "``") + "`"]
+    if type(df.schema[name].dataType).__name__ != "VectorUDT":
+        return column
     from pyspark.ml.functions import vector_to_array
 
-    return df.withColumn(name, vector_to_array(df[_quoted(name)]))
-
-
-def _quoted(name: str) -> str:
-    """A column's name as it is, dots included."""
-    return "`" + name.replace("`", "``") + "`"
+    return vector_to_array(column)
