@@ -1,4 +1,4 @@
-"""Modules that need torch are collected for their examples where it is installed."""
+"""Modules that need torch or pyspark are collected for their examples where it is installed."""
 
 from importlib.util import find_spec
 
@@ -11,3 +11,5 @@ collect_ignore = (
         "traceless/knowledge/tensor_gathering.py",
     ]
 )
+if not find_spec("pyspark"):
+    collect_ignore.append("traceless/sources/spark_ml.py")

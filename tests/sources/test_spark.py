@@ -12,7 +12,17 @@ import pytest
 
 import sabotage
 import test_values
-from traceless import EngineError, Knowledge, MismatchError, RangeError, scan
+from traceless import (
+    LSSVC,
+    LSSVR,
+    EngineError,
+    Knowledge,
+    MismatchError,
+    RangeError,
+    fit_by,
+    on_spark,
+    scan,
+)
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source, from_spark
@@ -148,6 +158,67 @@ def test_the_same_rows_mean_the_same(kind, name, values, error, spark, tmp_path)
         return model.fit(from_spark(df, "y", sample_weight=weight))
 
     test_values.check(by_spark, kind, name, values, error, tmp_path)
+
+
+# --- answers ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def iris(spark):
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    names = ["a.b", "c", "d", "e"]
+    rows = [(*map(float, x), int(k), f"row {i}") for i, (x, k) in enumerate(zip(X, y, strict=True))]
+    return X, y, names, spark.createDataFrame(rows, [*names, "y", "id"]).repartition(3)
+
+
+def test_answers_are_columns(iris):
+    X, y, names, df = iris
+    model = LSSVC().fit(from_spark(df, "y", columns=names))
+    assert model.digest() == LSSVC().fit(X, y).digest()
+    found = on_spark(model, df, scores="s", probability="p")
+    assert found.columns == [*df.columns, "prediction", "s", "p"]
+    rows = sorted(found.collect(), key=lambda row: int(row["id"][4:]))
+    assert [row["prediction"] for row in rows] == model.predict(X).tolist()
+    assert np.array_equal([row["s"] for row in rows], model.decision_function(X))
+    assert np.array_equal([row["p"] for row in rows], model.predict_proba(X))
+    with pytest.raises(ValueError, match="has no column 'z'"):
+        on_spark(model, df, ["z"])
+    with pytest.raises(ValueError, match="'y' more than once"):
+        on_spark(model, df, prediction="y")
+    with pytest.raises(TypeError, match=r"on_spark\(model, df\)"):
+        model.predict(df)
+
+
+def test_a_pipeline_of_spark_ml(iris, tmp_path):
+    from pyspark.ml import Pipeline, PipelineModel
+    from pyspark.ml.feature import VectorAssembler
+
+    from traceless.sources.spark_ml import SparkEstimator
+
+    X, y, names, df = iris
+    df = df.withColumnRenamed("a.b", "b")
+    assembler = VectorAssembler(inputCols=["b", *names[1:]], outputCol="features")
+    ours = SparkEstimator(estimator=LSSVC(), labelCol="y", probabilityCol="p")
+    model = Pipeline(stages=[assembler, ours]).fit(df)
+    assert model.stages[1].traceless.digest() == LSSVC().fit(X, y).digest()
+    model.write().overwrite().save(str(tmp_path / "model"))
+    again = PipelineModel.load(str(tmp_path / "model"))
+    assert again.stages[1].traceless.digest() == model.stages[1].traceless.digest()
+    for one in (model, again):
+        rows = sorted(one.transform(df).collect(), key=lambda row: int(row["id"][4:]))
+        assert [row["prediction"] for row in rows] == LSSVC().fit(X, y).predict(X).tolist()
+        assert len(rows[0]["p"]) == 3
+
+
+def test_models_by_group(iris):
+    X, y, names, df = iris
+    df = df.withColumn("key", df["y"] % 2)
+    models = fit_by(LSSVR(), df, "key", "c", columns=names[2:])
+    for key in (0, 1):
+        rows = y % 2 == key
+        assert models.model(key).digest() == LSSVR().fit(X[rows][:, 2:], X[rows][:, 1]).digest()
 
 
 # --- what can be wrong ------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from traceless.sources.scanning import scan
 from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
+from traceless.sources.spark_answers import on_spark
 from traceless.sources.streams import from_batches
 from traceless.sources.table import Batch, Table, column_names
 
@@ -41,5 +42,6 @@ __all__ = [
     "column_names",
     "from_batches",
     "from_spark",
+    "on_spark",
     "scan",
 ]
