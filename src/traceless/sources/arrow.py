@@ -147,6 +147,8 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
         X = table.T
     if isinstance(columns.target, str):
         y = _labels(batch, columns.target, where)
+    elif not columns.target:
+        y = np.empty((batch.num_rows, 0))
     else:
         y = np.column_stack([_labels(batch, name, where) for name in columns.target])
     weight = columns.weight

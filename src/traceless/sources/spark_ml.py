@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark import keyword_only
 from pyspark.ml.base import Estimator, Model
 from pyspark.ml.param.shared import (
     HasFeaturesCol,
@@ -80,21 +79,10 @@ class SparkEstimator(_Columns, Estimator):
     weightCol, probabilityCol, rawPredictionCol : str, optional
     """
 
-    @keyword_only
-    def __init__(
-        self,
-        estimator: Any = None,
-        featuresCol: str = "features",
-        labelCol: str = "label",
-        weightCol: str | None = None,
-        predictionCol: str = "prediction",
-        probabilityCol: str | None = None,
-        rawPredictionCol: str | None = None,
-    ) -> None:
+    def __init__(self, estimator: Any = None, **columns: str | None) -> None:
         super().__init__()
-        given = {k: v for k, v in self._input_kwargs.items() if k != "estimator" and v is not None}
         self.traceless = estimator
-        self._set(**given)
+        self._set(**{name: column for name, column in columns.items() if column is not None})
 
     def _fit(self, dataset: Any) -> SparkModel:
         from sklearn.base import clone
