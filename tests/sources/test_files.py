@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from traceless import RangeError, scan
+from traceless import LSSVC, RangeError, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import row_groups
@@ -349,8 +349,8 @@ def test_arrays_that_do_not_belong_together(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             scan(paths, target, **options)
-    with pytest.raises(TypeError, match="target must be a column's number or files"):
-        scan(X, None)
+    with pytest.raises(TypeError, match=r"no target to learn: name it, scan\(path, target\)"):
+        LSSVC().fit(scan(X))
 
 
 @pytest.mark.parametrize(("library", "suffix"), [("pyarrow", "parquet"), ("zarr", "zarr")])

@@ -173,6 +173,7 @@ def iris(spark):
     return X, y, names, spark.createDataFrame(rows, [*names, "y", "id"]).repartition(3)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_answers_are_columns(iris):
     X, y, names, df = iris
     model = LSSVC().fit(from_spark(df, "y", columns=names))

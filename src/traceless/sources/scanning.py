@@ -173,6 +173,5 @@ def scan(
         raise ValueError(
             f"{files[0]}: only Parquet is read from there; convert or copy the arrays."
         )
-    return Partitioned(
-        *scan_arrays(here, target, sample_weight, columns, batch_rows, missing_chunks)
-    )
+    found = scan_arrays(here, target, sample_weight, columns, batch_rows, missing_chunks)
+    return Partitioned(*found, None if target != [] else 0)
