@@ -277,7 +277,7 @@ def test_errors_of_adding_are_raised_here(spark):
         ({"target": "label"}, ValueError, "Spark DataFrame has no column 'label'; it has 'x', 't'"),
         ({"target": "y", "sample_weight": "w"}, ValueError, "no column 'w'"),
         ({"target": "y"}, TypeError, "Column 't' of the Spark DataFrame is of type string"),
-        ({"target": "y", "columns": ["x", "v"]}, TypeError, "vector"),
+        ({"target": "y", "columns": ["x", "v"]}, TypeError, "'v' of .* is of type array<double>"),
         ({"target": "y", "columns": ["x", "y"]}, ValueError, "both as a feature and as target"),
         ({"target": "y", "columns": ["x", "l"]}, TypeError, "array<int>"),
     ],

@@ -21,7 +21,14 @@ from pyspark.ml.param.shared import (
     HasRawPredictionCol,
     HasWeightCol,
 )
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader, MLWriter
+from pyspark.ml.util import (
+    DefaultParamsReader,
+    DefaultParamsWriter,
+    MLReadable,
+    MLReader,
+    MLWritable,
+    MLWriter,
+)
 
 from traceless.sources.spark import from_spark
 from traceless.sources.spark_answers import on_spark
@@ -30,6 +37,8 @@ __all__ = ["SparkEstimator", "SparkModel"]
 
 
 class _Columns(
+    MLWritable,
+    MLReadable,
     HasFeaturesCol,
     HasLabelCol,
     HasWeightCol,
@@ -48,19 +57,10 @@ class _Columns(
         """To save it: ``write().overwrite().save(path)``."""
         return _Writer(self)
 
-    def save(self, path: str) -> None:
-        """The same as ``write().save(path)``."""
-        self.write().save(path)
-
     @classmethod
     def read(cls) -> _Reader:
         """To load it: ``read().load(path)``."""
         return _Reader(cls)
-
-    @classmethod
-    def load(cls, path: str) -> Any:
-        """The same as ``read().load(path)``."""
-        return cls.read().load(path)
 
     def _named(self, param: Any) -> str | None:
         return self.getOrDefault(param) if self.isSet(param) else None
