@@ -251,11 +251,16 @@ def _computed_by(client: Any, root: Any, verbose: bool) -> Any:
     if verbose:
         progress(future, notebook=None if find_spec("ipywidgets") else False)
     try:
-        get_worker()
-    except ValueError:  # not in a task
-        return future.result()
-    secede()
+        in_task = bool(get_worker())
+    except ValueError:
+        in_task = False
     try:
+        if in_task:
+            secede()
         return future.result()
+    except BaseException:  # an interrupt too: what is left would be computed in vain
+        future.cancel()
+        raise
     finally:
-        rejoin()
+        if in_task:
+            rejoin()

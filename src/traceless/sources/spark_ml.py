@@ -37,14 +37,14 @@ __all__ = ["SparkEstimator", "SparkModel"]
 
 
 class _Columns(
-    MLWritable,
-    MLReadable,
     HasFeaturesCol,
     HasLabelCol,
     HasWeightCol,
     HasPredictionCol,
     HasProbabilityCol,
     HasRawPredictionCol,
+    MLWritable,
+    MLReadable,  # type: ignore[type-arg]
 ):
     """The names of columns, as Spark's own estimators have them.
 
@@ -66,7 +66,7 @@ class _Columns(
         return self.getOrDefault(param) if self.isSet(param) else None
 
 
-class SparkEstimator(_Columns, Estimator):
+class SparkEstimator(Estimator, _Columns):
     """An estimator of ``pyspark.ml`` that fits an LSSVC or LSSVR.
 
     Parameters
@@ -94,7 +94,7 @@ class SparkEstimator(_Columns, Estimator):
         return self._copyValues(model)  # type: ignore[no-any-return]
 
 
-class SparkModel(_Columns, Model):
+class SparkModel(Model, _Columns):
     """What `SparkEstimator.fit` returns: ``transform`` adds the answers of ``traceless``.
 
     Attributes
