@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.device.tensors import is_on_device, on_host, taken
+from traceless.device.tensors import is_on_device, on_host, taken, to_array
 from traceless.estimators.inputs import checked, checked_tensor, sides, take_names, task_of
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
@@ -575,6 +575,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             rows = slice(start, min(start + some, n))
             out[rows] = solution.times(phi.codes(X, rows, codes))
         return out
+
+    def _largest_there(self, X: Any) -> NDArray[np.intp]:
+        """The number of the largest score of each row, of rows on a device."""
+        from traceless.device.products import winners
+
+        solution, phi = self._weights()
+        found = winners(solution, phi, checked_tensor(self, X, reset=False))
+        return np.asarray(to_array(found))
 
     def __copy__(self) -> Self:
         """A copy with a P of its own, which the next change would take from the other."""
