@@ -1,4 +1,4 @@
-"""Modules that need torch or pyspark are collected for their examples only where it is installed."""
+"""Modules that need torch or pyspark are collected only where it is installed."""
 
 from importlib.util import find_spec
 from pathlib import Path

@@ -149,7 +149,7 @@ class KnowledgeTable:
         sums[np.ix_(groups, both, both)] = self.sums
         by_class = self.recipe.task == "classification"
         counts = np.zeros((len(keys), K if by_class else 1), dtype=np.int64)
-        counts[np.ix_(groups, where if by_class else [0])] = self.counts
+        counts[groups[:, None], where if by_class else 0] = self.counts
         return replace(self, keys=keys, responses=responses, counts=counts, sums=sums)
 
     def _canonical(self) -> KnowledgeTable:

@@ -44,7 +44,7 @@ class _Columns(
     HasProbabilityCol,
     HasRawPredictionCol,
     MLWritable,
-    MLReadable,  # type: ignore[type-arg]
+    MLReadable,
 ):
     """The names of columns, as Spark's own estimators have them.
 
