@@ -157,19 +157,19 @@ class Writer:
         kept = list(batches)
         if self._known:
             return self._rows_again("forget", removed=kept)
-        since: set[str | None] = set()
+        tally, since = self._tally(kept), set()
         for last in self._ledger.entries("ORDER BY sequence DESC"):
             if last.kind == "learn":
                 break
-            since.add(last.subject)
+            since.add((last.subject, last.request))
         else:
             raise StoreError(
                 "This store has learned nothing that could be undone. Nothing was changed."
             )
         subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
-        if subject in since:
+        if (subject, self._hasher.request(tally, Tally())) in since:
             raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
-        if self._secret and last.request != self._hasher.request(Tally(), self._tally(kept)):
+        if self._secret and last.request != self._hasher.request(Tally(), tally):
             raise NotLearnedError(
                 f"The last learning ({said}) was one of {last.rows} rows, and these are not they. "
                 "Give the rows, and the ids, as they were learned. Nothing was changed."
