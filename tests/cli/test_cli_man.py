@@ -5,13 +5,14 @@ import subprocess
 import click
 import pytest
 
+from traceless.cli.defaults import all_commands
 from traceless.cli.group import root
 from traceless.cli.man import COMMON, page
 
 
 def test_the_page_has_every_command_option_and_example(call):
     text = call("man").out.replace(r"\-", "-")
-    for name, command in root.commands.items():
+    for name, command in all_commands(root):
         section = re.search(rf"^\.SS traceless {name} .*?(?=^\.SS|\Z)", text, re.M | re.S)[0]
         for option in command.params:
             if isinstance(option, click.Option) and option.opts[0] not in COMMON:

@@ -61,3 +61,8 @@ def test_an_id_is_needed_to_learn_and_not_to_forget(call, tmp_path, store):
     assert "not held here" in call("forget", "s", "other.csv", code=2).err
     (tmp_path / "own.csv").write_text("p,age,c,height,y\n 2.0,40,z,,v\n")
     call("forget", "s", "own.csv")
+
+
+def test_values_that_read_like_columns_stay_as_they_are(call, tmp_path, store):
+    (tmp_path / "t.csv").write_text("p,age,c,height,y\n1,Column 0,x,1,u\n")
+    assert "got 'Column 0'." in call("learn", "s", "t.csv", code=2).err

@@ -1,5 +1,8 @@
+import json
 import shlex
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,10 +26,10 @@ COLUMNS = {
     st.lists(
         st.fixed_dictionaries(COLUMNS | {"y": st.sampled_from("uv")}), min_size=3, max_size=60
     ),
-    st.sampled_from(",;\t"),
+    st.sampled_from([",", ";", "\t", "jsonl", "parquet"]),
 )
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
     def quoted(word):
@@ -34,14 +37,22 @@ def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
 
     names = [*COLUMNS, "y"]
     lines = [names, *([row[name] for name in names] for row in rows)]
-    (tmp_path / "t.csv").write_text("\n".join(sign.join(map(quoted, line)) for line in lines))
-    found = call("suggest", "t.csv", "--target", "y", "--json").json
+    path = tmp_path / (f"t.{sign}" if len(sign) > 1 else "t.csv")
+    if sign == "parquet":
+        pq.write_table(
+            pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in names])), path
+        )
+    elif sign == "jsonl":
+        path.write_text("\n".join(json.dumps({n: row[n] for n in names}) for row in rows))
+    else:
+        path.write_text("\n".join(sign.join(map(quoted, line)) for line in lines))
+    found = call("suggest", path.name, "--target", "y", "--json").json
     assert [column["name"] for column in found["columns"]] == names
     assert found["rows"] == len(rows)
     words = found["command"]
     assert words[:2] == ["traceless", "new"]
     if any(word in ("--columns", "--category", "--hash", "--boolean", "--date") for word in words):
-        answer = call(*words[1:], "--check", "t.csv", "--json").json
+        answer = call(*words[1:], "--check", path.name, "--json").json
         assert answer["problems"] == []
         assert answer["rows"] == len(rows)
 

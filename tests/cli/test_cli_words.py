@@ -8,6 +8,7 @@ import click
 import pytest
 
 import traceless
+from traceless.cli.defaults import all_commands
 from traceless.cli.group import root
 from traceless.cli.words import PHRASES, in_commands
 
@@ -118,14 +119,16 @@ def test_messages_are_in_the_words_of_commands():
 def test_the_commands_own_texts_are_in_their_words():
     """Help, options and what commands print: Python is named only where it is meant."""
     texts = []
-    for one in [root, *root.commands.values()]:
+    for one in [root, *(one for _, one in all_commands(root))]:
         texts.append(one.help)
         texts += [o.help for o in one.params if isinstance(o, click.Option)]
-    for path in sorted((SOURCE / "cli").glob("*.py")):
+    checks = [SOURCE / "store" / name for name in ("verification.py", "chain.py", "kept.py")]
+    for path in [*checks, *sorted((SOURCE / "cli").glob("*.py"))]:
         if path.name != "words.py":  # which translates
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and _name(node.func) in SAYING:
-                    texts += [text for part in node.args for text in _texts(part)]
+                    inner = [one for part in node.args for one in ast.walk(part)]
+                    texts += [text for one in inner for text in _texts(one)]
     assert len(texts) > 200
     assert [text for text in texts if text and LIBRARY.search(text)] == []
 

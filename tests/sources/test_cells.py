@@ -56,6 +56,7 @@ def test_decimal_commas_lose_no_bit(x):
         (".", "1'234.5", "Write numbers without"),
         (".", "1,5", "declare --decimal ','"),
         (".", "0x10", "got '0x10'."),
+        (".", "nan(7)", "got 'nan(7)'."),
         (",", "1,2,3", "got '1,2,3'."),
     ],
 )
@@ -136,3 +137,7 @@ def test_texts_are_ids_as_they_stand():
 def test_every_row_has_an_id(bad):
     with pytest.raises(ValueError, match=r"row 2, column 'c': a.* is needed"):
         cells(bad).ids()
+
+
+def test_one_long_id_does_not_take_the_memory_of_many():
+    assert len(cells(["u"] * 65_535 + ["u" * 2**20]).ids()[-1]) == 2**20

@@ -85,6 +85,23 @@ def test_only_so_many_rows_are_looked_at(tmp_path):
     assert found.proposals[0].options == ("--columns", "a")
 
 
+def test_columns_that_cannot_be_declared_are_left_out(tmp_path):
+    pq.write_table(
+        pa.table(
+            {
+                "list": [[1], [2]],
+                "time": [dt.time(1), dt.time(2)],
+                "digits": ["1", "2"],  # a Parquet column of text, which is no column of numbers
+                "y": [1, 2],
+            }
+        ),
+        tmp_path / "t.parquet",
+    )
+    found = suggest(str(tmp_path / "t.parquet"), ["y"])
+    assert [one.options for one in found.proposals] == [(), (), ("--category", "digits=1,2"), ()]
+    assert "a column of type list" in found.proposals[0].reason
+
+
 def test_a_target_that_is_not_there_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a;y\n1;u\n")
     with pytest.raises(TableError, match="has no column 'z'; it has a, y"):

@@ -15,7 +15,7 @@ from traceless.cli import INTERRUPTED
 from traceless.cli.defaults import configure
 from traceless.cli.output import Declined, Result, say, show, to_json
 from traceless.cli.places import by_name
-from traceless.cli.words import in_commands
+from traceless.cli.words import did_you_mean, in_commands
 from traceless.exceptions import EngineError, StoreBusyError
 
 FAILED, REFUSED, BUSY, DEFECT, UNWRITTEN, CLOSED_PIPE = 1, 2, 3, 70, 74, 141
@@ -87,6 +87,24 @@ class Command(click.Command):
                         said.append(message)
                         say("warning", message)
         return Result({**result.data, "warnings": said}, result.shown, result.ok)
+
+
+class Group(click.Group):
+    """Commands in the order in which one meets them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names, in the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that does not exist is refused with the names nearest to it."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            asked = did_you_mean(name, self.commands)
+            ctx.fail(f'No such command {name!r}.{asked} "{ctx.command_path} --help" lists all.')
+        return super().resolve_command(ctx, args)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Result]], Command]:

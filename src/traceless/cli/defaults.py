@@ -7,8 +7,8 @@
 
 A key is an option without its dashes, a section is a command. Files are read in order, and the
 later one wins: config.toml in the user's folder of settings, then traceless.toml in the folder
-where the command is called. What belongs to one call (a yes, a key, what a verification is to
-trust) cannot be set in a file: whoever hands you a folder must not answer your questions.
+where the command is called. What belongs to one call cannot be set in a file: whoever hands you a
+folder must not answer your questions, choose your keys, or say what you trust.
 """
 
 from __future__ import annotations
@@ -20,10 +20,17 @@ from typing import Any
 
 import click
 
+from traceless.cli.output import printable
 from traceless.cli.words import did_you_mean
 
 HERE = "traceless.toml"
-NEVER = ("yes", "force", "again", "key", "receipt", "head", "public-key", "config")
+NEVER = (
+    *("yes", "force", "again", "key", "config"),  # answers, and the name of a request
+    *("dry-run", "from", "to", "where"),  # what is asked for
+    *("out", "html", "public", "private"),  # files that are written
+    *("secret", "signing-key", "replace", "replace-with"),  # what others must not know
+    *("receipt", "head", "public-key"),  # what a verification is to trust
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,16 @@ class Setting:
     option: str
     value: Any
     file: Path
+
+
+def all_commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group and of the groups in it, by names as in ``queue list``."""
+    for name, command in group.commands.items():
+        whole = f"{path} {name}".lstrip()
+        if isinstance(command, click.Group):
+            yield from all_commands(command, whole)
+        else:
+            yield whole, command
 
 
 def files(chosen: str | None) -> list[Path]:
@@ -96,7 +113,7 @@ def configure(ctx: click.Context, _: click.Parameter, chosen: str | None) -> Non
 def _lines(root: click.Group, said: Mapping[str, Any], file: Path) -> Iterator[Setting]:
     """What a file says for all commands, and then what it says for each."""
     known: dict[str, click.Option] = {}
-    for command in _commands(root):
+    for _, command in all_commands(root):
         known |= _options(command)
     for option, value in said.items():
         if not isinstance(value, dict):
@@ -163,14 +180,5 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     return {option.opts[0].lstrip("-"): option for option in found}
 
 
-def _commands(group: click.Group) -> Iterator[click.Command]:
-    """All commands of a group and of the groups in it."""
-    for command in group.commands.values():
-        if isinstance(command, click.Group):
-            yield from _commands(command)
-        else:
-            yield command
-
-
 def _refused(file: Path, why: str) -> click.UsageError:
-    return click.UsageError(f"{file}: {why} Nothing was changed.")
+    return click.UsageError(printable(f"{file}: {why} Nothing was changed."))

@@ -8,35 +8,18 @@ from collections.abc import Sequence
 import click
 
 from traceless.cli import INTERRUPTED, audit, changes, models
-from traceless.cli.command import command
+from traceless.cli.command import Group, command
 from traceless.cli.config import config
 from traceless.cli.demo import demo
 from traceless.cli.doctor import doctor
+from traceless.cli.find import find
 from traceless.cli.man import man
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
+from traceless.cli.queue import flush, queue
 from traceless.cli.report import report
 from traceless.cli.show import show
 from traceless.cli.suggest import suggest
-from traceless.cli.words import did_you_mean
-
-
-class Group(click.Group):
-    """Commands in the order in which one meets them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in the order in which they were added."""
-        return list(self.commands)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; one that does not exist is refused with the names nearest to it."""
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            asked = did_you_mean(name, self.commands)
-            ctx.fail(f'No such command {name!r}.{asked} "traceless --help" lists all.')
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,9 +53,11 @@ def completion(shell: str) -> Result:
 
 
 for _command in (
-    *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
-    *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
-    *(report, audit.status, audit.history, audit.receipt, audit.verify, models.export),
+    *(suggest, new, changes.learn, changes.undo, find, changes.forget, queue, flush),
+    *(changes.relabel, changes.correct, changes.merge, changes.seal, changes.destroy),
+    *(models.predict, models.score, models.cv, models.export, show, report),
+    *(audit.status, audit.history, audit.receipt, audit.verify, audit.head, audit.key),
+    audit.upgrade,
     *(demo, doctor, config, completion, man),
 ):
     root.add_command(_command)

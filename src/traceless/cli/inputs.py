@@ -15,7 +15,7 @@ from traceless.cli.places import keep
 from traceless.progress import progress
 
 if TYPE_CHECKING:
-    from traceless.sources import Table
+    from traceless.sources import Schema, Table
     from traceless.sources.table import Ids
     from traceless.store import Store
 
@@ -66,23 +66,35 @@ def out_option(function: Function) -> Function:
     return out(force_option(function))
 
 
+signing_key_option = click.option(
+    "--signing-key",
+    type=click.Path(),
+    metavar="FILE",
+    help="The key that signs the change, if it is not in the folder of the store.",
+)
+
+
 def change_options(function: Function) -> Function:
-    """Add --key and --wait, which every change has."""
-    return key_option(wait_option(function))
+    """Add --key, --wait and --signing-key, which every change has."""
+    return key_option(wait_option(signing_key_option(function)))
 
 
 def store_argument(function: Function) -> Function:
-    """Add the argument STORE; the function gets the store, and not the option --wait.
+    """Add the argument STORE; the function gets the store, not the options it is opened with.
 
     A command that changes the store has --wait. Its change is the first to open the ledger.
     """
 
     @click.argument("store", type=click.Path())
     @functools.wraps(function)
-    def called(store: str, wait: float | None = None, **options: Any) -> Result:
+    def called(
+        store: str, wait: float | None = None, signing_key: str | None = None, **options: Any
+    ) -> Result:
         from traceless.store.store import Store, UnreadStore
 
-        opened = Store(store) if wait is None else UnreadStore(store, wait=wait)
+        opened = (
+            Store(store) if wait is None else UnreadStore(store, wait=wait, signing_key=signing_key)
+        )
         keep(store=opened)
         return function(opened, **options)
 
@@ -106,16 +118,23 @@ def table_argument(function: Function) -> Function:
     return called
 
 
-def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
-    """Files, to be read as `traceless new` declared them for a store that is `about` this."""
-    from traceless.sources import Schema, Table
+def declared(about: Any) -> Schema:
+    """The table that `traceless new` declared for a store that is `about` this."""
+    from traceless.sources import Schema
 
     if not isinstance(about, dict) or "table" not in about:
         raise ValueError(
             "No table is declared for this store, which was made in Python: it says nothing of "
             "columns, so files cannot be read for it. Stores made by 'traceless new' have a table."
         )
-    table = Table(files, Schema.from_facts(about["table"]), format_)
+    return Schema.from_facts(about["table"])
+
+
+def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
+    """Files, to be read as `traceless new` declared them for a store that is `about` this."""
+    from traceless.sources import Table
+
+    table = Table(files, declared(about), format_)
     keep(table=table)
     return table
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from traceless.cli.command import Command, command
+from traceless.cli.defaults import all_commands
 from traceless.cli.output import Result
 
 COMMON = ("--json", "--debug", "--config", "--help")
@@ -21,11 +22,12 @@ def man() -> Result:
     "traceless man | man -l -" shows it.
     """
     root = click.get_current_context().find_root().command
+    assert isinstance(root, click.Group)
     text = page(root)
     return Result({"page": text}, [text])
 
 
-def page(root: click.Command) -> str:
+def page(root: click.Group) -> str:
     """The manual page of a command and all that are in it, as troff."""
     from traceless import __version__
 
@@ -36,18 +38,10 @@ def page(root: click.Command) -> str:
         *(".SH DESCRIPTION", *_prose(root)),
         *(".SH OPTIONS", "All commands have these.", *_options(man, COMMON)),
         ".SH COMMANDS",
-        *_commands(root, "traceless"),
     ]
+    for path, one in all_commands(root):
+        lines += _command(one, f"traceless {path}")
     return "\n".join(lines)
-
-
-def _commands(group: click.Command, path: str) -> Iterator[str]:
-    assert isinstance(group, click.Group)
-    for name, inner in group.commands.items():
-        if isinstance(inner, click.Group):
-            yield from _commands(inner, f"{path} {name}")
-        else:
-            yield from _command(inner, f"{path} {name}")
 
 
 def _command(one: click.Command, path: str) -> Iterator[str]:

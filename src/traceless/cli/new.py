@@ -11,7 +11,7 @@ import click
 
 from traceless.cli.command import command
 from traceless.cli.inputs import split_names
-from traceless.cli.model_options import build, model_options
+from traceless.cli.model_options import as_options, build, model_options
 from traceless.cli.output import Result, fields
 from traceless.cli.table_options import declared_schema, number, pair, table_options, whole
 
@@ -84,15 +84,21 @@ def new(
     _try(estimator, schema)
     if check:
         return _checked(check, schema, format_)
+    from traceless.files.saving import described
     from traceless.store import Store
 
     theirs = None if secret is None else Path(secret).read_bytes()
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     Store.new(store, estimator, about=about, secret=theirs, shared=shared)
-    data = {"store": store, "model": " ".join(repr(estimator).split())}
-    shown = fields({**data, "features": schema.width, "target": ", ".join(schema.target)})
-    next_step = f"Next: traceless learn {store} FILES"
-    return Result({**data, "table": schema.facts()}, [shown, next_step])
+    chosen = as_options(described(estimator))
+    facts = {
+        "store": store,
+        "model": ", map ".join([chosen["model"], *([chosen["map"]] if "map" in chosen else [])]),
+        "features": schema.width,
+        "target": ", ".join(schema.target),
+    }
+    data = {"store": store, "options": chosen, "table": schema.facts()}
+    return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
 
 
 def _checked(files: Sequence[str], schema: Schema, format_: str | None) -> Result:

@@ -111,7 +111,7 @@ def target_of(path: str) -> Path:
     if not target.parent.is_dir():
         raise click.UsageError(f"{path}: there is no folder {Path(path).parent} to write it to.")
     if target.is_file() and not click.get_current_context().meta.get("force"):
-        if not _can_be_asked():
+        if not can_be_asked():
             raise click.UsageError(
                 f"{path} exists already. Choose another name, or give --force to replace it. "
                 "Nothing was written."
@@ -120,12 +120,12 @@ def target_of(path: str) -> Path:
     return target
 
 
-def _can_be_asked() -> bool:
+def can_be_asked() -> bool:
     """Whether somebody can answer; from a pipe the rows may come."""
     return sys.stdin.isatty()
 
 
-def write_files(files: Mapping[str, Iterable[str]]) -> None:
+def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None] = ()) -> None:
     """Write the files that a command was told to write; each appears when it is complete.
 
     See `target_of`, which is asked about all of them first. A pipe or a device is written to, and
@@ -134,6 +134,8 @@ def write_files(files: Mapping[str, Iterable[str]]) -> None:
     Parameters
     ----------
     files : mapping of paths to the pieces of their texts
+    private : sequence of paths
+        Those among them that only their owner may read.
     """
     from traceless.files import container
 
@@ -141,7 +143,9 @@ def write_files(files: Mapping[str, Iterable[str]]) -> None:
     targets = {path: target_of(path) for path in files if path not in pipes}
     for path, texts in files.items():
         if path in targets:
-            container.replace(targets[path], (text.encode() for text in texts))
+            owner = 0o600, os.geteuid(), os.getegid()
+            mode = container.Permissions(*owner) if path in private else None
+            container.replace(targets[path], (text.encode() for text in texts), mode)
         else:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.writelines(texts)

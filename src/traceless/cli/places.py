@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
-_COLUMNS = re.compile(r"\b(Feature|Target|Column|column) (\d+(?:, \d+)*)\b")
+_COLUMNS = re.compile(
+    r"\b(Feature|Target|Column|column) (\d+(?:, \d+)*)(?=(?:, \.\.\.)? (?:takes|varies) |\); every)"
+)
 _ROWS = re.compile(r"number (\d+(?:, \d+)*)(, …)? \(counted from 0\)")
 
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
+from traceless.knowledge.values import check_features, check_numbers, labels
 from traceless.sources.source import Source, as_source
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
         _take_label_type(estimator, dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
+        check_numbers(weight, "sample_weight")
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     return X, y, weight
 
@@ -119,8 +121,17 @@ def _validated(estimator: Any, rows: Rows, task: Task, reset: bool) -> tuple[Any
         if not is_on_device(y) or task != "classification":
             y = validate_data(estimator, X="no_validation", y=to_array(y), **kinds)
         return X, y
+    check_features(rows[0])
+    if task == "regression":
+        check_numbers(rows[1], "y")
     X, y = validate_data(
-        estimator, *rows[:2], reset=reset, accept_sparse="csr", ensure_all_finite=False, **kinds
+        estimator,
+        rows[0],
+        rows[1] if task == "regression" else labels(rows[1]),
+        reset=reset,
+        accept_sparse="csr",
+        ensure_all_finite=False,
+        **kinds,
     )
     return X, y
 

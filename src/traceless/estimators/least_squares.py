@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.device.tensors import is_on_device, on_host, taken
+from traceless.device.tensors import is_on_device, on_host, taken, to_array
 from traceless.estimators.inputs import checked, checked_tensor, sides, take_names, task_of
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
@@ -52,6 +52,7 @@ from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
+from traceless.sources.first_look import LookingRecipe
 from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.sources.source import Source
 from traceless.transaction import Changeable, changing, snapshot
@@ -326,8 +327,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         guarded = self._keep_guard(state, new, old)
         if state is None and new is not None:
             recipe = self._recipe()
-            known = self._knowledge_of(new, recipe)
-            self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
+            known, first = self._first_knowledge(new, recipe)
+            self._check_first(known, *first)
             state, new = _SOLVERS[self.solver](recipe, known), None
         assert state is not None
         if new is not None or old is not None:
@@ -337,6 +338,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
             )
         self._state = state
+
+    def _first_knowledge(self, rows: Rows | Source, recipe: Recipe) -> tuple[Knowledge, Any]:
+        """The knowledge of the first rows that are learned, and some of these: X and y."""
+        if not isinstance(rows, Source):
+            return self._knowledge_of(rows, recipe), rows[:2]
+        looking = LookingRecipe.of(recipe, self._map().input_steps(self.n_features_in_))
+        looked: Any = self._knowledge_of(rows, looking)
+        return looked.knowledge, (looked.X, looked.y)
 
     def _keep_guard(
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
@@ -558,6 +567,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             rows = slice(start, min(start + some, n))
             out[rows] = solution.times(phi.codes(X, rows, codes))
         return out
+
+    def _largest_there(self, X: Any) -> NDArray[np.intp]:
+        """The number of the largest score of each row, of rows on a device."""
+        from traceless.device.products import winners
+
+        solution, phi = self._weights()
+        found = winners(solution, phi, checked_tensor(self, X, reset=False))
+        return np.asarray(to_array(found))
 
     def __copy__(self) -> Self:
         """A copy with a P of its own, which the next change would take from the other."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from traceless.arithmetic.integers import Floats
-from traceless.device.tensors import like, to_array
+from traceless.device.tensors import is_on_device, like, taken, to_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import UninformativeWarning
 from traceless.knowledge.sums import Knowledge
@@ -99,6 +99,8 @@ class Posterior(LeastSquares):
         """The number of each row's class, by its score or by its probability."""
         if self.decision != "scores":
             return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
+        if is_on_device(taken(X)) and len(self.classes_) > 2:
+            return self._largest_there(taken(X))
         scores = self._decision(X)
         if scores.shape[1] == 1 and len(self.classes_) == 2:
             return np.asarray(to_array(scores[:, 0] > 0), dtype=np.intp)

@@ -20,6 +20,7 @@ inferred, no category collected and no mean taken, so a schema holds nothing of 
 from traceless.sources.dates import Date
 from traceless.sources.scanning import scan
 from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
+from traceless.sources.selection import Selection
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
 from traceless.sources.table import Batch, Table, column_names
@@ -32,6 +33,7 @@ __all__ = [
     "Hashed",
     "Number",
     "Schema",
+    "Selection",
     "Source",
     "Table",
     "TextFormat",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import TableError
+from traceless.files.limits import refusal
 from traceless.sources.arrow import is_number
 
 NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])$"
@@ -110,7 +112,14 @@ class Cells:
 
     def labels(self) -> NDArray[Any]:
         """As an array of strings; missing labels are refused."""
-        words = np.asarray(self.words().to_numpy(zero_copy_only=False)).astype(np.str_)
+        import pyarrow.compute as pc
+
+        found = self.words()
+        longest = pc.max(pc.utf8_length(found)).as_py() or 0  # NumPy gives each as much room
+        what = f"{self.where}: the labels of column {self.name!r}"
+        if said := refusal(what, 4 * len(found) * longest):
+            raise TableError(said)
+        words = np.asarray(found.to_numpy(zero_copy_only=False)).astype(np.str_)
         self.check_each(words != "", "the label is missing")
         return words
 
@@ -125,7 +134,7 @@ class Cells:
         words = self.words(whole_numbers=True)
         words = pc.utf8_trim_whitespace(pc.utf8_normalize(words, form="NFC"))
         found: list[str] = pc.replace_substring_regex(words, WHOLE_FLOAT, r"\1").to_pylist()
-        self.check_each(np.array(found, dtype=np.str_) != "", "an id is needed")
+        self.check_each(np.array([word != "" for word in found]), "an id is needed")
         return found
 
     def check_each(self, fits: NDArray[np.bool_], what: str, mend: str = "") -> None:
@@ -155,7 +164,8 @@ class Cells:
         from pyarrow import types
 
         kind = self.array.type
-        mend = f" Declare it with --date {self.name}." if types.is_temporal(kind) else ""
+        dates = types.is_date(kind) or types.is_timestamp(kind)
+        mend = f" Declare it with --date {self.name}." if dates else ""
         return TableError(
             f"{self.where}: column {self.name!r} must hold {wanted}, but is of type {kind}.{mend}"
         )
@@ -163,6 +173,14 @@ class Cells:
     def from_row(self, place: int) -> Cells:
         """The cells from this position on."""
         return replace(self, array=self.array[place:], first=self.first + place)
+
+    def taken(self, places: list[int]) -> Cells:
+        """The cells at these positions, which messages name by their rows in the file."""
+
+        def row_name(k: int) -> str:
+            return self.row_name(self.first + places[k])
+
+        return replace(self, array=self.array.take(places), first=0, row_name=row_name)
 
     def _plain(self) -> Any:
         """The array, with the values of a dictionary in place of their numbers."""
@@ -193,10 +211,10 @@ class Cells:
         import pyarrow.compute as pc
 
         if self.decimal == ".":
-            try:
-                return array.cast(pa.float64())
-            except pa.ArrowInvalid:  # blanks, missing values, or no number; it does not say where
-                pass
+            with suppress(pa.ArrowInvalid):  # blanks, or no number; it does not say where
+                values = array.cast(pa.float64())
+                if not pc.any(pc.is_nan(values)).as_py():  # Arrow reads nan(7) too
+                    return values
         words = self._trimmed(array)
         missing = pc.equal(words, "")
         fits = _matches(words, NUMBER.replace(r"\.", f"[{self.decimal}]"))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
+from traceless.exceptions import TableError
+from traceless.files.limits import refusal
+from traceless.sources.arrow import written_out
+from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
 from traceless.sources.delimited import Delimited, Part
 from traceless.sources.json_lines import JsonLines
 from traceless.sources.npz import Npz
 from traceless.sources.parquet import parquet_file
+from traceless.sources.parquet_sizes import bounded_batches
 from traceless.sources.schema import TextFormat
-
-ARROW_FILE = b"ARROW1"  # the first bytes of an Arrow file; a stream has others
 
 
 class Reader(Protocol):
@@ -41,13 +46,13 @@ class Parquet(Typed):
     """An open Parquet file; it is read a run of rows at a time."""
 
     def __init__(self, file: BinaryIO, _size: int) -> None:
-        self._file = parquet_file(file)
+        self._source, self._file = partial(nullcontext, file), parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches, and the fraction of the rows that is read."""
         total, done = self._file.metadata.num_rows, 0
-        for batch in self._file.iter_batches(rows, columns=wanted, use_threads=False):
+        for batch in bounded_batches(self._source, self._file, rows, wanted):
             done += batch.num_rows
             yield batch, done / max(total, 1)
 
@@ -59,7 +64,8 @@ class Arrow(Typed):
         import pyarrow as pa
 
         self._file, self._size = file, size
-        if file.read(len(ARROW_FILE)) == ARROW_FILE:
+        check_declared_sizes(file)
+        if file.read(len(MAGIC)) == MAGIC:
             reader = pa.ipc.open_file(file)
             self._batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
         else:
@@ -76,7 +82,10 @@ class Arrow(Typed):
             chosen, after = batch.select(wanted), self._file.tell()
             for start in range(0, batch.num_rows, rows):
                 done = min(1.0, (start + rows) / batch.num_rows)
-                yield chosen.slice(start, rows), (before + done * (after - before)) / self._size
+                part = chosen.slice(start, rows)
+                if said := refusal(f"A batch of {part.num_rows} rows", written_out(part)):
+                    raise TableError(said)
+                yield part, (before + done * (after - before)) / self._size
             before = after
 
 

@@ -70,13 +70,7 @@ class JsonLines:
         if len(line) > LONGEST_LINE:
             raise self._bad(f"it is longer than {LONGEST_LINE} bytes.")
         try:
-            row = json.loads(
-                line.decode("utf-8"),
-                parse_int=str,
-                parse_float=str,
-                parse_constant=str,
-                object_pairs_hook=_once,
-            )
+            row = _DECODER.decode(line.decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise self._bad(f"it is not JSON in UTF-8 ({error}).") from error
         if not isinstance(row, dict):
@@ -105,3 +99,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(row) < len(pairs):
         raise ValueError("a key is there twice")
     return row
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_once
+)

@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from traceless.exceptions import TableError
+from traceless.sources.arrow import is_number
 from traceless.sources.cells import NUMBER, TEXT, Cells
 from traceless.sources.dates import Date
 from traceless.sources.formats import format_of
@@ -102,8 +103,9 @@ def suggest(
     unknown = [name for name in (*target, *([] if ids is None else [ids])) if name not in names]
     if unknown:
         raise TableError(f"{path} has no column {unknown[0]!r}; it has {', '.join(names[:20])}.")
-    seen = _read(path, names, TextFormat(delimiter), format_, rows)
-    text = TextFormat(delimiter, _decimal(seen), _nulls(seen))
+    seen, text = _read(path, names, TextFormat(delimiter), format_, rows), TextFormat()
+    if (format_ or format_of(path)) in ("csv", "tsv"):
+        text = TextFormat(delimiter, _decimal(seen), _nulls(seen))
     known = [column.cleaned(text) for column in seen]
     if ids is None:
         ids = next((c.name for c in known if c.name not in target and c.looks_like_ids), None)
@@ -117,7 +119,7 @@ class _Column:
 
     name: str
     words: list[str]
-    kind: str  # "text", or what the type of the column says: "number", "boolean", "date"
+    kind: str  # "text", or what its type says: "number", "boolean", "date", "words", another
 
     @cached_property
     def present(self) -> list[str]:
@@ -163,6 +165,8 @@ def _proposal(column: _Column, target: Sequence[str], ids: str | None, scales: b
         return Proposal(name, (), "left out: its name is that of an id")
     if len(counts) < 2 and not (counts and column.missing):
         return Proposal(name, (), f"left out: always {next(iter(counts), 'missing')!r}")
+    if column.kind not in ("text", "number", "boolean", "date", "words"):
+        return Proposal(name, (), f"left out: a column of type {column.kind} cannot be declared")
     words = {word.lower() for word in counts}
     if column.kind == "boolean" or (len(counts) > 1 and words <= {*TRUE, *FALSE}):
         pair = ("true", "false") if column.kind == "boolean" else _pair(words)
@@ -197,7 +201,7 @@ def _of_numbers(column: _Column, scales: bool) -> Proposal:
         options += ["--scale", f"{column.name}={shift:.10g}:{scale:g}"]
         why += "" if scales else "; so little spread would be rounded away without a scale"
     if column.missing:
-        options += ["--missing", f"{column.name}={statistics.median(values):.1g}"]
+        options += ["--missing", f"{column.name}={float(f'{statistics.median(values):.1g}'):g}"]
     return Proposal(column.name, tuple(options), why)
 
 
@@ -294,11 +298,15 @@ def _kind(cells: Cells) -> str:
     import pyarrow as pa
 
     kind = cells.array.type
-    if not cells.typed or pa.types.is_dictionary(kind) or str(kind) in TEXT:
+    if not cells.typed or pa.types.is_null(kind):
         return "text"
+    if pa.types.is_dictionary(kind) or str(kind) in TEXT:
+        return "words"
     if pa.types.is_boolean(kind):
         return "boolean"
-    return "date" if pa.types.is_temporal(kind) else "number"
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return "date"
+    return "number" if is_number(kind) else str(kind)
 
 
 def _words(cells: Cells) -> Iterator[str]:

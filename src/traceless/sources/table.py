@@ -124,6 +124,11 @@ class Table:
         self._sizes = [one.size for one in self._inputs]
         self._rows = [0] * len(self._inputs)  # that were read of each
 
+    @property
+    def where(self) -> str:
+        """The names of the first files, for messages."""
+        return ", ".join([one.where for one in self._inputs[:3]])
+
     def batches(
         self, names: Sequence[str] | None = None, maybe: Sequence[str] = ()
     ) -> Iterator[Batch]:
@@ -137,8 +142,8 @@ class Table:
             Columns to read too, from the files that have them.
         """
         wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        self._rows = [0] * len(self._inputs)
         for place in range(len(self._inputs)):
-            self._rows[place] = 0
             for batch, part in self._read(place, wanted, maybe):
                 self.part = None
                 if part is not None and None not in self._sizes:
@@ -147,8 +152,7 @@ class Table:
                     self.part = done / max(sum(sizes), 1)
                 yield batch
         if not any(self._rows):
-            named = ", ".join([one.where for one in self._inputs[:3]])
-            raise TableError(f"There are no rows in {named}.")
+            raise TableError(f"There are no rows in {self.where}.")
 
     def rows(self, ids: Ids = "needed") -> Iterator[tuple[Any, ...]]:
         """Batches as (X, y), (X, y, weight) or (X, y, weight, ids), as the schema says.

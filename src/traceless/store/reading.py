@@ -151,6 +151,7 @@ class StoreReader:
         y: Any = None,
         sample_weight: Any = None,
         *,
+        ids: Any = None,
         receipt: Receipt | None = None,
         head: str | None = None,
         public_key: Any = None,
@@ -161,6 +162,8 @@ class StoreReader:
         ----------
         X, y, sample_weight
             All rows that the model should hold, in any form that `learn` takes and any order.
+        ids : sequence of str or int, optional
+            The id of each row: then the ids must be right as well.
         receipt : Receipt, optional
             One that was kept elsewhere: the store must continue its history.
         head : str, optional
@@ -179,7 +182,7 @@ class StoreReader:
 
         with suppress(OSError, StoreError):
             self._look()
-        batches = None if X is None else row_batches(X, y, sample_weight)
+        batches = None if X is None else row_batches(X, y, sample_weight, ids)
         return verify(self._folder, batches, Kept(receipt, head, public_key))
 
     def pending(self) -> list[Queued]:

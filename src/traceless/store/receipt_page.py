@@ -175,7 +175,7 @@ def _proven(receipt: Receipt) -> Iterable[str]:
         yield "That the request has arrived. When the records are removed, a receipt says so."
     if receipt.digest_after is None:
         return
-    if receipt.version > 1:
+    if receipt.version > 1 and receipt.root_after is not None:
         yield (
             "Which records the model holds: the root is a hash of them, and the digest one of the "
             "model that they give. Whoever has them can learn them from scratch, in any order, and "
@@ -184,8 +184,8 @@ def _proven(receipt: Receipt) -> Iterable[str]:
     else:
         yield (
             "What the model holds of its records: the digest is one of its sums. Whoever has the "
-            "records can learn them from scratch, in any order, and must find the same. (A receipt "
-            "of version 1 has no root, which would tell apart other records with the same sums.)"
+            "records can learn them from scratch, in any order, and must find the same. (It has no "
+            "root, which would tell apart other records with the same sums.)"
         )
 
 
@@ -221,27 +221,35 @@ def _not_proven(receipt: Receipt) -> Iterable[str]:
 
 
 def _steps(receipt: Receipt) -> Iterable[str]:
+    signed = receipt.version > 2
+    alone = "traceless verify --receipt receipt.json"
+    key = " --public-key KEY" if signed else ""
     yield (
         f"Keep this page and the file {code('receipt.json')} that belongs to it "
         f"({code(f'traceless receipt STORE {receipt.sequence} --out receipt.json')})."
     )
     yield f"On any computer with Python: {code(_INSTALL)}."
+    if signed:
+        yield (
+            f"Whoever has the receipt runs {code(alone + key)} with the key that the owner has "
+            "published: the receipt is signed with it, and unchanged."
+        )
     if receipt.digest_after is not None:
         yield (
             "Whoever may see the records that are left, such as an auditor, runs "
-            f"{code('traceless verify --receipt receipt.json remaining.csv')}. It learns them from "
-            "scratch, without the store, and compares."
+            f"{code(f'{alone} remaining.csv{key}')}. It learns them from scratch, without the "
+            "store, and compares."
         )
-    if receipt.version < 3:
-        yield (
-            f"Whoever may see the store runs {code('traceless verify STORE')} and compares the "
-            f"hash below with that of {code(f'traceless receipt STORE {receipt.sequence}')}."
-        )
-    else:
+    if signed:
         yield (
             "Whoever may see the store, today or later, runs "
             f"{code('traceless verify STORE --receipt receipt.json')}: the store must continue the "
             "history that this receipt belongs to."
+        )
+    else:
+        yield (
+            f"Whoever may see the store runs {code('traceless verify STORE')} and compares the "
+            f"hash below with that of {code(f'traceless receipt STORE {receipt.sequence}')}."
         )
 
 

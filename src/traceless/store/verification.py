@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from traceless.estimators import loading
 from traceless.exceptions import StoreError
 from traceless.files import saving
@@ -180,7 +182,7 @@ class Auditor:
     def _check_requests(self) -> str:
         ledger, said = self._ledger, self._chain.requests
         waits = ledger.queue.pending() if ledger.version < 3 else []  # then not yet in the chain
-        latest = {q.key: None for q in waits if q.key is not None}
+        latest: dict[str, int | None] = {q.key: None for q in waits if q.key is not None}
         latest |= {key: entry.sequence for key, (_, entry) in said.items()}
         found = {request.key: request for request in ledger.requests()}
         same = {key: request.sequence for key, request in found.items()} == latest
@@ -295,10 +297,14 @@ class Auditor:
         else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
             ok = ModelState.of(model) == ModelState.of(self._model)
             said = "is" if ok else "is not"
-            yield Check("refit", ok, f"a fit from scratch {said} the model in the file")
+            yield Check("refit", ok, f"a model made from scratch {said} the one in the file")
         if last.alive is not None and not last.unknown:
-            sum_ = checksum_text(tally.checksum) if last.version < 3 else lanes_text(tally.lanes)
-            ok = sum_ == last.alive
+            if last.version < 3:
+                ok = checksum_text(tally.checksum) == last.alive
+            elif tally.named:
+                ok = lanes_text(tally.lanes) == last.alive
+            else:  # rows are known without their ids
+                ok = lanes_text(tally.lanes) == lanes_text(self._ledger.rows.lanes_without_ids())
             said = "have" if ok else "do not have"
             yield Check("digests", ok, f"these rows {said} the digests that are kept here")
 
@@ -312,6 +318,7 @@ def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) ->
     for batch in batches:
         if len(batch[1]):
             X, y, weight = version_1.rounded_as_in(origin, batch)
+            loading.check_size(model, np.shape(X)[1])
             model.partial_fit(X, y, sample_weight=weight)
     return model
 
@@ -322,7 +329,7 @@ def _compare(model: Any, entry: Entry, name: str) -> Iterator[Check]:
     if entry.version == 1 and rows:
         digest = version_1.digest_of_model(model)
     same = digest == entry.digest_after and rows == entry.held
-    said = f"a fit from scratch on {rows} rows has the digest {digest}"
+    said = f"a model made from scratch of {rows} rows has the digest {digest}"
     if not same:
         said += (
             f"; after entry {entry.sequence} the model held {entry.held} rows and had the digest "
