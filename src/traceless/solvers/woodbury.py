@@ -7,8 +7,8 @@ copies of the rows wait in a short queue until it is asked for, or the queue is 
 Rounding errors are held in check with the knowledge. When enough strain has gathered, the queue is
 taken in, the residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does
 what a new inverse would (U does not reach its residual, or P A x is too far from x), it is built
-anew. So the error stays that of a float64 retrain. Small matrices are looked at more often, and with
-longer floats where there are any: there a retrain is right to the last digits.
+anew. So the error stays that of a float64 retrain. Small matrices are looked at more often, and
+with longer floats where there are any: there a retrain is right to the last digits.
 
 It is not changed: `updated` gives the next one, and the one before keeps its coefficients and
 its knowledge, but hands P over, which it can build again. What is computed when it is asked for
