@@ -94,7 +94,8 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
         )
     parts = (", ".join(found.machine).split(", ") for found in all_found)
     machines = [list(dict.fromkeys(some)) for some in parts]
-    common = [it for it in machines[0] if not any(_contradicts(it, other) for other in machines)]
+    here = [m for m, found in zip(machines, all_found, strict=True) if found.name != "gpu"]
+    common = [it for it in machines[0] if not any(_contradicts(it, other) for other in here)]
     out.append(Text(f"Measured on: {', '.join(common)}."))
     for found, machine in zip(all_found, machines, strict=True):
         path = pictures / f"bench-{found.name.replace('_', '-')}.png"
