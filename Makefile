@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark test-torch lint bench bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark test-torch lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,7 +15,8 @@ help:
 	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
 	@echo "             bench-path, bench-probabilities, bench-store for small changes, when refitting is faster, free"
 	@echo "             intercepts and scales, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC, probabilities,"
-	@echo "             stores; bench-everyday for accuracy on sixty raw data sets; bench-gpu on a CUDA device"
+	@echo "             stores; bench-starting and bench-accuracy for small and first fits, and for live models after"
+	@echo "             100 000 changes; bench-everyday for accuracy on sixty raw data sets; bench-gpu on a CUDA device"
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
@@ -61,6 +62,12 @@ test-spark: $(VENV)/with-test $(VENV)/with-spark
 
 bench: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.foundation
+
+bench-accuracy: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.accuracy
+
+bench-starting: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.starting
 
 bench-updates: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.updates

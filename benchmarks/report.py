@@ -35,7 +35,9 @@ NUMBERS = DOCS / "benchmarks.json"
 TITLES = {
     "foundation": ("Learning in one go", "make bench"),
     "everyday": ("Raw everyday data, default parameters", "make bench-everyday"),
+    "starting": ("Small fits and first fits", "make bench-starting"),
     "updates": ("Small changes", "make bench-updates"),
+    "accuracy": ("Accuracy after very many changes", "make bench-accuracy"),
     "penalties": ("What a free intercept and scales cost", "make bench-penalties"),
     "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
     "paths": ("PathSVC", "make bench-path"),
@@ -97,10 +99,23 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
     here = [m for m, found in zip(machines, all_found, strict=True) if found.name != "gpu"]
     common = [it for it in machines[0] if not any(_contradicts(it, other) for other in here)]
     out.append(Text(f"Measured on: {', '.join(common)}."))
+    out += missed(all_found)
     for found, machine in zip(all_found, machines, strict=True):
         path = pictures / f"bench-{found.name.replace('_', '-')}.png"
         out += section(found, path, [it for it in machine if it not in common])
     return out
+
+
+def missed(all_found: Sequence[Findings]) -> list[Block]:
+    """How many goals were met, and those that were not; every section has all of its own."""
+    every = [(TITLES[found.name][0], claim) for found in all_found for claim in found.claims]
+    below = [(title, claim) for title, claim in every if not claim.case.holds]
+    rows = [[title, c.what, times(c.ratio, 3), c.hope] for title, c in below]
+    told = f"{len(every) - len(below)} of {len(every)} goals were met."
+    if not rows:
+        return [Heading("Goals"), Text(told)]
+    head = ["", "ratio", "measured", "goal"]
+    return [Heading("Goals"), Text(f"{told} These were missed:"), Table(head, rows)]
 
 
 def _contradicts(item: str, machine: Sequence[str]) -> bool:

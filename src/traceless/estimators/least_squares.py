@@ -343,9 +343,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """The knowledge of the first rows that are learned, and some of these: X and y."""
         if not isinstance(rows, Source):
             return self._knowledge_of(rows, recipe), rows[:2]
+        self._check_before(rows)
         looking = LookingRecipe.of(recipe, self._map().input_steps(self.n_features_in_))
         looked: Any = self._knowledge_of(rows, looking)
         return looked.knowledge, (looked.X, looked.y)
+
+    def _check_before(self, source: Source) -> None:
+        """Check what would otherwise be found when the pass over all rows is done."""
+        if isinstance(self.class_weight, Mapping):
+            class_weights(self.class_weight, self.weighting, [*self.class_weight], [])
+        if source.n_targets is not None and not isinstance(self.rho, str):
+            rhos(self.rho, 1 if self._task == "classification" else source.n_targets)
 
     def _keep_guard(
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None

@@ -22,6 +22,7 @@ from traceless.knowledge.sums import Knowledge
 from traceless.parameters import ARRAY, NOTHING, Constraint, check_parameters, choice
 from traceless.solvers.class_weights import shared_weights
 from traceless.solvers.probabilities import Discriminant, discriminant
+from traceless.sources.answers import where_the_rows_are
 from traceless.transaction import snapshot
 
 CONSTRAINTS: dict[str, Constraint] = {
@@ -53,6 +54,7 @@ class Posterior(LeastSquares):
     decision: str = "scores"
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
+    @where_the_rows_are
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class, in the order of ``classes_``.
 
@@ -74,6 +76,7 @@ class Posterior(LeastSquares):
         return like(X, snapshot(self)._probabilities(X, log=False))
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
+    @where_the_rows_are
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of the probabilities of the classes; see `predict_proba`.
 
@@ -122,7 +125,7 @@ class Posterior(LeastSquares):
                 "new rows, and the probabilities are the priors. Increase rho, or use fewer "
                 "features.",
                 UninformativeWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return found
 
