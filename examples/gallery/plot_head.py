@@ -8,6 +8,8 @@ the network is a small convolution with a fixed seed; yours may be any, on a
 GPU: the head takes its tensors where they are.
 """
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -17,12 +19,10 @@ from sklearn.model_selection import train_test_split
 from traceless import LSSVC
 
 plt.rc("figure.constrained_layout", use=True)
-plt.rc("axes.spines", top=False, right=False)
-
 filters = np.random.default_rng(0).normal(size=(24, 3, 3))
 
 
-def embedded(images):
+def embedded(images: Any) -> Any:
     """A frozen network: convolution, ReLU, pooling; on the head's grid."""
     patches = sliding_window_view(images / 16.0, (3, 3), axis=(1, 2))
     maps = np.maximum(np.tensordot(patches, filters, ([3, 4], [1, 2])), 0)
@@ -58,7 +58,7 @@ truth = np.vstack([exact.coef_.T, exact.intercept_])
 F, Y = np.hstack([X, np.ones((len(X), 1))]), 2.0 * np.eye(10)[y] - 1.0
 
 
-def drift(kind, rounds=8):
+def drift(kind: Any, rounds: int = 8) -> list[float]:
     P, W, errors = np.eye(217, dtype=kind), np.zeros((217, 10), kind), []
     steps = [(len(F), 1)] + [(1200, -1), (1200, 1)] * rounds
     for n, sign in steps:
