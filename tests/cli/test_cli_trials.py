@@ -53,6 +53,9 @@ def test_every_change_can_be_tried(call, clinic, tmp_path):
     trial(call, "seal", "clinic")
     before = contents("clinic")
     call("destroy", "clinic", "secret", "--dry-run")
+    told = call("key", "clinic", "--replace", "--dry-run", "--json").json["receipt"]
+    assert (told["kind"], told["signature"]) == ("key", "")
+    assert "--dry-run is for --replace" in call("key", "clinic", "--dry-run", code=2).err
     assert contents("clinic") == before
     assert call("verify", "clinic").code == 0
 
