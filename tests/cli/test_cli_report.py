@@ -4,9 +4,11 @@ import html
 import json
 import re
 import shlex
+import shutil
 import sqlite3
 from dataclasses import MISSING, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,6 +197,16 @@ def test_stores_without_rows_or_model_have_a_report(call, shop):
     call("report", "shop", "--html", "page.html", "--force")
     assert "destroy" in page_of().text
     assert "--html" in call("report", "shop", code=2).err
+
+
+@pytest.mark.parametrize("old", ["stores-v1/merged", "stores-v1/without-model", "stores-v2/lssvc"])
+def test_stores_of_older_versions_have_a_report(call, tmp_path, old):
+    shutil.copytree(Path(__file__).parents[1] / "fixtures" / old, tmp_path / "s")
+    call("report", "s", "--html", "page.html")
+    text = page_of().text
+    assert "unsigned" in text
+    assert "All is as it should be." in text
+    assert "model" in call("show", "s").out
 
 
 def test_the_answer_is_json_that_names_the_file(call, shop, tmp_path):
