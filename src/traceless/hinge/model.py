@@ -175,7 +175,7 @@ class HingeModel:
                 "A model made by without() cannot be saved or pickled: save a copy that forgets."
             )
         rows, problems, none = self.rows, list(self.problems.values()), np.zeros(0)
-        facts = {
+        facts: dict[str, Any] = {
             "gamma": self.kernel.gamma,
             "next_id": rows.next_id,
             "n_breakpoints": self.n_breakpoints,
@@ -296,11 +296,11 @@ class HingeModel:
 
     def support(self) -> tuple[NDArray[np.intp], list[Coefficients]]:
         """Places of the support vectors, by class; and for each problem its own, with Σyα."""
-        rows, found = self.rows, []
+        rows, found = self.rows, list[Coefficients]()
         for problem in self.problems.values():
             alpha = problem.canonical().alpha_of_points(problem.bounds)
             at = np.searchsorted(rows.ids, problem.ids // problem.copies)
-            c = problem.scale * np.bincount(at, problem.y * alpha, len(rows))
+            c = np.asarray(np.bincount(at, problem.scale * problem.y * alpha, len(rows)), float)
             used = np.flatnonzero(c)
             found.append((used, c[used]))
         places = np.unique(np.concatenate([np.zeros(0, np.intp), *(at for at, _ in found)]))

@@ -297,9 +297,9 @@ class HingeProblem:
         new = np.ones(len(target.ids), dtype=bool)
         new[at] = False
         order = np.concatenate([at, np.flatnonzero(new)])
-        arrays = (values[order] for values in target[:4])
         X = before._rows_of(rows, target.ids[new])
-        goal = Target(*arrays, *target[4:])
+        ids, y, bounds, levels = (values[order] for values in target[:4])
+        goal = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
         return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory)
 
     def is_problem_of(self, target: Target, at: NDArray[np.intp], kept: Any = ...) -> bool:
