@@ -23,7 +23,7 @@ from traceless.estimators.inputs import sides
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.file_format import pieces
 from traceless.hinge.machines import Machine
-from traceless.hinge.rows import Labels, checked, is_plain
+from traceless.hinge.rows import Labels, checked, dense, is_plain
 from traceless.hinge.settings import GAMMAS, KERNELS, Settings
 from traceless.parameters import (
     FINITE,
@@ -259,6 +259,24 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
+    def n_iter_(self) -> NDArray[np.int32]:
+        """The straight pieces of all paths so far, of each problem."""
+        problems = self._current().problems.values()
+        return np.array([problem.n_breakpoints + 1 for problem in problems], np.int32)
+
+    @property
+    def fit_status_(self) -> int:
+        """0 if the solution is as exact as promised, 1 if `ConvergenceWarning` said otherwise."""
+        problems = self._current().problems.values()
+        return int(any(problem.canonical().excess(self.tol) for problem in problems))
+
+    @property
+    def shape_fit_(self) -> tuple[int, int]:
+        """The shape of the rows held now; that of the kernel matrix where it was given."""
+        n = self.n_samples_
+        return n, n if self._held().kernel.name == "precomputed" else self.n_features_in_
+
+    @property
     def ambiguous_(self) -> bool:
         """Whether another history might end in other last bits."""
         problems = self._current().problems.values()
@@ -374,7 +392,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
         if not is_plain(now, X):
-            X = validate_data(now, X, reset=False, dtype=np.float64, order="C")
+            options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
+            X = dense(validate_data(now, X, reset=False, **options))
         return model, model.values(X + 0.0)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -382,5 +401,6 @@ class PathMachine(Savable, Changeable, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags

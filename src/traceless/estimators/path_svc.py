@@ -13,7 +13,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.path_machine import PathMachine
 from traceless.hinge import multiclass
-from traceless.hinge.machines import Classifier
+from traceless.hinge.machines import Classifier, class_weights
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice
 
 if TYPE_CHECKING:
@@ -205,6 +205,12 @@ class PathSVC(ClassifierMixin, PathMachine):
     def classes_(self) -> NDArray[Any]:
         """The labels of the rows held now, in order."""
         return self._held().rows.classes.copy()
+
+    @property
+    def class_weight_(self) -> Floats:
+        """What C is multiplied by for the rows of each class."""
+        model = self._now()._held()
+        return class_weights(model.settings.machine.class_weight, model.rows)
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
