@@ -19,12 +19,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.estimators.inputs import sides
+from traceless.estimators.inputs import sides, take_label_type
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.file_format import pieces
 from traceless.hinge.machines import Machine
 from traceless.hinge.rows import Labels, checked, dense, is_plain
 from traceless.hinge.settings import GAMMAS, KERNELS, Settings
+from traceless.knowledge.values import labels
 from traceless.parameters import (
     FINITE,
     FLAG,
@@ -63,6 +64,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     n_features_in_: int
     last_ids_: Integers
     _labels: ClassVar[Labels]  # what y is
+    _label_type: str  # of the first labels, where it is not the usual one
     _model: HingeModel  # never changed in place: an answer that has read it once is of one model
 
     def _machine(self) -> Machine:
@@ -303,6 +305,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if "_model" in now.__dict__:
             facts["columns"] = {"n": now.n_features_in_, "names": names(now)}
             facts["state"], tensors = pieces(now._model)
+            if "_label_type" in now.__dict__:
+                facts["labels"] = now._label_type
             tensors["last_ids"] = now.last_ids_
         return facts, tensors
 
@@ -313,6 +317,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         new = None if add is None else checked(self, add, reset)
         if new is not None and reset:
             model = HingeModel.learned(new, self._settings())
+            if self._labels == "classes":
+                dtype = np.asarray(labels(add[1])).dtype
+                take_label_type(self, dtype, "classification", add[1])
         else:
             model, gone = self._model, np.zeros(0, dtype=np.int64)
             if isinstance(forget, tuple):
