@@ -9,7 +9,7 @@ import torch
 
 from traceless import LSSVC, LSSVR, Knowledge
 from traceless.arithmetic import elementary
-from traceless.device import cutting, encoders, gram
+from traceless.device import cutting, encoders, gram, tensors
 from traceless.device.gram import TensorGram
 from traceless.features import FeatureMap, Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
@@ -365,3 +365,26 @@ def memory(device, patch):
         said = str(error)
     assert "Nothing was changed" in said
     assert model.digest() == before
+
+
+def arrays_of_others(device, patch):
+    """Anything with numbers on a device that speaks DLPack is taken, through torch."""
+    patch.setattr(tensors, "_DLPACK_HOST", frozenset())
+
+    class Array:
+        def __init__(self, tensor):
+            self._tensor, self.shape = tensor, tensor.shape
+
+        def __dlpack__(self, **options):
+            return self._tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self._tensor.__dlpack_device__()
+
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    there = Array(tensor(X, device))
+    model = LSSVC().fit(there, y)
+    model.partial_fit(there, tensor(y, device), classes=[0, 1, 2])
+    assert model.digest() == LSSVC().fit(np.vstack([X, X]), np.append(y, y)).digest()
+    assert np.array_equal(model.predict(there).cpu().numpy(), model.predict(X))
