@@ -93,7 +93,7 @@ def correctly_rounded_solve(
     if not used.size or not asked.size:
         return np.zeros(shape)
     if used.size < len(Q):
-        S = S.of_features(used) if hasattr(S, "of_features") else S[np.ix_(used, used)]
+        S = S[np.ix_(used, used)] if isinstance(S, np.ndarray) else S.of_features(used)
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
@@ -101,11 +101,12 @@ def correctly_rounded_solve(
     try:
         if isinstance(S, Mixture):
             raise _HardError
-        part, decided = _System(S, ridge, shift, getattr(S, "arrays", _HOST)).solve(Q)
+        on = _HOST if isinstance(S, np.ndarray) else S.arrays
+        part, decided = _System(S, ridge, shift, on).solve(Q)
     except (_HardError, LinAlgError, OverflowError):
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
-        here = S.on_host() if hasattr(S, "on_host") else S
+        here = S if isinstance(S, np.ndarray | Mixture) else S.on_host()
         part[:, ~decided] = refined(here, ridge, Q[:, ~decided], shift)
     if whole:
         return part
