@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from traceless.checks.trial import (
@@ -96,7 +97,8 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
 def _bad_rows(trial: Trial) -> Iterator[tuple[str, Rows]]:
     X, y = trial.take([9, 10])[:2]
     yield "rows with further columns", (np.hstack([X, X]), y)
-    yield "rows without labels", (X, y[:1])
+    if get_tags(trial.estimator).target_tags.required:
+        yield "rows without labels", (X, y[:1])
     yield "rows in one dimension", (X[0], y)
     yield "text", (np.full(X.shape, "x"), y)
     for bad in (np.nan, np.inf):
