@@ -24,7 +24,14 @@ from traceless.store.schema import VERSION
 if TYPE_CHECKING:
     from traceless.store.row_counts import RowCounts
 
-_DESCRIBED = {"store": str, "created": str, "model": dict, "task": str, "about": dict, "secret": str}
+_DESCRIBED = {
+    "store": str,
+    "created": str,
+    "model": dict,
+    "task": str,
+    "about": dict,
+    "secret": str,
+}
 
 
 class Request(NamedTuple):

@@ -105,8 +105,6 @@ class Queue:
 
     def batches(self, which: int | None = None) -> Iterator[RowBatch]:
         """The rows of all requests, or of the one with this number."""
-        import numpy as np
-
         number = self._number
         query = f"SELECT content FROM queue WHERE ?1 IS NULL OR {number} = ?1 ORDER BY {number}"
         for (content,) in self._sql.execute(query, (which,)):
