@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 _DESCRIBED = {
     "store": str,
     "created": str,
-    "model": dict,
     "task": str,
-    "about": dict,
     "secret": str,
+    "model": dict,
+    "about": dict,
 }
 
 
@@ -79,7 +79,8 @@ class Ledger:
         with suppress(ValueError, TypeError, RecursionError):
             ((document,),) = self.sql.execute("SELECT document FROM origin")
             found = parsed_json(document)
-        if not isinstance(found, dict) or {n: type(found.get(n)) for n in _DESCRIBED} != _DESCRIBED:
+        known = isinstance(found, dict) and {n: type(found.get(n)) for n in _DESCRIBED} == _DESCRIBED
+        if not known or type(found["model"].get("kind")) is not str:
             raise StoreError("The ledger is damaged: it has no description of the store.")
         return found
 

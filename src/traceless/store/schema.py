@@ -82,7 +82,7 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     if found in known:
         return
     expected = known[0] if known else Counter()
-    names = sorted({name for name, *_ in [*(found - expected), *(expected - found)]})
+    names = sorted({str(name) for name, *_ in [*(found - expected), *(expected - found)]})
     raise ForeignTablesError(
         f"The ledger is damaged: its tables are not those of version {version}. Added, changed or "
         f"missing: {', '.join(names[:5])!r}. Restore the store from a backup."

@@ -181,7 +181,8 @@ class Writer:
         """Put rows in the place of others, under their ids or under ids of their own."""
         if self._known:
             return self._rows_again("relabel", [before], [after])
-        for held in self._taken([before], self._ledger.rows.remove, whole):
+        taken = list(self._taken([before], self._ledger.rows.remove, whole))  # before any is added
+        for held in taken:
             self._add(after, held[3] if keep_ids and len(held) > 3 else None)
             old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
             self._model.update(add=new, forget=old)
@@ -242,7 +243,7 @@ class Writer:
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
-                yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch
+                yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch[:3]
             tally.add(rows, held_as)
             counter.update(held_as)
             start += rows.length
