@@ -316,3 +316,22 @@ def test_the_model_in_memory_is_taken_by_whoever_holds_the_lock(history, rows, m
     history.learn(*rows, dry_run=True)
     assert seen == [True]
     assert history._cache is None  # the model in it was changed
+
+
+def test_entries_that_are_not_there(history):
+    edit(history, ("UPDATE ids SET sequence = 99 WHERE sequence = 3",))
+    edit(history, ("UPDATE queue SET sequence = 99",))
+    for use in (lambda: history.find(3), history.pending):
+        with pytest.raises(StoreError, match=r"damaged.*has no entry 99"):
+            use()
+    assert failed(history, "ids", "queue")
+
+
+def test_a_copy_without_a_log_gets_one(history, rows):
+    """A change in SQLite's other mode would leave a journal, with rows in it, if it is killed."""
+    with closing(sqlite3.connect(history.path / "ledger.sqlite")) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    assert history.verify().ok
+    history.learn(*rows)
+    assert ledger_rows(history, "PRAGMA journal_mode") == [("wal",)]
+    assert history.verify().ok

@@ -79,7 +79,9 @@ class Ledger:
         with suppress(ValueError, TypeError, RecursionError):
             ((document,),) = self.sql.execute("SELECT document FROM origin")
             found = parsed_json(document)
-        known = isinstance(found, dict) and {n: type(found.get(n)) for n in _DESCRIBED} == _DESCRIBED
+        known = (
+            isinstance(found, dict) and {n: type(found.get(n)) for n in _DESCRIBED} == _DESCRIBED
+        )
         if not known or type(found["model"].get("kind")) is not str:
             raise StoreError("The ledger is damaged: it has no description of the store.")
         return found
@@ -111,8 +113,14 @@ class Ledger:
         return found[0]
 
     def receipt(self, sequence: int, replayed: bool = False) -> Receipt:
-        """The receipt of an entry."""
-        return Receipt.of(self.entry(sequence), self.origin, replayed)
+        """The receipt of an entry that another table names."""
+        return Receipt.of(self._named(sequence), self.origin, replayed)
+
+    def _named(self, sequence: int) -> Entry:
+        try:
+            return self.entry(sequence)
+        except LookupError as error:
+            raise StoreError(f"The ledger is damaged: it names an entry. {error}") from None
 
     def append(self, entry: Entry, lines: Iterable[Line] = ()) -> None:
         """Write an entry, the counts that it changes, and the requests that it answers."""
@@ -163,7 +171,7 @@ class Ledger:
         held, waiting = self.rows.held_by_id(one)
         events = []
         for sequence, *numbers in self.ids.of(one):
-            entry = self.entry(sequence)
+            entry = self._named(sequence)
             events.append(Event(sequence, entry.time, entry.kind, *numbers))
         return Found(held, waiting, sum(event.removed for event in events), tuple(events))
 
