@@ -79,12 +79,11 @@ class Ledger:
         with suppress(ValueError, TypeError, RecursionError):
             ((document,),) = self.sql.execute("SELECT document FROM origin")
             found = parsed_json(document)
-        known = (
-            isinstance(found, dict) and {n: type(found.get(n)) for n in _DESCRIBED} == _DESCRIBED
-        )
-        if not known or type(found["model"].get("kind")) is not str:
+        facts = found if isinstance(found, dict) else {}
+        known = {name: type(facts.get(name)) for name in _DESCRIBED} == _DESCRIBED
+        if not known or type(facts["model"].get("kind")) is not str:
             raise StoreError("The ledger is damaged: it has no description of the store.")
-        return found
+        return facts
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
         """Entries, by default all of them, the first one first."""
