@@ -168,7 +168,7 @@ def _digests(
 
 def _encoded(
     recipe: Recipe, X: Any, y: NDArray[Any], weights: Floats | None
-) -> Iterator[memoryview]:
+) -> Iterator[bytes]:
     """The bytes of each row of positive weight."""
     responses = responses_of(y, weights, recipe.task, recipe.target_resolution)
     for start in range(0, X.shape[0], _ROWS):
