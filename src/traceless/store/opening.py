@@ -1,6 +1,6 @@
 """Open the file of a ledger, or make a new one.
 
-A connection lasts for one operation: threads and forked processes share none.
+A connection lasts for one operation: no two of them share one, in threads or forked processes.
 
 SQLite opens its files by their names, so they are looked at before: see `regular`. A rollback
 journal is refused as well, since SQLite would undo changes by it, and even delete a file that it
@@ -78,10 +78,12 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
     before = _check_files(path, to_change=begin != "BEGIN")
     how, alone = _how_to_open(path, begin)
     address = f"{(path.parent.resolve() / path.name).as_uri()}?{how}"
+    how_to: dict[str, Any] = {"timeout": patience, "isolation_level": None, "uri": True}
+    how_to["check_same_thread"] = False  # for `RowCounts.adding`, while nobody else uses it
     connect = sqlite3.connect
     with (
         _errors(path, patience),
-        closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
+        closing(connect(address, **how_to)) as connection,
     ):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
