@@ -22,6 +22,7 @@ enum { COUNT, KILL_BEFORE, KILL_AFTER, KILL_WITHIN, FAIL_ONCE, FAIL_FROM_THEN_ON
 
 static char folder[PATH_MAX];
 static long target, made;
+char shim_kinds[4096]; /* w for each call that writes bytes, - for others */
 static int action, number;
 
 /* Count from 1; `error` is the errno of the calls that fail. */
@@ -67,6 +68,8 @@ enum { WORK, FAIL, PART };
 static int before(int writes)
 {
     long now = __atomic_add_fetch(&made, 1, __ATOMIC_SEQ_CST);
+    if (now <= (long)sizeof shim_kinds)
+        shim_kinds[now - 1] = writes ? 'w' : '-';
     if (action == FAIL_FROM_THEN_ON && now >= target)
         return FAIL;
     if (now != target)
