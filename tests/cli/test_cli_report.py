@@ -1,10 +1,14 @@
 """The report shows what the ledger says, and obeys nothing that is written in it."""
 
+import html
 import json
 import re
+import shlex
+import shutil
 import sqlite3
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,9 @@ from people import people, table
 from pages import DRAWN, Page
 from traceless import LSSVC, Store
 from traceless.cli import report, report_page
+from traceless.cli.defaults import all_commands
+from traceless.cli.group import root
+from traceless.sources import Number, Schema
 from traceless.store.entries import Entry
 
 HOSTILE = '"></title></svg><script>alert(1)</script><img src=x onerror=y>\u202e\x1b[31m'
@@ -29,9 +36,9 @@ def forgot(call, shop, tmp_path):
 
 def page_of(path="page.html"):
     with open(path, encoding="utf-8") as file:
-        html = file.read()
-    assert {c for c in html if not c.isprintable()} <= {"\n", "\N{NARROW NO-BREAK SPACE}"}
-    page = Page(html)
+        said = file.read()
+    assert {c for c in said if not c.isprintable()} <= {"\n", "\N{NARROW NO-BREAK SPACE}"}
+    page = Page(said)
     page.check(frozenset(DRAWN))
     return page
 
@@ -48,6 +55,22 @@ def test_the_report_says_what_the_store_says(call, forgot):
     for entry in call("history", "shop", "--json").json["entries"]:
         assert entry["hash"][:16] in text
     assert "Scores on" not in text
+
+
+def test_commands_on_pages_can_be_called(call, forgot):
+    """What people are told to type must be taken by the command, on the report and on receipts."""
+    commands = dict(all_commands(root))
+    call("report", "shop", "--html", "page.html")
+    with open("page.html", encoding="utf-8") as file:
+        pages = [file.read(), *(Store("shop").receipt(k).to_html() for k in range(4))]
+    pages.append(replace(Store("shop").receipt(), version=2, signer=None).to_html())
+    found = {
+        line for page in pages for line in re.findall("<code>(traceless [a-z].*?)</code>", page)
+    }
+    assert len(found) >= 8
+    for line in found:
+        _, name, *arguments = shlex.split(html.unescape(line))
+        commands[name].make_context(name, arguments)
 
 
 def test_scores_are_those_of_the_command(call, forgot):
@@ -71,7 +94,7 @@ def test_names_from_anywhere_are_only_text(call, tmp_path):
     store = Store.new(
         tmp_path / "s",
         LSSVC(),
-        about={"organisation": HOSTILE, "table": {"target": [HOSTILE], "columns": []}},
+        about={"organisation": HOSTILE, "table": Schema([Number("a")], [HOSTILE]).facts()},
     )
     X = np.arange(120.0).reshape(60, 2)
     y = np.array([f"{HOSTILE}{k}" for k in range(3)]).repeat(20)
@@ -79,6 +102,14 @@ def test_names_from_anywhere_are_only_text(call, tmp_path):
     store.forget(X[:1], y[:1], key=f"{HOSTILE}2", batch=True)
     call("report", "s", "--html", "page.html")
     assert "<script>alert(1)</script>" in page_of().text
+
+
+@pytest.mark.parametrize("about", [{}, {"table": 3}, {"table": {"target": 3}, "organisation": 3}])
+def test_descriptions_of_any_form_have_a_report(call, tmp_path, about):
+    Store.new(tmp_path / "s", LSSVC(), about=about)
+    call("report", "s", "--html", "page.html")
+    assert "LSSVC. 2" in page_of().text
+    assert ("not the schema" in call("show", "s", code=2 if about else 0).err) is bool(about)
 
 
 def test_names_in_scores_are_only_text(call, tmp_path):
@@ -142,8 +173,8 @@ def test_every_change_is_in_one_bin():
         held += n
         time = (now - timedelta(hours=int(rng.integers(1, 9000)))).strftime("%Y-%m-%dT%H:%M:%SZ")
         entries.append(entry(k, time if k % 50 else "no time", held, {label: n}))
-    html = report_page._history(entries, now)
-    page = Page(html)
+    drawn = report_page._history(entries, now)
+    page = Page(drawn)
     page.check(frozenset(DRAWN))
     text = page.text.replace("\N{NARROW NO-BREAK SPACE}", "")
     number = {
@@ -154,7 +185,7 @@ def test_every_change_is_in_one_bin():
     learned, forgotten = map(sum, zip(*report_page._changes(entries), strict=True))
     assert (number["learned"], number["forgotten"]) == (learned, forgotten)
     assert learned - forgotten == held
-    assert len(html) < 120_000
+    assert len(drawn) < 120_000
 
 
 def test_stores_without_rows_or_model_have_a_report(call, shop):
@@ -166,6 +197,16 @@ def test_stores_without_rows_or_model_have_a_report(call, shop):
     call("report", "shop", "--html", "page.html", "--force")
     assert "destroy" in page_of().text
     assert "--html" in call("report", "shop", code=2).err
+
+
+@pytest.mark.parametrize("old", ["stores-v1/merged", "stores-v1/without-model", "stores-v2/lssvc"])
+def test_stores_of_older_versions_have_a_report(call, tmp_path, old):
+    shutil.copytree(Path(__file__).parents[1] / "fixtures" / old, tmp_path / "s")
+    call("report", "s", "--html", "page.html")
+    text = page_of().text
+    assert "unsigned" in text
+    assert "All is as it should be." in text
+    assert "model" in call("show", "s").out
 
 
 def test_the_answer_is_json_that_names_the_file(call, shop, tmp_path):

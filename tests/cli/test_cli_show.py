@@ -33,7 +33,7 @@ def test_every_kind_of_column_is_told(call):
             "city=8",
         ),
         *("--category", "sex=f,m,", "--id", "patient", "--weight", "w", "--delimiter", ";"),
-        *("--decimal", ","),
+        *("--decimal", ",", "--null", "NA,?"),
     )
     text = call("show", "s").out
     for said in (
@@ -43,7 +43,7 @@ def test_every_kind_of_column_is_told(call):
             "8 buckets",
         ),
         *("1 for ja; 0 for nein", "f, m, (missing)", "whose row it is", "how much a row counts"),
-        *("delimiter:  ;", "decimal:    ,"),
+        "cells between ';', decimal sign ',', missing as NA, ?",
     ):
         assert said in text
     shown = {line.split()[0] for line in text.splitlines() if line}

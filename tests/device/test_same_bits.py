@@ -66,3 +66,15 @@ def test_refusals():
 
 def test_labels():
     same_bits.labels(DEVICE)
+
+
+def test_solutions(monkeypatch):
+    same_bits.solutions(DEVICE, monkeypatch)
+
+
+def test_predictions():
+    same_bits.predictions(DEVICE)
+
+
+def test_memory(monkeypatch):
+    same_bits.memory(DEVICE, monkeypatch)

@@ -46,16 +46,10 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
     now : datetime
     """
     status, entries, pending = store.status(), store.history(), store.pending()
-    about, name = store.about, store.path.resolve().name
-    table = about.get("table")
-    what = status.model
-    if table:
-        targets = ", ".join(named(target) for target in table["target"])
-        what += f" that predicts {targets} from {len(table['columns'])} columns"
-    owner = about.get("organisation")
+    name, owner = store.path.resolve().name, store.about.get("organisation")
     body = [
         f"<header>{f'<p>{text(owner)}</p>' if owner else ''}<h1><bdi>{text(name)}</bdi></h1>"
-        f"<p>{what}. {now:%Y-%m-%d %H:%M} UTC</p></header>",
+        f"<p>{status.model}{_purpose(store)}. {now:%Y-%m-%d %H:%M} UTC</p></header>",
         _overview(status, entries, pending, now),
         f"<h2>Rows over time</h2>{_history(entries, now)}",
         f"<h2>Requests that wait</h2>{_queue(pending, now)}",
@@ -66,6 +60,18 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
         "those only who may know these numbers, and write a new one after a change.</footer>",
     ]
     return document(f"Report on {name}", "\n".join(body), drawings.STYLE + _STYLE)
+
+
+def _purpose(store: Store) -> str:
+    """What the model predicts, if the store says so."""
+    from traceless.sources import Schema
+
+    try:
+        schema = Schema.from_facts(store.about.get("table"))
+    except ValueError:
+        return ""
+    targets = ", ".join(map(named, schema.target))
+    return f" that predicts {targets} from {len(schema.columns)} columns"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -133,7 +139,7 @@ def _history(entries: Sequence[Entry], now: datetime) -> str:
             entry, _, (more, less) = waiting
             learned, forgotten, held = learned + more, forgotten + less, entry.held
             for label, rows in entry.classes.items():
-                counts[names[label]] += rows
+                counts[names.get(label, label)] += rows
             waiting = next(changes, None)
         each = [max(0, counts[name]) for name in drawn] if names else [held]
         bins.append(drawings.Bin(learned, forgotten, each))
@@ -197,7 +203,7 @@ _MEASURES = {
 
 def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The part of the page about these files, and the numbers in it."""
-    y, answers, measures = scored(store, table)
+    y, answers, measures = scored(store.model(), table)
     numbers = {
         said: drawings.decimal(measures[k]) for k, said in _MEASURES.items() if k in measures
     }

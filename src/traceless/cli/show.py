@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,9 +36,15 @@ def show(store: Store, level: float, all_: bool) -> Result:
     holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho is not too
     large.
     """
+    from traceless.estimators import loading
+    from traceless.sources import Schema
+
     now, origin = store.status(), store.receipt().store
     about, model = store.about, origin["model"]
     table = about.get("table")
+    if table is not None:
+        Schema.from_facts(table)  # refuses what is none
+    loading.from_description(model)  # likewise
     data: dict[str, Any] = {
         "store": now.path,
         "organisation": about.get("organisation"),
@@ -55,7 +61,7 @@ def show(store: Store, level: float, all_: bool) -> Result:
         "created": origin["created"],
         "rows": now.rows,
         **{f"  of {label}": count for label, count in now.classes.items()},
-        **(table or {}).get("text", {}),
+        "text files": _text_files(**(table or {}).get("text", {})),
     }
     shown: list[str | Grid] = [
         fields({name: value for name, value in facts.items() if value is not None}),
@@ -107,6 +113,14 @@ def _meaning(*, kind: str, missing: Any = None, **said: Any) -> str:
     return words if missing is None else f"{words}; {missing} if missing, and marked so"
 
 
+def _text_files(delimiter: str = ",", decimal: str = ".", nulls: Sequence[str] = ()) -> str | None:
+    """How CSV is written, where it is not as usual."""
+    if (delimiter, decimal, *nulls) == (",", "."):
+        return None
+    missing = f", missing as {', '.join(nulls)}" if nulls else ""
+    return f"cells between {delimiter!r}, decimal sign {decimal!r}{missing}"
+
+
 def _coefficients(
     model: Any, table: Mapping[str, Any] | None, level: float, all_: bool
 ) -> tuple[dict[str, Any], list[str | Grid]]:
@@ -141,7 +155,7 @@ def _coefficients(
     ]
     if len(kept) < len(rows):
         said.append(f"{len(rows) - len(kept)} smaller ones are shown with --all.")
-    data = {"fit": dict(found.facts), "coefficients": columns, "deviations": deviations}
+    data = {"summary": dict(found.facts), "coefficients": columns, "deviations": deviations}
     return data, [*said, found.note]
 
 

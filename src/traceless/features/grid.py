@@ -15,6 +15,7 @@ from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 32  # steps: columns that vary less are reported; no loss of accuracy was seen above
+_FEW = 64  # rows that mostly show it
 _BLOCK = 2**16  # elements worked on at a time: they stay in the core's own cache
 
 
@@ -142,8 +143,10 @@ def report_coarse(
     Where the values are those of some columns only, `columns` are their numbers.
     """
     values = np.asarray(values, dtype=np.float64)  # booleans have no differences
+    least, few = fewest_steps(len(values)), values[:_FEW]
+    if (few.max(axis=0) - few.min(axis=0) >= least * steps).all():
+        return  # the others can only make it more
     spread = values.max(axis=0) - values.min(axis=0)
-    least = fewest_steps(len(values))
     coarse = np.flatnonzero((spread > 0) & (spread < least * steps))
     codes = values[:, coarse] / steps[coarse]
     coarse = coarse[(codes != np.rint(codes)).any(axis=0)]

@@ -84,7 +84,8 @@ class CholeskyFactor:
 
     def half_solve(self, V: Floats) -> Floats:
         """L⁻¹Vᵀ for row-major rows V: a column for each row."""
-        return np.asarray(dtrmm(1.0, self._half, V[:, self._used].T, lower=True, overwrite_b=True))
+        some = V.copy() if isinstance(self._used, slice) else V.take(self._used, axis=1)
+        return np.asarray(dtrmm(1.0, self._half, some.T, lower=True, overwrite_b=True))
 
     @cached_property
     def _half(self) -> Floats:

@@ -27,6 +27,9 @@ coefficient: rounding is monotone.
 Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
 coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
 same bits: there is one nearest float64.
+
+Where a large matrix can be sent to a GPU (`traceless.device.matrices`), the same is done there:
+products and factors are that device's, everything here holds for them too.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ def correctly_rounded_solve(
 
     Parameters
     ----------
-    S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
+    S : integer array of shape (J, J), positive semidefinite, a Mixture of such, or one on a device
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -83,25 +86,31 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
-    Z = np.zeros((len(Q) + (shift is not None), Q.shape[1]))
+    shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
     used, asked = np.flatnonzero(there), np.flatnonzero(Q.any(axis=0))
     if not used.size or not asked.size:
-        return Z
+        return np.zeros(shape)
     if used.size < len(Q):
-        S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
+        S = S[np.ix_(used, used)] if isinstance(S, np.ndarray) else S.of_features(used)
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
-    Q = Q[np.ix_(used, asked)]
-    rows = used if shift is None else np.append(used, len(Z) - 1)
+    whole = (used.size, asked.size) == Q.shape
+    Q = Q if whole else Q[np.ix_(used, asked)]
+    rows = used if shift is None else np.append(used, shape[0] - 1)
     try:
         if isinstance(S, Mixture):
             raise _HardError
-        part, decided = _System(S, ridge, shift).solve(Q)
+        on = _HOST if isinstance(S, np.ndarray) else S.arrays
+        part, decided = _System(S, ridge, shift, on).solve(Q)
     except (_HardError, LinAlgError, OverflowError):
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
-        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift)
+        here = S if isinstance(S, np.ndarray | Mixture) else S.on_host()
+        part[:, ~decided] = refined(here, ridge, Q[:, ~decided], shift)
+    if whole:
+        return part
+    Z = np.zeros(shape)
     Z[np.ix_(rows, asked)] = part
     return Z
 
@@ -110,14 +119,67 @@ class _HardError(Exception):
     """The system is beyond what int64 and one float64 factor can do."""
 
 
+class _Host:
+    """What a solve needs of arrays, in NumPy and LAPACK."""
+
+    here = staticmethod(np.asarray)  # an array for the host
+    there = staticmethod(np.asarray)  # the same for the solve
+    sqrt, rint = np.sqrt, np.rint
+
+    def limbs(self, S: Integers, h: int) -> tuple[Floats, Floats, Floats]:
+        """S, and H and L of S = H 2^h + L, in float64."""
+        J = len(S)
+        A, H, L = (np.empty((J, J), order="F") for _ in range(3))
+        for i in range(0, J, max(1, _CACHE // J)):
+            rows = slice(i, i + max(1, _CACHE // J))
+            A.T[rows] = S[rows]
+            high = (S[rows] + (1 << (h - 1))) >> h
+            H.T[rows], L.T[rows] = high, S[rows] - (high << h)
+        return A, H, L
+
+    def put_diagonal(self, A: Floats, values: Any) -> None:
+        np.fill_diagonal(A, values)
+
+    def factor(self, A: Floats) -> Floats:
+        """The Cholesky factor of A, whose memory is used for it."""
+        factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
+        if failed:
+            raise LinAlgError("not positive definite")
+        return np.asarray(factor)
+
+    def solved(self, factor: Floats, B: Floats) -> Floats:
+        return np.asarray(dpotrs(factor, B, lower=True)[0])
+
+    def product(self, A: Floats, B: Floats) -> Floats:
+        return np.asarray(dgemm(1.0, A, B))
+
+    def beside(self, A: Floats, B: Floats) -> Floats:
+        return np.hstack([A, B])
+
+    def whole(self, A: Any) -> Integers:
+        """Integers as int64, or OverflowError."""
+        return np.asfortranarray(A, dtype=np.int64)
+
+    def floats(self, A: Integers) -> Floats:
+        return A.astype(np.float64)
+
+    def largest(self, A: Floats) -> Floats:
+        """The largest absolute value of each column."""
+        return np.asarray(np.abs(A).max(axis=0))
+
+
+_HOST = _Host()
+
+
 class _System:
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
-    def __init__(self, S: Integers, ridge: Ridge, shift: Integers | None) -> None:
-        J = len(S)
-        if S.dtype != np.int64 or not max(ridge.near.max(), S.diagonal().max()) < 2.0**61:
+    def __init__(self, S: Any, ridge: Ridge, shift: Integers | None, on: Any = _HOST) -> None:
+        J, own = len(S), S.diagonal()
+        if S.dtype != np.int64 or not max(ridge.near.max(), own.max()) < 2.0**61:
             raise _HardError
-        whole = S.diagonal() + ridge.whole()
+        self.on = on
+        whole = own + ridge.whole()
         m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
         self.h = h = m // 2
         # pieces of digits up to 2^g: J products with a limb stay below 2^53
@@ -125,45 +187,43 @@ class _System:
         self.bits = min(2 * self.g - 1, _DIGIT_BITS)
         if m > 62 or self.bits < 24:
             raise _HardError
-        A, self.high, self.low = (np.empty((J, J), order="F") for _ in range(3))
-        for i in range(0, J, max(1, _CACHE // J)):
-            rows = slice(i, i + max(1, _CACHE // J))
-            A.T[rows] = S[rows]
-            high = (S[rows] + (1 << (h - 1))) >> h
-            self.high.T[rows], self.low.T[rows] = high, S[rows] - (high << h)
+        A, self.high, self.low = on.limbs(S, h)
         high = (whole + (1 << (h - 1))) >> h
-        np.fill_diagonal(self.high, high)
-        np.fill_diagonal(self.low, whole - (high << h))
+        on.put_diagonal(self.high, high)
+        on.put_diagonal(self.low, whole - (high << h))
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
-        self.planes, self.rest = ridge.planes(self.plane_bits, _PLANES)
-        self.fraction = self.rest + sum(
-            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(self.planes)
+        planes, rest = ridge.planes(self.plane_bits, _PLANES)
+        fraction = rest + sum(
+            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes)
         )
-        diagonal = whole + self.fraction[:, 0]
-        np.fill_diagonal(A, diagonal)
-        self.root = np.sqrt(diagonal)[:, None] * (1 + 1e-6)
+        self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
+        self.rest, self.fraction = on.there(rest), on.there(fraction)
+        diagonal = whole + fraction[:, 0]
+        on.put_diagonal(A, diagonal)
+        self.root = on.there(np.sqrt(diagonal)[:, None] * (1 + 1e-6))
         penalised = ridge.near[:, None] > 0
-        self.weight = np.where(
-            penalised, 1.0 / np.sqrt(np.where(penalised, ridge.near[:, None], 1)), 0.0
+        self.weight = on.there(
+            np.where(penalised, 1.0 / np.sqrt(np.where(penalised, ridge.near[:, None], 1)), 0.0)
         )
-        self.mean = np.abs(S[:, -1:]) / S[-1, -1] * (1 + 1e-9) if ridge.is_free else None
-        self.weight_of_rows = float(S[-1, -1])
+        last = np.asarray(S[:, -1])
+        mean = np.abs(last[:, None]) / last[-1] * (1 + 1e-9) if ridge.is_free else None
+        self.mean = None if mean is None else on.there(mean)
+        self.weight_of_rows = float(last[-1])
         self.shift = None if shift is None else _Shift(shift, 52 - self.g - J.bit_length())
-        self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
-        if failed:
-            raise _HardError
+        self.factor = on.factor(A)
 
     def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
         """Z, and which columns are certainly the float64 nearest to A⁻¹Q."""
-        residual = _Residual(np.asfortranarray(Q, dtype=np.int64))  # OverflowError beyond
+        on = self.on
+        residual = _Residual(on, on.whole(Q))  # OverflowError beyond
         E = np.zeros(Q.shape[1], dtype=np.int64)
         terms: list[Floats] = []
         moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
-        cut = np.zeros((1, 1))  # what the planes leave out of R
+        cut: Any = 0.0  # what the planes leave out of R
         for step in range(_STEPS):
             near = residual.near - cut
-            c = dpotrs(self.factor, near, lower=True)[0]
-            size = np.abs(c).max(axis=0)
+            c = on.solved(self.factor, near)
+            size = on.largest(c)
             if not (size.min() > 0 and size.max() < np.inf):
                 raise _HardError
             shifts = self.bits - np.frexp(size)[1].astype(np.int64)
@@ -172,61 +232,61 @@ class _System:
             if shifts.min() < (4 if step else 0):
                 raise _HardError  # a step must gain four bits
             if step >= 2:
-                down = np.ldexp(1.0, -E)
-                error = self._error(near, c, np.abs(residual.near) + 4 * np.abs(cut))
-                Z, decided = _rounded([*terms, c * down], error * down)
-                decided = np.asarray(decided.all(axis=0))
+                down = on.there(np.ldexp(1.0, -E))
+                error = self._error(near, c, abs(residual.near) + 4 * abs(cut))
+                Z, certain = _rounded([*terms, c * down], error * down)
+                decided = on.here(certain.all(0))
                 if self.shift is not None:
-                    own, certain = self.shift.intercepts(moved, E, c, error)
-                    Z, decided = np.vstack([Z, own]), decided & certain
+                    own, sure = self.shift.intercepts(moved, E, on.here(c), on.here(error))
+                    decided = decided & sure
                 if step == _STEPS - 1 or decided.all():
                     break
-            digits = np.rint(c * np.ldexp(1.0, shifts))
-            upper = np.rint(digits * 2.0**-self.g)
-            pieces = np.hstack([upper, digits - upper * 2.0**self.g])
+            digits = on.rint(c * on.there(np.ldexp(1.0, shifts)))
+            upper = on.rint(digits * 2.0**-self.g)
+            pieces = on.beside(upper, digits - upper * 2.0**self.g)
             residual = self._after(residual, digits, pieces, shifts)
             if self.shift is not None:
-                moved = (moved << shifts.astype(object)) + self.shift.apart(pieces, self.g)
+                moved = (moved << shifts.astype(object)) + self.shift.apart(on.here(pieces), self.g)
             E = E + shifts
             if E.max() > 800:
                 raise _HardError  # so that 2^-E and the bounds stay normal numbers
-            terms.append(digits * np.ldexp(1.0, -E))
-            if self.rest.any():
-                cut = self.rest * (sum(terms) * np.ldexp(1.0, E))
-        return Z, decided
+            terms.append(digits * on.there(np.ldexp(1.0, -E)))
+            if self.has_rest:
+                cut = self.rest * (sum(terms) * on.there(np.ldexp(1.0, E)))
+        return on.here(Z) if self.shift is None else np.vstack([on.here(Z), own]), decided
 
     def _after(
         self, before: _Residual, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
     ) -> _Residual:
         """R ← 2^shifts R - A digits, in int64 and, near to it, in float64."""
-        K, g, h = digits.shape[1], self.g, self.h
-        H, L = dgemm(1.0, self.high, pieces), dgemm(1.0, self.low, pieces)
-        near = before.near * np.ldexp(1.0, shifts) - (
+        on, K, g, h = self.on, digits.shape[1], self.g, self.h
+        H, L = on.product(self.high, pieces), on.product(self.low, pieces)
+        near = before.near * on.there(np.ldexp(1.0, shifts)) - (
             (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
         )
-        H, L = H.astype(np.int64), L.astype(np.int64)
-        whole = (before.whole << shifts) - (
+        H, L, up, whole_digits = on.whole(H), on.whole(L), on.there(shifts), on.whole(digits)
+        whole = (before.whole << up) - (
             (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
         )
         planes: list[Integers] = []
-        carry: Any = np.int64(0)
+        carry: Any = 0
         for k in reversed(range(len(self.planes))):
-            held = before.planes[k] << shifts if before.planes else np.int64(0)
-            total = held - self.planes[k] * digits.astype(np.int64) + carry
+            held: Any = before.planes[k] << up if before.planes else 0
+            total = held - self.planes[k] * whole_digits + carry
             carry = total >> self.plane_bits
             planes.insert(0, total & ((1 << self.plane_bits) - 1))
         whole += carry
-        after = _Residual(whole, planes, self.plane_bits)
-        if not (np.abs(after.near - near).max() < 2.0**61 and np.abs(near).max() < 2.0**62):
+        after = _Residual(on, whole, planes, self.plane_bits)
+        if not (abs(after.near - near).max() < 2.0**61 and abs(near).max() < 2.0**62):
             raise _HardError  # R may have wrapped
         return after
 
     def _error(self, near: Floats, c: Floats, parts: Floats) -> Floats:
         """A bound of |A⁻¹R - c|; `near` is R, rounded, from parts of this size."""
-        size, rounding = np.abs(c), (2 * len(c) + 16) * _U
-        product = dgemm(1.0, self.high, c) * 2.0**self.h + dgemm(1.0, self.low, c)
-        rest = np.abs(near - (product + self.fraction * c))
-        rest += (4 * _U) * (np.abs(near) + parts)
+        on, size, rounding = self.on, abs(c), (2 * len(c) + 16) * _U
+        product = on.product(self.high, c) * 2.0**self.h + on.product(self.low, c)
+        rest = abs(near - (product + self.fraction * c))
+        rest += (4 * _U) * (abs(near) + parts)
         rest += 2.0**-self.plane_bits if self.planes else 0.0
         rest += rounding * self.root * (self.root * size).sum(axis=0)
         rest += 2.0 ** (self.h - 1) * rounding * size.sum(axis=0)  # of L, which is not definite
@@ -240,7 +300,8 @@ class _System:
     def _spread(self, rest: Floats) -> Floats:
         """r_j^(-1/2) (Σ_i rest_i² / r_i)^(1/2), over the penalised coefficients."""
         rest = rest * self.weight
-        return np.asarray(self.weight * np.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6))
+        total: Floats = self.weight * self.on.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6)
+        return total
 
 
 class _Shift:
@@ -279,12 +340,12 @@ class _Residual:
     """R, whole and (in planes, as the fractions of r) fractional; `near` is its float64."""
 
     def __init__(
-        self, whole: Integers, planes: Sequence[Integers] = (), plane_bits: int = 0
+        self, on: Any, whole: Integers, planes: Sequence[Integers] = (), plane_bits: int = 0
     ) -> None:
         self.whole, self.planes = whole, planes
-        self.near = whole.astype(np.float64)
+        self.near = on.floats(whole)
         if planes:
-            self.near += planes[0] * 2.0**-plane_bits
+            self.near += on.floats(planes[0]) * 2.0**-plane_bits
 
 
 _whole = np.frompyfunc(math.floor, 1, 1)
@@ -292,12 +353,14 @@ _whole = np.frompyfunc(math.floor, 1, 1)
 
 def _rounded(terms: list[Floats], bound: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """The sum of terms, and whether all that is within `bound` of it rounds to one float64."""
-    s, e, size = terms[0], np.zeros(1), np.zeros(1)
+    s: Any = terms[0]
+    e: Any = 0.0
+    size: Any = 0.0
     for term in terms[1:]:
         total = s + term
         t = total - s
         error = (s - (total - t)) + (term - t)  # s + term = total + error (Knuth)
-        s, e, size = total, e + error, size + np.abs(error)
+        s, e, size = total, e + error, size + abs(error)
     bound = bound * (1 + 8 * _U) + (8 * _U) * size  # with the roundings of e and of e ± bound
     low = s + (e - bound)
     return low + 0.0, low == s + (e + bound)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
 from traceless.exceptions import TableError
@@ -44,7 +46,7 @@ class Parquet(Typed):
     """An open Parquet file; it is read a run of rows at a time."""
 
     def __init__(self, file: BinaryIO, _size: int) -> None:
-        self._source, self._file = file, parquet_file(file)
+        self._source, self._file = partial(nullcontext, file), parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:

@@ -7,22 +7,20 @@ steps so small that even the longest text a dictionary could have, repeated in e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from traceless.exceptions import TableError
 from traceless.files.limits import allowed, refusal
 from traceless.sources.arrow import written_out
-from traceless.sources.remote import Remote
 
 _RATIO = 200  # of compression, which values hardly reach: their repetitions are encoded before it
 _DICTIONARY_PAGE = b"\x15\x04\x15"  # the first bytes of its header; its size in memory follows
 
 
 def bounded_batches(
-    source: Path | Remote | BinaryIO,
+    source: Callable[[], AbstractContextManager[Any]],
     file: Any,
     rows: int,
     names: list[str],
@@ -32,9 +30,9 @@ def bounded_batches(
 
     Parameters
     ----------
-    source : Path or open file
+    source : callable
+        Opens the same file, to read bytes from it.
     file : ParquetFile
-        The same.
     rows : int
         In a batch.
     names : list of str
@@ -54,17 +52,10 @@ def bounded_batches(
         texts += [column for column in columns if column.physical_type.endswith("BYTE_ARRAY")]
     step = rows
     if texts:
-        with _opened(source) as opened:
+        with source() as opened:
             longest = max(_longest_text(opened, column) for column in texts)
         step = max(1, min(rows, allowed() // (4 * max(longest, 1))))
     yield from _gathered(file.iter_batches(step, groups, names, use_threads=False), rows)
-
-
-def _opened(source: Path | Remote | BinaryIO) -> AbstractContextManager[Any]:
-    """The file; one that was open stays so."""
-    if isinstance(source, Path):
-        return source.open("rb")
-    return source.open() if isinstance(source, Remote) else nullcontext(source)
 
 
 def _check_compression(columns: list[Any]) -> None:
@@ -75,7 +66,7 @@ def _check_compression(columns: list[Any]) -> None:
         raise TableError(said)
 
 
-def _longest_text(file: BinaryIO, column: Any) -> int:
+def _longest_text(file: Any, column: Any) -> int:
     """No text that rows share can have more bytes than this."""
     if "DELTA_BYTE_ARRAY" in column.encodings:  # a text begins as the one before
         return int(column.total_uncompressed_size)

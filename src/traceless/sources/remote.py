@@ -32,10 +32,6 @@ class Remote:
         """The folders that it is in, and its name."""
         return self.path.parts
 
-    def open(self) -> Any:
-        """The file, open to be read."""
-        return self.filesystem.open_input_file(str(self.path))
-
     def __str__(self) -> str:
         return str(self.path)
 
@@ -69,7 +65,7 @@ def remote_files(path: str, filesystem: Any = None) -> list[Remote]:
     inside = fs.FileSelector(folder, recursive=True, allow_not_found=True)
     names = sorted(found.path for found in filesystem.get_file_info(inside) if found.is_file)
     if wild:
-        pieces = re.split(r"(\*\*/?|\*|\?)", base)
+        pieces = re.split(r"(\*\*/?|\*|\?)", base.lstrip("/"))
         meant = re.compile("".join([_WILD.get(one) or re.escape(one) for one in pieces])).fullmatch
-        names = [name for name in names if meant(name)]
+        names = [name for name in names if meant(name.lstrip("/"))]
     return [Remote(PurePosixPath(name), filesystem) for name in names]

@@ -201,7 +201,7 @@ def _of_numbers(column: _Column, scales: bool) -> Proposal:
         options += ["--scale", f"{column.name}={shift:.10g}:{scale:g}"]
         why += "" if scales else "; so little spread would be rounded away without a scale"
     if column.missing:
-        options += ["--missing", f"{column.name}={statistics.median(values):.1g}"]
+        options += ["--missing", f"{column.name}={float(f'{statistics.median(values):.1g}'):g}"]
     return Proposal(column.name, tuple(options), why)
 
 
