@@ -165,13 +165,15 @@ def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
 
 def os_error(error: BaseException, path: Path, said: str) -> OSError | None:
     """The error of the system behind another, with what is true now; None if there is none."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code)
+    code = getattr(error, "sqlite_errorcode", 0)
+    number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code & 0xFF)
     if number is None:
         return None
     what = error.strerror if isinstance(error, OSError) else str(error)
     if number == errno.ENOSPC:
         what = f"The disk is full ({what})"
+    elif code == sqlite3.SQLITE_IOERR_SHMSIZE:
+        what = f"The disk may be full ({what})"
     return OSError(number, f"{what}. {said}", str(path))
 
 

@@ -56,6 +56,13 @@ class Writer:
     def _model(self) -> Any:
         return self._change.model
 
+    def tidy(self) -> None:
+        """Remove what others left behind, also if there was nothing to change."""
+        change = self._change
+        if not (change.committed or change.asked.dry_run) and self._folder.left_over(change.before):
+            self._ledger.sql.execute("ROLLBACK")
+            self._folder.tidy(self._ledger)
+
     # --- requests that came before --------------------------------------------------------
 
     def _first_answer(self, kind: str, rows: int, *requests: str | None) -> Any:
