@@ -2,6 +2,7 @@
 
     python tests/store/faults.py                all calls of all changes: some thousand trials
     python tests/store/faults.py --trials 100   some of them
+    python tests/store/faults.py --disks 4      disks of 60, 64 … 160 kB
 
 `shim.c` is loaded before the C library and counts calls like write, fsync, rename and unlink. For
 each change of a store, and each of its calls, a child is killed before the call, or after half
@@ -9,6 +10,9 @@ of its bytes; or the call fails, once or from then on (a full disk, a bad one), 
 bytes than it was given. Then the store must be as it was before the change, or as it is after it;
 after it if that was acknowledged, and as the message says if there was an error; every check of
 `verify` must pass, and the same request must be answered, and make the change at most once.
+
+Small disks are file systems in memory, which only root can mount, or who may have a namespace of
+their own (`unshare`); where that is not permitted they are left out, and that is said.
 """
 
 import argparse
@@ -24,6 +28,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +41,7 @@ from traceless.store import Store
 
 HERE = Path(__file__).parent
 VARIABLE = "TRACELESS_SHIM"
+LEFT_OUT = "small disks were left out: they cannot be mounted here"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
 Y = np.where(X[:, 0] > 0, "yes", "no")
@@ -232,7 +238,8 @@ class Bench:
             assert found == after, f"{said}, and it was not made"
         elif outcome.said and "could not be seen" not in outcome.said:
             assert found == before, f"{said}, and it was made"
-        if outcome.said and trial.error == errno.ENOSPC and self.writes(trial):
+        full = trial.error == errno.ENOSPC and (not trial.call or self.writes(trial))
+        if outcome.said and full:
             assert "full" in outcome.said or "No space" in outcome.said, (
                 f"{said} names no full disk"
             )
@@ -264,48 +271,89 @@ def chosen(trials, most, seed):
     return [trial for some in of.values() for trial in some[:each]][:most]
 
 
-def main(most, seed):
+def some_faults(bench, most, seed):
+    """Trials at calls of the system."""
+    trials = list(bench.trials())
+    for trial in chosen(trials, most, seed) if most else trials:
+        yield trial, partial(bench.run, trial)
+
+
+def small_disks(bench, step):
+    """Changes on disks of 60 to 160 kB, which have room again when they are looked at."""
+    disk = bench.folder / "trial"
+    disk.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o"]
+
+    def run(trial, size):
+        subprocess.run([*mount, f"size={size}k", "none", str(disk)], check=True)
+        try:
+            try:
+                before = bench.folder / CHANGES[trial.change].before.__name__ / "store"
+                if before.exists():
+                    shutil.copytree(before, disk / "store")
+            except OSError:
+                return "had no room for the store"
+            outcome = in_a_child(trial, disk)
+            subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+            return bench.check(trial, disk / "store", outcome)
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)
+
+    for name in CHANGES:
+        for size in range(60, 161, step):
+            trial = Trial(name, error=errno.ENOSPC)
+            yield f"{trial} on a disk of {size} kB", partial(run, trial, size)
+
+
+def main(options):
     warnings.simplefilter("ignore", RevealingWarning)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    found, wrong = Counter(), []
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         bench = Bench(folder)
-        trials = list(bench.trials())
-        if most:
-            trials = chosen(trials, most, seed)
-        found = Counter()
-        wrong = []
-        for i, trial in enumerate(trials):
-            kind = "killed" if trial.what in KILLS else "faults"
+        trials = list(
+            small_disks(bench, options.disks)
+            if options.disks
+            else some_faults(bench, options.trials, options.seed)
+        )
+        for i, (trial, run) in enumerate(trials):
+            kind = "killed" if getattr(trial, "what", 0) in KILLS else "faults"
             try:
-                found[kind, bench.run(trial)] += 1
-            except Exception as error:
-                wrong.append(f"{trial}: {type(error).__name__} {error}")
+                found[kind, run()] += 1
+            except Exception as error:  # the others are tried too
+                wrong.append(f"WRONG {trial}: {type(error).__name__} {error}\n")
             if sys.stderr.isatty():
                 sys.stderr.write(f"\r{i + 1} of {len(trials)}")
     for (kind, outcome), n in sorted(found.items()):
         sys.stdout.write(f"{kind}: {n} times {outcome}\n")
-    sys.stdout.write("".join(f"WRONG {line}\n" for line in wrong))
     said = f"{len(wrong)} were wrong" if wrong else "no state was wrong"
-    sys.stdout.write(f"{len(trials)} trials of {len(CHANGES)} changes: {said}\n")
+    sys.stdout.write(f"{''.join(wrong)}{len(trials)} trials of {len(CHANGES)} changes: {said}\n")
     return bool(wrong)
 
 
-def with_shim():
-    """Start again, with the shim loaded before the C library."""
+def with_shim(disks):
+    """Start again, with the shim loaded before the C library, and in a namespace for disks."""
+    apart = ["unshare", "-rm"] if disks else []
     with tempfile.TemporaryDirectory() as folder:
+        if disks:
+            mount = [*apart, "mount", "-t", "tmpfs", "none", folder]
+            if not shutil.which("unshare") or subprocess.run(mount, check=False).returncode:
+                sys.stdout.write(f"{LEFT_OUT}\n")
+                return 0
         shim = Path(folder) / "shim.so"
         build = ["cc", "-O1", "-shared", "-fPIC", "-o", str(shim), str(HERE / "shim.c"), "-ldl"]
         subprocess.run(build, check=True)
         one_thread = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         loaded = os.environ | one_thread | {"LD_PRELOAD": str(shim), VARIABLE: "loaded"}
-        return subprocess.run([sys.executable, *sys.argv], env=loaded, check=False).returncode
+        return subprocess.run(
+            [*apart, sys.executable, *sys.argv], env=loaded, check=False
+        ).returncode
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=0, help="how many; by default all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--disks", type=int, default=0, help="small disks, by so many kB")
     options = parser.parse_args()
-    if VARIABLE not in os.environ:
-        sys.exit(with_shim())
-    sys.exit(main(options.trials, options.seed))
+    sys.exit(main(options) if VARIABLE in os.environ else with_shim(options.disks))
