@@ -167,7 +167,7 @@ class Ledger:
 
     def find(self, one: bytes) -> Found:
         """What happened to the rows of an id."""
-        held, waiting = self.rows.held_by_id(one)
+        held, waiting = self.ids.held(one)
         events = []
         for sequence, *numbers in self.ids.of(one):
             entry = self._named(sequence)
