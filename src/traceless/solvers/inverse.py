@@ -63,7 +63,7 @@ _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built 
 _SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
-_WAITING = 16  # columns that P may lack: taking in so many takes as long as four one by one
+_WAITING = 32  # columns that P may lack, so that the copy of P that takes them in costs little
 _VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
 
 
