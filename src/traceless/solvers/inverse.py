@@ -18,13 +18,13 @@ All blocks of a change are looked at before P is computed: with G₁, …, Gₖ 
 
     B = P Φᵀ ∓ G₁ G₁ᵀ Φᵀ ∓ … ∓ Gₖ Gₖᵀ Φᵀ
 
-*Nothing is written that was ever handed out.* A change makes a new inverse, and the one before stays
-what it is: so a fault at any moment, and threads that read meanwhile, find it whole. That is cheap
-because P is not computed for every row, which would take longer than the product P φ. Columns of
-G wait, P = P₀ - G diag(±1) Gᵀ, and a change copies these few; once there are more than `_WAITING`,
-one symmetric product makes a new P₀ of the old. A product with P costs them 4J flops each meanwhile.
-After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made at the next small
-change (`Stored`).
+*Nothing is written that was ever handed out.* A change makes a new inverse, and the one before
+stays what it is: a fault at any moment, and threads that read meanwhile, find it whole. That is
+cheap because P is not computed for every row, which would take longer than the product P φ.
+Columns of G wait, P = P₀ - G diag(±1) Gᵀ, and a change copies these few; where they become more
+than `_WAITING`, one symmetric product makes a new P₀ of the old. Meanwhile they cost a product
+with P 4J flops each. After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made
+at the next small change (`Stored`).
 
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
 a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
