@@ -96,7 +96,8 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
         )
     parts = (", ".join(found.machine).split(", ") for found in all_found)
     machines = [list(dict.fromkeys(some)) for some in parts]
-    common = [it for it in machines[0] if not any(_contradicts(it, other) for other in machines)]
+    here = [m for m, found in zip(machines, all_found, strict=True) if found.name != "gpu"]
+    common = [it for it in machines[0] if not any(_contradicts(it, other) for other in here)]
     out.append(Text(f"Measured on: {', '.join(common)}."))
     out += missed(all_found)
     for found, machine in zip(all_found, machines, strict=True):

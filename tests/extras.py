@@ -47,6 +47,22 @@ assert LSSVC().fit(scan(folder, "y")).n_features_in_ == 1
 """,
         ("pyarrow",),
     ),
+    "delta": Use(
+        """
+import tempfile
+from pathlib import Path
+folder = Path(tempfile.mkdtemp())
+try:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+    write_deltalake(folder, pa.table({"x": [0.0, 1.0], "y": [0, 1]}))
+except ImportError:
+    (folder / "_delta_log").mkdir()
+from traceless import scan
+assert scan(folder, "y").table_version == 0
+""",
+        ("deltalake",),
+    ),
     "dask": Use(
         """
 import dask.array as da
@@ -55,6 +71,16 @@ from traceless import LSSVC
 X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
 lazy = LSSVC().fit(da.from_array(X, chunks=1), da.from_array(y, chunks=1))
 assert lazy.digest() == LSSVC().fit(X, y).digest()
+""",
+    ),
+    "torch": Use(
+        """
+import torch
+from traceless import LSSVC
+X, y = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
+model = LSSVC().fit(X, y)
+assert model.digest() == LSSVC().fit(X.numpy(), y.numpy()).digest()
+assert torch.equal(model.predict(X), y)
 """,
     ),
     "spark": Use("import pandas, pyarrow, pyspark\nfrom traceless import from_spark"),

@@ -210,7 +210,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         """
         source = as_source(X, y, sample_weight)
         if source is None:
-            check_classes(y, classes)
+            check_classes(to_array(y), classes)
             return self.update(add=(X, y, sample_weight))
         with changing(self) as draft:
             before: Any = [] if draft._current() is None else draft.classes_

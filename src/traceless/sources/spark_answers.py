@@ -69,7 +69,8 @@ def _asked(model: Any, method: str) -> Callable[..., Any]:
     def answers(batches: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         with one_thread():
             for columns in batches:
-                X = _rows(columns, n_features)
+                several = columns if isinstance(columns, tuple) else (columns,)  # one comes bare
+                X = _rows(several, n_features)
                 found = _answer(model, method, X) if len(X) else example[:0]
                 yield pd.Series(list(found) if found.ndim == 2 else found)
 

@@ -88,6 +88,8 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
             raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
+        if begin != "BEGIN":  # a copy by SQLite's own tools has none
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(_SET_UP + begin)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
