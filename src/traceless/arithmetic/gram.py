@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
-from traceless.arithmetic.integers import LARGEST, Floats, Integers, ShiftedSum, mirror
+from traceless.arithmetic.integers import LARGEST, Floats, Integers, ShiftedSum, Sums, mirror
+from traceless.arithmetic.words import Wide
 
 _WEIGHT_BITS = 11  # weights of 20 bits, which is usual, are cut into two
 _LIMB_BITS, _WEIGHTED_LIMB_BITS = 21, 14  # 4096 · 2^40 ≤ 2^52, 4096 · 2^11 · 2^26 ≤ 2^52
@@ -92,10 +93,11 @@ class GramSum:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
 
-    def total(self) -> Integers:
+    def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
         self._flush()
-        return np.ascontiguousarray(self._integers.total()[: self.width, : self.width])
+        total = self._integers.total()[: self.width, : self.width]
+        return total.copy() if isinstance(total, Wide) else np.ascontiguousarray(total)
 
     def _add_rows(self, Z: Floats, weights: Sequence[_Weights]) -> None:
         """Add the products of rows, as many at a time as fit; new parts where they do not.

@@ -90,11 +90,14 @@ class Wide:
         """The same in memory of its own."""
         return Wide(self.words.copy())
 
-    def astype(self, dtype: Any) -> NDArray[Any]:
+    def astype(self, dtype: Any, order: Any = "C") -> NDArray[Any]:
         """Python integers, or each as the nearest float64."""
         if np.dtype(dtype) == object:
             return np.asarray(_python_integers(self.words))
-        return _nearest(self.words)
+        return np.asarray(_nearest(self.words), order=order)
+
+
+Sums = NDArray[Any] | Wide  # int64, or words beyond
 
 
 # --- between arrays and words --------------------------------------------------------------
@@ -107,7 +110,7 @@ def words_of(a: NDArray[Any], n_words: int = 2) -> Words:
     return np.stack([((a >> 64 * k) & _WORD).astype(np.uint64) for k in range(n_words)])
 
 
-def of_python(a: NDArray[Any]) -> NDArray[np.int64] | Wide:
+def of_python(a: NDArray[Any]) -> Sums:
     """Python integers as int64 or, beyond, in words."""
     size = max(int(a.max()).bit_length(), int(a.min()).bit_length()) if a.size else 0
     return least(words_of(a, size // 64 + 1))
@@ -125,7 +128,7 @@ def shifted(a: NDArray[np.int64], bits: int, n_words: int) -> Words:
     return out
 
 
-def least(words: Words) -> NDArray[np.int64] | Wide:
+def least(words: Words) -> Sums:
     """int64 where all entries are within ±(2^63 - 1), else as few words as are needed."""
     while len(words) > 1 and _is_spare(words[-1], words[-2]):
         words = words[:-1]
@@ -163,10 +166,19 @@ def _python_integers(words: Words) -> Any:
     return total
 
 
+def with_rows(a: NDArray[np.int64], where: NDArray[np.intp], rows: NDArray[Any]) -> Sums:
+    """A symmetric matrix with some rows and columns of Python integers in it."""
+    n_words = 1 + max(int(rows.max()).bit_length(), int(rows.min()).bit_length()) // 64
+    words, exact = words_of(a, n_words), words_of(rows, n_words)
+    words[:, where] = exact
+    words[:, :, where] = exact.swapaxes(1, 2)
+    return least(words)
+
+
 # --- arithmetic ----------------------------------------------------------------------------
 
 
-def added(a: Words, b: Words) -> NDArray[np.int64] | Wide:
+def added(a: Words, b: Words) -> Sums:
     """The sum of two arrays of one shape, whatever their words."""
     n = max(len(a), len(b))
     a, b = extended(a, n), extended(b, n)
@@ -196,7 +208,7 @@ def extended(words: Words, n_words: int) -> Words:
     return np.concatenate([words] + [_sign(words[-1])[None]] * missing) if missing else words
 
 
-def shifted_left(words: Words, bits: int) -> NDArray[np.int64] | Wide:
+def shifted_left(words: Words, bits: int) -> Sums:
     """The numbers times 2^bits."""
     whole, places = divmod(bits, 64)
     words = extended(words, len(words) + 1)
@@ -206,7 +218,7 @@ def shifted_left(words: Words, bits: int) -> NDArray[np.int64] | Wide:
     return least(np.concatenate([np.zeros((whole, *words.shape[1:]), dtype=np.uint64), out]))
 
 
-def shifted_right(words: Words, bits: int) -> NDArray[np.int64] | Wide:
+def shifted_right(words: Words, bits: int) -> Sums:
     """The numbers divided by 2^bits, rounded down."""
     whole, places = divmod(bits, 64)
     words = extended(words, max(len(words), whole + 1) + 1)[whole:]
@@ -280,7 +292,7 @@ def to_bytes(words: Words, width: int) -> NDArray[np.uint8]:
     return out[: n * width]
 
 
-def from_bytes(raw: NDArray[np.uint8]) -> NDArray[np.int64] | Wide:
+def from_bytes(raw: NDArray[np.uint8]) -> Sums:
     """Numbers from their bytes, in the last axis."""
     *shape, width = raw.shape
     n_words = -(-width // 8)

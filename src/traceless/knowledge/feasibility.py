@@ -32,7 +32,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.double_double import Factor, Twofold, two_sum
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Sums, as_sums, wide
+from traceless.arithmetic.words import Wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
@@ -68,15 +69,15 @@ def check_sums(known: Knowledge) -> None:
     J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
     if known.task != "regression":
         names = response_names(known.task, known.responses)
-        parts, diagonal = known.sums[J:], known.sums.diagonal()[J:]
+        parts, diagonal = known.total[J:], known.total.diagonal()[J:]
         if known.classwise:
-            parts, diagonal = known.sums, known.sums[:, J, J]
+            parts, diagonal = known.total, known.total[:, J, J]
         empty = [not part.any() for part in parts]
         totals: list[Fraction | None] = [int(total) * weights for total in diagonal]
     else:
         biased = known.specification["features"].get("bias") is True
-        names, empty = response_names(known.task, ()), [not known.sums.any()]
-        totals = [int(known.sums[J - 1, J - 1]) * weights if biased else None]
+        names, empty = response_names(known.task, ()), [not known.total.any()]
+        totals = [int(known.total[J - 1, J - 1]) * weights if biased else None]
     check_counts(names, known.counts)
     if known.task == "multilabel" and max(known.counts) > known.n_samples:
         raise NotLearnedError(_impossible("more rows with a label than there are"))
@@ -90,17 +91,20 @@ def check_sums(known: Knowledge) -> None:
         raise NotLearnedError(_impossible("their matrix has a negative eigenvalue"))
 
 
-def _without_bias(known: Knowledge) -> Iterator[Integers]:
+def _without_bias(known: Knowledge) -> Iterator[Sums]:
     """The matrices, less a constant feature that is in the responses anyway.
 
     With it they would all be singular, and a look at them would take longer.
     """
-    J, sums = known.n_outputs, known.sums
+    J, sums = known.n_outputs, known.total
     rest = np.arange(sums.shape[-1])
     if known.task != "regression" and J:
-        ones = sums[..., -1, :] if known.task == "multilabel" else sums[..., J:, :].sum(axis=-2)
-        rest = np.delete(rest, J - 1) if np.array_equal(sums[..., J - 1, :], ones) else rest
-    for matrix in sums if known.classwise else sums[None]:
+        responses = sums[..., -1:, :] if known.task == "multilabel" else sums[..., J:, :]
+        ones = (wide(responses) if isinstance(responses, Wide) else responses).sum(axis=-2)
+        found = sums[..., J - 1, :]
+        found = wide(found) if isinstance(found, Wide) else found
+        rest = np.delete(rest, J - 1) if np.array_equal(found, ones) else rest
+    for matrix in sums if known.classwise else (sums,):
         yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
 
 
@@ -111,7 +115,7 @@ def _impossible(why: str) -> str:
     )
 
 
-def can_be_semidefinite(G: Integers) -> bool:
+def can_be_semidefinite(G: Sums) -> bool:
     """False if the matrix certainly has an eigenvalue below 0."""
     diagonal = G.diagonal()
     if not diagonal.all():
@@ -134,26 +138,22 @@ def can_be_semidefinite(G: Integers) -> bool:
     return _has_cholesky(C, tolerance) and (m > _TWOFOLD or _has_twofold_factor(G))
 
 
-def _distinct(G: Integers) -> NDArray[np.intp]:
+def _distinct(G: Sums) -> NDArray[np.intp]:
     """The first of each group of equal rows: the others, and their columns, add nothing."""
-    seen = {_key(row): i for i, row in reversed(list(enumerate(G)))}
+    rows = G.words.swapaxes(0, 1) if isinstance(G, Wide) else G
+    seen = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
     return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
 
 
-def _key(row: Integers) -> bytes | tuple[int, ...]:
-    """Something hashable that is equal for equal rows of one matrix."""
-    return row.tobytes() if row.dtype == np.int64 else tuple(row.tolist())
-
-
-def _unit_diagonal(G: Integers) -> Floats:
-    C = np.array(G, dtype=np.float64, order="F")
+def _unit_diagonal(G: Sums) -> Floats:
+    C = np.asfortranarray(G.astype(np.float64))
     scale = 1.0 / np.sqrt(C.diagonal())
     C *= scale
     C *= scale[:, None]
     return C
 
 
-def _minors_hold(G: Integers, C: Floats) -> bool:
+def _minors_hold(G: Sums, C: Floats) -> bool:
     """Whether G_ij² ≤ G_ii G_jj for all i and j; most are seen to hold in float64."""
     i, j = np.nonzero(np.abs(C) > 1 - 1e-12)
     d = G.diagonal().astype(object)  # Python integers, which cannot overflow
@@ -166,7 +166,7 @@ def _has_cholesky(C: Floats, shift: float) -> bool:
     return bool(dpotrf(A, overwrite_a=True, clean=False)[1] == 0)
 
 
-def _has_twofold_factor(G: Integers) -> bool:
+def _has_twofold_factor(G: Sums) -> bool:
     m = len(G)
     high = G.astype(np.float64)
     low = (wide(G) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64)

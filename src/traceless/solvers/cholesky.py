@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, Sums, add, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
@@ -187,7 +187,7 @@ def _solved_by_target(
 
 
 def _solve(
-    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
     if shift is None:
@@ -216,13 +216,13 @@ def _solve_weighted(
             "set it later; or set class_weight=None."
         )
     J = known.n_outputs
-    M, V = known.sums[:, :J, :J], known.response_sums
+    M, V = [part[:J, :J] for part in known.total], known.response_sums
     if len(weights) == 1:
-        return _solve_mixture(list(M), V, weights[0], ridge, code, shift, intercept)
+        return _solve_mixture(M, V, weights[0], ridge, code, shift, intercept)
     everything, v = known.feature_gram, wide(V).sum(axis=1)
     columns = [
         _solve_mixture(
-            (everything - M[k], M[k]),
+            (add(everything, -M[k]), M[k]),
             np.column_stack([v - V[:, k], V[:, k]]),
             pair,
             ridge,
@@ -236,7 +236,7 @@ def _solve_weighted(
 
 
 def _solve_mixture(
-    M: Sequence[Integers],
+    M: Sequence[Sums],
     V: Integers,
     weights: Sequence[float],
     ridge: Ridge,

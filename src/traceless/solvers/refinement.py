@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
-from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
+from traceless.arithmetic.integers import Floats, Integers, Sums, matrix_times, nearest, parts, wide
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
@@ -72,12 +72,12 @@ class Mixture:
     unit : a power of two
     """
 
-    parts: Sequence[Integers]
+    parts: Sequence[Sums]
     weights: tuple[int, ...] = (1,)
     unit: int = 1
 
     @classmethod
-    def of(cls, parts: Sequence[Integers], weights: Sequence[float]) -> Mixture:
+    def of(cls, parts: Sequence[Sums], weights: Sequence[float]) -> Mixture:
         """A mixture with float64 weights: each is a fraction over a power of two."""
         exactly = [Fraction(weight) for weight in weights]
         unit = max(f.denominator for f in exactly)
@@ -114,7 +114,7 @@ class Mixture:
         cut = [
             (part, weight << shift)
             for whole, weight in zip(self.parts, self.weights, strict=True)
-            for shift, part in words(whole)
+            for shift, part in parts(whole)
         ]
         return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
 
@@ -138,7 +138,7 @@ class Mixture:
         """The matrix in float64, rounded, column-major."""
         total = np.zeros(self.parts[0].shape, order="F")
         for weight, part in zip(self.weights, self.parts, strict=True):
-            total += part.T.astype(np.float64) * (weight / self.unit)
+            total += part.astype(np.float64).T * (weight / self.unit)
         return total
 
     def integers(self) -> Integers:
@@ -155,7 +155,7 @@ def _half(a: Integers, start: int) -> Integers:
 
 
 def refined(
-    S: Integers | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None
+    S: Sums | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 

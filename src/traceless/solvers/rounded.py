@@ -41,7 +41,8 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.arithmetic.integers import Floats, Integers, Sums, nearest, wide
+from traceless.arithmetic.words import Wide
 from traceless.solvers.refinement import Mixture, powers, refined
 from traceless.solvers.ridge import Ridge
 
@@ -56,7 +57,7 @@ _CACHE = 2**15  # entries of S that are cut at a time
 
 
 def correctly_rounded_solve(
-    S: Integers | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+    S: Sums | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
@@ -113,9 +114,9 @@ class _HardError(Exception):
 class _System:
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
-    def __init__(self, S: Integers, ridge: Ridge, shift: Integers | None) -> None:
+    def __init__(self, S: Sums, ridge: Ridge, shift: Integers | None) -> None:
         J = len(S)
-        if S.dtype != np.int64 or not max(ridge.near.max(), S.diagonal().max()) < 2.0**61:
+        if isinstance(S, Wide) or not max(ridge.near.max(), S.diagonal().max()) < 2.0**61:
             raise _HardError
         whole = S.diagonal() + ridge.whole()
         m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
