@@ -18,8 +18,7 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -171,12 +170,16 @@ def triangle_bytes(a: Sums) -> Iterator[bytes | memoryview]:
         for i, row in enumerate(a):
             yield b"int64" + row[: i + 1].astype("<i8").tobytes()
         return
-    triangle, widths = packed(a.words), in_words.byte_widths(np.tril(a.words)).tolist()
-    raw = {width: in_words.to_bytes(triangle, width).data for width in {*widths}}
-    for i, width in enumerate(widths):
-        start = i * (i + 1) // 2
-        yield b"wide%d:" % width
-        yield raw[width][start * width : (start + i + 1) * width]
+    strip = max(1, _CACHE // len(a))
+    for first in range(0, len(a), strip):
+        rows = a.words[:, first : first + strip, : first + strip]
+        widths = in_words.byte_widths(np.tril(rows, first)).tolist()
+        flat = rows.reshape(len(rows), -1)
+        raw = {width: in_words.to_bytes(flat, width).data for width in {*widths}}
+        for i, width in enumerate(widths):
+            start = i * rows.shape[2]
+            yield b"wide%d:" % width
+            yield raw[width][start * width : (start + first + i + 1) * width]
 
 
 @overload
@@ -277,61 +280,43 @@ def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
 
 
 class ShiftedSum:
-    """Σ part · 2^shift of integers up to 2^53: one int64 array for each shift, joined once."""
+    """Σ part · 2^shift of integers up to 2^53, at some rows and columns each, joined once."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
-        self._parts: dict[int, Integers] = {}
-        self._before: Sums | None = None  # what the parts had no room for
-        self._added: Counter[int] = Counter()
+        self._parts: dict[tuple[int, Any], tuple[Any, Integers]] = {}  # where they are, int64 sums
+        self._before: Sums | None = None  # what these had no room for
+        self._added = 0
 
-    def add(self, where: Any, shift: int, part: Integers) -> None:
-        """Add part · 2^shift to some rows and columns; the part may be kept."""
-        if self._added[shift] == 2**9:  # 2^9 such parts stay below 2^62
-            self._before, self._parts, self._added = self.total(), {}, Counter()
-        self._added[shift] += 1
-        ordered = not isinstance(where, tuple) or all(isinstance(w, slice) for w in where)
-        everything = (
-            ordered and part.shape == self._shape
-        )  # as it stands, without a change of order
-        if everything and shift not in self._parts:
-            self._parts[shift] = part
-            return
-        held = self._parts.setdefault(shift, np.zeros(self._shape, dtype=np.int64))
-        held[... if everything else where] += part
+    def add(self, where: Any, shift: int, part: Integers, key: Any = None) -> None:
+        """Add part · 2^shift to some rows and columns, known by a key; the part may be kept."""
+        if self._added == 2**9:  # so many parts stay below 2^62
+            self._before, self._parts, self._added = self.total(), {}, 0
+        self._added += 1
+        if (shift, key) in self._parts:
+            self._parts[shift, key][1][...] += part
+        else:
+            self._parts[shift, key] = where, part
 
     def total(self) -> Sums:
         """All of it, in canonical form."""
-        if self._before is None:
-            return _joined(self._shape, self._parts)
-        return add(self._before, _joined(self._shape, self._parts))
+        parts = [(where, shift, part) for (shift, _), (where, part) in self._parts.items()]
+        total = _joined(self._shape, parts)
+        return total if self._before is None else add(self._before, total)
 
 
-def _joined(shape: tuple[int, ...], parts: Mapping[int, Integers]) -> Sums:
-    """Σ part · 2^shift in canonical form.
-
-    Sums modulo 2^64 are right wherever sums in float64, within their error, are below 2^63. The
-    others, which are few (a large column times the others), are added again in words.
-    """
-    if list(parts) == [0]:
-        return parts[0]
-    low = np.zeros(shape, dtype=np.uint64)
-    for shift, part in parts.items():
-        if shift < 64:
-            low += part.view(np.uint64) << np.uint64(shift)
-    total = low.view(np.int64)
-    size = sum(_magnitude(part) << shift for shift, part in parts.items())
-    if size <= _INT64_MAX:
-        return total
-    about = np.zeros(shape)
-    for shift, part in parts.items():
-        about += np.ldexp(part.astype(np.float64), shift)
-    far = np.nonzero(np.abs(about) + size * 2.0**-40 >= 2.0**63)
-    words = in_words.words_of(total, size.bit_length() // 64 + 1)
-    exact = np.zeros((len(words), len(far[0])), dtype=np.uint64)
-    for shift, part in parts.items():
-        exact = in_words.wrapped_sum(exact, in_words.shifted(part[far], shift, len(words)))
-    words[:, *far] = exact
+def _joined(shape: tuple[int, ...], parts: Sequence[tuple[Any, int, Integers]]) -> Sums:
+    """Σ part · 2^shift in canonical form."""
+    if len(parts) == 1 and parts[0][1] == 0 and parts[0][2].shape == shape:
+        return parts[0][2]
+    size = sum(_magnitude(part) << shift for _, shift, part in parts)
+    words = np.zeros((size.bit_length() // 64 + 1, *shape), dtype=np.uint64)
+    for where, shift, part in parts:
+        where = (slice(None), *(where if isinstance(where, tuple) else (where,)))
+        held = words[where]
+        in_words.add_shifted(held, part, shift)
+        if not np.may_share_memory(held, words):
+            words[where] = held
     return in_words.least(words)
 
 

@@ -13,6 +13,7 @@ the next, which are still to come, if entries have eight bytes or more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ Words = NDArray[np.uint64]
 
 _WORD = 2**64 - 1
 _TOP_BIT = np.uint64(1 << 63)
-_CACHE = 2**14  # words that are looked at together
+_CACHE = 2**15  # words that are worked on together
 
 
 class Wide:
@@ -182,24 +183,43 @@ def added(a: Words, b: Words) -> Sums:
     """The sum of two arrays of one shape, whatever their words."""
     n = max(len(a), len(b))
     a, b = extended(a, n), extended(b, n)
-    out = wrapped_sum(a, b)
-    if ((a[-1] ^ out[-1]) & (b[-1] ^ out[-1])).view(np.int64).min(initial=0) < 0:
-        out = wrapped_sum(extended(a, n + 1), extended(b, n + 1))
+    out = np.empty(a.shape, dtype=np.uint64)
+    flat = [v.reshape(n, -1) for v in (out, a, b)]
+    if not all(_add_part(*(v[:, rows] for v in flat)) for rows in _strips(flat[0])):
+        return added(extended(a, n + 1), extended(b, n + 1))
     return least(out)
 
 
-def wrapped_sum(a: Words, b: Words) -> Words:
-    """The sum of two arrays of as many words, modulo 2^(64 n_words)."""
-    out = np.empty(np.broadcast_shapes(a.shape, b.shape), dtype=np.uint64)
+def add_shifted(held: Words, a: NDArray[np.int64], bits: int) -> None:
+    """Add int64 times 2^bits to words, in place, modulo 2^(64 n_words)."""
+    for rows in _strips(held):
+        _wrapped_sum(held[:, rows], held[:, rows], shifted(a[rows], bits, len(held)))
+
+
+def _strips(words: Words) -> list[slice]:
+    """Rows that stay in the cache while they are worked on."""
+    n_words, n, *others = words.shape
+    size = max(1, _CACHE // (n_words * max(1, math.prod(others))))
+    return [slice(i, i + size) for i in range(0, n, size)]
+
+
+def _add_part(out: Words, a: Words, b: Words) -> bool:
+    """Whether the sum fits."""
+    _wrapped_sum(out, a, b)
+    return bool(((a[-1] ^ out[-1]) & (b[-1] ^ out[-1])).max(initial=0) < _TOP_BIT)
+
+
+def _wrapped_sum(out: Words, a: Words, b: Words) -> None:
+    """The sum modulo 2^(64 n_words), word by word; `out` may be `a`."""
     carry: Any = None
-    for k in range(len(a)):
-        np.add(a[k], b[k], out=out[k, ...])
-        above = out[k] < a[k]
+    for k in range(len(out)):
+        total = np.add(a[k], b[k], out=out[k, ...])
+        above = total < b[k] if k < len(out) - 1 else None
         if carry is not None:
-            out[k] += carry
-            above |= out[k] < carry  # it was 2^64 - 1, and has become 0
+            total += carry
+            if above is not None:
+                above |= total < carry  # it was 2^64 - 1, and has become 0
         carry = above
-    return out
 
 
 def extended(words: Words, n_words: int) -> Words:
@@ -229,38 +249,47 @@ def shifted_right(words: Words, bits: int) -> Sums:
 
 
 def _negated(words: Words) -> Words:
-    one = np.zeros((len(words),) + (1,) * (words.ndim - 1), dtype=np.uint64)
-    one[0] = 1
-    return wrapped_sum(~words, one)
-
-
-def magnitudes(words: Words) -> Words:
-    """Absolute values, which have no sign bit."""
-    negative = words[-1] >= _TOP_BIT
-    return np.where(negative, _negated(words), words) if negative.any() else words
-
-
-def _nearest(words: Words) -> NDArray[np.float64]:
-    """Each number as the nearest float64.
-
-    The leading 64 bits of its absolute value, the last of them set where any bit below is, are
-    rounded as the whole would be: rounding looks at 53, the next, and whether more follows.
-    """
-    size = magnitudes(words)
-    out = size[0].astype(np.float64)
-    for k in range(1, len(size)):
-        some = np.nonzero(size[k])
-        high, low = size[k][some], size[k - 1][some]
-        n = bit_lengths(high)
-        unsaid = (64 - n).astype(np.uint64)
-        leading = (high << unsaid) | (low >> n.astype(np.uint64))
-        leading |= (low << unsaid != 0) | size[: k - 1, *some].any(axis=0)
-        out[some] = np.ldexp(leading.astype(np.float64), n + 64 * (k - 1))
-    out[words[-1] >= _TOP_BIT] *= -1.0
+    out = ~words
+    carry: Any = np.True_
+    for word in out:
+        word += carry
+        carry = carry & (word == 0)
+        if not carry.any():
+            break
     return out
 
 
-def bit_lengths(word: Words) -> NDArray[np.int64]:
+def _nearest(words: Words) -> NDArray[np.float64]:
+    """Each number as the nearest float64; most of them, as a rule, are int64."""
+    out = words[0].view(np.int64).astype(np.float64)
+    far = words[-1] != _sign(words[0])
+    for word in words[1:-1]:
+        far |= word != words[-1]
+    out[far] = _nearest_of_large(words[:, far])
+    return out
+
+
+def _nearest_of_large(words: Words) -> NDArray[np.float64]:
+    """The same for numbers that are not int64.
+
+    The leading 64 bits of an absolute value, the last of them set where any bit below is, are
+    rounded as the whole would be: rounding looks at 53, the next, and whether more follows.
+    """
+    negative = words[-1] >= _TOP_BIT
+    size = np.where(negative, _negated(words), words)
+    out = size[0].astype(np.float64)
+    for k in range(1, len(size)):
+        some = np.flatnonzero(size[k])
+        high, low = size[k, some], size[k - 1, some]
+        n = _bit_lengths(high)
+        unsaid = (64 - n).astype(np.uint64)
+        leading = (high << unsaid) | (low >> n.astype(np.uint64))
+        leading |= (low << unsaid != 0) | size[: k - 1, some].any(axis=0)
+        out[some] = np.ldexp(leading.astype(np.float64), n + 64 * (k - 1))
+    return np.where(negative, -out, out)
+
+
+def _bit_lengths(word: Words) -> NDArray[np.int64]:
     """How many bits each number has."""
     n = np.frexp(word.astype(np.float64))[1].astype(np.int64)
     return n - ((word >> np.maximum(n - 1, 0).astype(np.uint64) == 0) & (n > 0))  # if rounded up
@@ -270,11 +299,16 @@ def bit_lengths(word: Words) -> NDArray[np.int64]:
 
 
 def byte_widths(words: Words) -> NDArray[np.int64]:
-    """The bytes that the numbers of each row of a matrix take, with a bit for the sign."""
-    bits = np.zeros(words.shape[1], dtype=np.int64)
-    for k, word in enumerate(magnitudes(words)):
-        n = bit_lengths(word.max(axis=1, initial=0))
+    """The bytes that the numbers of each row of a matrix take: one more than their bits fill."""
+    bits, sign = np.zeros(words.shape[1], dtype=np.int64), _sign(words[-1])
+    ones = np.zeros(words.shape[1], dtype=bool)
+    for k, word in enumerate(words):
+        largest = (word ^ sign).max(axis=1, initial=0)
+        n = _bit_lengths(largest)
         bits = np.where(n > 0, n + 64 * k, bits)
+        ones = np.where(n > 0, largest & (largest + np.uint64(1)) == 0, ones)
+    for i in np.flatnonzero(ones & (bits % 8 == 7)):  # -2^bits has a bit more than 1 - 2^bits
+        bits[i] += min(_python_integers(words[:, i]).tolist()) == -1 << int(bits[i])
     return 1 + bits // 8
 
 
@@ -293,11 +327,12 @@ def to_bytes(words: Words, width: int) -> NDArray[np.uint8]:
 
 
 def from_bytes(raw: NDArray[np.uint8]) -> Sums:
-    """Numbers from their bytes, in the last axis."""
+    """Numbers from their bytes, eight or more of them in the last axis."""
     *shape, width = raw.shape
-    n_words = -(-width // 8)
-    out = np.empty((*shape, 8 * n_words), dtype=np.uint8)
-    out[..., :width] = raw
-    out[..., width:] = (raw[..., -1:].view(np.int8) >> 7).view(np.uint8)
-    words = np.moveaxis(out.view("<u8"), -1, 0)
-    return least(np.ascontiguousarray(words, dtype=np.uint64))
+    raw = np.ascontiguousarray(raw)
+    out = np.empty((-(-width // 8), *shape), dtype=np.uint64)
+    for k, word in enumerate(out):
+        place = min(8 * k, width - 8)  # the last word has fewer bytes, and their sign
+        found = np.ndarray(tuple(shape), "<i8", raw.data, offset=place, strides=raw.strides[:-1])
+        np.right_shift(found, 8 * (8 * k - place), out=word.view(np.int64))
+    return least(out)
