@@ -107,18 +107,25 @@ def _words(a: Sums) -> in_words.Words:
 
 def add(a: Sums, b: Sums) -> Sums:
     """``a + b`` of two arrays of one shape, exact whatever the size."""
+    return _combined(a, b, in_words.add_part)
+
+
+def subtract(a: Sums, b: Sums) -> Sums:
+    """``a - b`` of two arrays of one shape, exact whatever the size."""
+    return _combined(a, b, in_words.subtract_part)
+
+
+def _combined(a: Sums, b: Sums, part: in_words.Part) -> Sums:
     if not isinstance(a, Wide) and not isinstance(b, Wide):
         c = np.empty(a.shape, dtype=np.int64)
-        flat = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        if all(_add_part(*(v[i : i + _CACHE] for v in flat)) for i in range(0, c.size, _CACHE)):
+        flat = [v.reshape(1, -1).view(np.uint64) for v in (c, a, b)]
+        if all(
+            part(*(v[:, i : i + _CACHE] for v in flat))
+            and int(c.reshape(-1)[i : i + _CACHE].min(initial=0)) >= -_INT64_MAX
+            for i in range(0, c.size, _CACHE)
+        ):
             return c
-    return in_words.added(_words(a), _words(b))
-
-
-def _add_part(a: Integers, b: Integers, out: Integers) -> bool:
-    """Whether the sum fits; it is looked at while it is in the cache."""
-    np.add(a, b, out=out)
-    return bool(((a ^ out) & (b ^ out)).min() >= 0 and out.min() >= -_INT64_MAX)
+    return in_words.combined(_words(a), _words(b), part)
 
 
 def shift_left(a: Sums, bits: int) -> Sums:
@@ -144,7 +151,7 @@ def parts(a: Sums) -> list[tuple[int, Integers]]:
     while isinstance(a, Wide):
         low = (a.words[0].view(np.int64) << 4) >> 4  # between ±2^59
         found.append((shift, low))
-        a, shift = shift_right(in_words.added(a.words, in_words.words_of(-low, 1)), 60), shift + 60
+        a, shift = shift_right(subtract(a, low), 60), shift + 60
     return [*found, (shift, a)]
 
 
@@ -164,8 +171,12 @@ def _magnitude(a: Integers) -> int:
     return max(int(a.max()), -int(a.min())) if a.size else 0
 
 
-def triangle_bytes(a: Sums) -> Iterator[bytes | memoryview]:
-    """The lower triangle of a matrix, row by row, as bytes that are a function of its values."""
+def triangle_bytes(a: Sums) -> Iterator[bytes]:
+    """The lower triangle of a matrix, row by row, as bytes that are a function of its values.
+
+    A row of int64 has eight bytes for each number. Where there are words, it has as many as the
+    largest number of the row needs, sign and all.
+    """
     if not isinstance(a, Wide):
         for i, row in enumerate(a):
             yield b"int64" + row[: i + 1].astype("<i8").tobytes()
@@ -173,13 +184,15 @@ def triangle_bytes(a: Sums) -> Iterator[bytes | memoryview]:
     strip = max(1, _CACHE // len(a))
     for first in range(0, len(a), strip):
         rows = a.words[:, first : first + strip, : first + strip]
-        widths = in_words.byte_widths(np.tril(rows, first)).tolist()
+        several = rows[..., :first], np.tril(rows[..., first:])
+        widths = np.maximum(*map(in_words.byte_widths, several)).tolist()
         flat = rows.reshape(len(rows), -1)
         raw = {width: in_words.to_bytes(flat, width).data for width in {*widths}}
+        pieces = []
         for i, width in enumerate(widths):
             start = i * rows.shape[2]
-            yield b"wide%d:" % width
-            yield raw[width][start * width : (start + first + i + 1) * width]
+            pieces += b"wide%d:" % width, raw[width][start * width : (start + first + i + 1) * width]
+        yield b"".join(pieces)
 
 
 @overload

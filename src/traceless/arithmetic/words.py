@@ -14,7 +14,7 @@ the next, which are still to come, if entries have eight bytes or more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,10 @@ class Wide:
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> Any:
+        """Which numbers are equal, as arrays say it: slow."""
+        return self.astype(object) == np.asarray(other.astype(object) if isinstance(other, Wide) else other)
 
     def __neg__(self) -> Wide:
         return Wide(_negated(self.words))
@@ -179,21 +183,44 @@ def with_rows(a: NDArray[np.int64], where: NDArray[np.intp], rows: NDArray[Any])
 # --- arithmetic ----------------------------------------------------------------------------
 
 
-def added(a: Words, b: Words) -> Sums:
-    """The sum of two arrays of one shape, whatever their words."""
+Part = Callable[[Words, Words, Words], bool]
+
+
+def combined(a: Words, b: Words, part: Part) -> Sums:
+    """The sum or the difference of two arrays of one shape, whatever their words."""
     n = max(len(a), len(b))
     a, b = extended(a, n), extended(b, n)
     out = np.empty(a.shape, dtype=np.uint64)
     flat = [v.reshape(n, -1) for v in (out, a, b)]
-    if not all(_add_part(*(v[:, rows] for v in flat)) for rows in _strips(flat[0])):
-        return added(extended(a, n + 1), extended(b, n + 1))
+    if not all(part(*(v[:, some] for v in flat)) for some in _strips(flat[0])):
+        return combined(extended(a, n + 1), extended(b, n + 1), part)
     return least(out)
+
+
+def add_part(out: Words, a: Words, b: Words) -> bool:
+    """Write ``a + b``, which is still in the cache when it is seen whether it fits."""
+    _add(out, a, b)
+    return bool(((a[-1] ^ out[-1]) & (b[-1] ^ out[-1])).max(initial=0) < _TOP_BIT)
+
+
+def subtract_part(out: Words, a: Words, b: Words) -> bool:
+    """The same for ``a - b``."""
+    borrow: Any = None
+    for k in range(len(out)):
+        below = a[k] < b[k] if k < len(out) - 1 else None
+        rest = np.subtract(a[k], b[k], out=out[k, ...])
+        if borrow is not None:
+            if below is not None:
+                below |= rest < borrow
+            rest -= borrow
+        borrow = below
+    return bool(((a[-1] ^ b[-1]) & (a[-1] ^ out[-1])).max(initial=0) < _TOP_BIT)
 
 
 def add_shifted(held: Words, a: NDArray[np.int64], bits: int) -> None:
     """Add int64 times 2^bits to words, in place, modulo 2^(64 n_words)."""
     for rows in _strips(held):
-        _wrapped_sum(held[:, rows], held[:, rows], shifted(a[rows], bits, len(held)))
+        _add(held[:, rows], held[:, rows], shifted(a[rows], bits, len(held)))
 
 
 def _strips(words: Words) -> list[slice]:
@@ -203,13 +230,7 @@ def _strips(words: Words) -> list[slice]:
     return [slice(i, i + size) for i in range(0, n, size)]
 
 
-def _add_part(out: Words, a: Words, b: Words) -> bool:
-    """Whether the sum fits."""
-    _wrapped_sum(out, a, b)
-    return bool(((a[-1] ^ out[-1]) & (b[-1] ^ out[-1])).max(initial=0) < _TOP_BIT)
-
-
-def _wrapped_sum(out: Words, a: Words, b: Words) -> None:
+def _add(out: Words, a: Words, b: Words) -> None:
     """The sum modulo 2^(64 n_words), word by word; `out` may be `a`."""
     carry: Any = None
     for k in range(len(out)):

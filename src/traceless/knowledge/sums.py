@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -225,33 +225,36 @@ class Knowledge(saving.Savable):
     def __add__(self, other: Any) -> Knowledge:
         if other == 0 and isinstance(other, int):  # so that sum() works
             return self
+        return self._combined(other, integers.add, operator.add)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Knowledge:
+        return self._combined(other, integers.subtract, operator.sub)
+
+    def _combined(self, other: Any, join: Callable[[Sums, Sums], Sums], each: Any) -> Knowledge:
         if not isinstance(other, Knowledge):
             return NotImplemented
         self._check_combinable(other)
         responses = union(self.responses, other.responses)
         a, b = self._spread(responses), other._spread(responses)
         bits = max(a.weight_bits, b.weight_bits)
-        total = integers.add(
+        total = join(
             integers.shift_left(a.total, bits - a.weight_bits),
             integers.shift_left(b.total, bits - b.weight_bits),
         )
-        counts = tuple(map(operator.add, a.counts, b.counts))
+        counts = tuple(map(each, a.counts, b.counts))
         lanes = None
         if a.fingerprint is not None and b.fingerprint is not None:
-            lanes = _read_only(a.fingerprint + b.fingerprint)  # mod 2^16
+            lanes = _read_only(each(a.fingerprint, b.fingerprint))  # mod 2^16
         return replace(
             a, counts=counts, total=_read_only(total), weight_bits=bits, fingerprint=lanes
         )._canonical()
-
-    __radd__ = __add__
 
     def __neg__(self) -> Knowledge:
         counts = tuple(map(operator.neg, self.counts))
         lanes = None if self.fingerprint is None else -self.fingerprint  # mod 2^16
         return replace(self, counts=counts, total=_read_only(-self.total), fingerprint=lanes)
-
-    def __sub__(self, other: Any) -> Knowledge:
-        return self + (-other) if isinstance(other, Knowledge) else NotImplemented
 
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Knowledge):
