@@ -78,7 +78,11 @@ class Wide:
 
     def __eq__(self, other: object) -> Any:
         """Which numbers are equal, as arrays say it: slow."""
-        return self.astype(object) == np.asarray(other.astype(object) if isinstance(other, Wide) else other)
+        return np.asarray(self) == np.asarray(other)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ARG002
+        """Python integers, or float64."""
+        return self.astype(object if dtype is None else dtype)
 
     def __neg__(self) -> Wide:
         return Wide(_negated(self.words))
