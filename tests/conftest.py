@@ -1,3 +1,5 @@
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -5,6 +7,8 @@ from hypothesis import HealthCheck, settings
 from papers.datasets import find_mnist, load_mnist
 
 collect_ignore = ["conftest.py"]  # which --doctest-modules would import under a name taken below
+if not find_spec("torch"):
+    collect_ignore += ["on_gpu.py", "device/same_bits.py"]
 
 settings.register_profile(
     "traceless",

@@ -91,14 +91,15 @@ def test_the_house_does_not_grow_in_silence():
     found = measured(Path(traceless.__file__).parent)
     assert found["modules at the root"] <= 6
     assert found["longest import chain"] <= 14, found["which is"]
-    # 14 700 when the house was rebuilt; probabilities, errors, evidence, scales, columns and labels
-    assert found["code lines"] <= 17_400
+    # 14 700 when the house was rebuilt; probabilities, errors, evidence, scales, columns and
+    # labels; 900 for rows on a GPU
+    assert found["code lines"] <= 18_300
 
 
-def test_imports_point_down_through_nine_layers():
+def test_imports_point_down_through_ten_layers():
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
-    assert len(contract["layers"]) <= 9
+    assert len(contract["layers"]) <= 10
     assert not contract.get("ignore_imports")
 
 

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from people import people
+from people import people, table
 
+from traceless import Store
 from traceless.cli.group import root
 
 
@@ -67,3 +69,22 @@ def shop(call, tmp_path):
     )
     call("learn", "shop", "people.csv")
     return lines
+
+
+@pytest.fixture
+def prices(call, tmp_path):
+    """A store of a regression, with what it has learned as arrays."""
+    rng = np.random.default_rng(1)
+    size, age = rng.integers(30, 200, 80), rng.integers(0, 60, 80)
+    price = 50_000 + 3000 * size - 500 * age + rng.normal(0, 5000, 80).round()
+    table(
+        tmp_path / "sold.csv",
+        [f"{a},{b},{c}" for a, b, c in zip(size, age, price, strict=True)],
+        "size,age,price",
+    )
+    call(
+        *("new", "prices", "--target", "price", "--like", "sold.csv"),
+        *("--model", "lssvr", "--rho", "evidence"),
+    )
+    call("learn", "prices", "sold.csv")
+    return Store("prices").model()

@@ -174,3 +174,10 @@ def test_build_says_what_it_takes():
         ValueError, match="--spread does nothing with --model lpsvm, which takes --C"
     ):
         build("lpsvm", None, {"spread": 1.0})
+
+
+def test_a_store_for_its_owner_or_for_a_group(call, tmp_path):
+    call("new", "mine", "--target", "y", "--columns", "x")
+    call("new", "ours", "--target", "y", "--columns", "x", "--shared")
+    assert (tmp_path / "mine").stat().st_mode & 0o7777 == 0o700
+    assert (tmp_path / "ours").stat().st_mode & 0o7777 == 0o2770

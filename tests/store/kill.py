@@ -153,7 +153,8 @@ def one_life(path, replay, seconds):
 def check(path, replay, acknowledged):
     """Bring the replay to where the store is, and compare; returns whether it was one ahead."""
     store = Store(path)
-    answered = [key for entry in store.history() for key in entry.keys]
+    made = [entry for entry in store.history() if entry.kind != "queue"]
+    answered = [key for entry in made for key in entry.keys]
     waiting = [queued.key for queued in store.pending()]
     assert len(set(answered + waiting)) == len(answered + waiting), "an operation was done twice"
     done = len(answered) + len(waiting)
@@ -166,6 +167,7 @@ def check(path, replay, acknowledged):
     status = store.status()
     assert status.digest == ahead.digest(), "the digest is not that of an independent replay"
     assert status.waiting == len(ahead.queue)
+    store.flush()  # too few rows wait for that, but what the killed process left is removed
     verified = store.verify()
     assert verified.ok, verified
     if not ahead.slices and ahead.known:

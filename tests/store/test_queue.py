@@ -1,6 +1,7 @@
 """The queue: rows come back as they were put in, whatever form they had."""
 
 import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,17 +10,24 @@ from scipy import sparse
 from traceless.store import queue as queues
 from traceless.store.queue import Queue, are_enough, plain_arrays
 from traceless.store.row_digests import RowHasher, Tally
+from traceless.store.schema import SCHEMA
 
 
 @pytest.fixture
 def queue():
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute(
-        "CREATE TABLE queue (number INTEGER PRIMARY KEY, time TEXT, key TEXT, rows INTEGER, "
-        "classes TEXT, content BLOB)"
-    )
+    connection.execute(next(text for text in SCHEMA if text.startswith("CREATE TABLE queue")))
     yield Queue(connection)
     connection.close()
+
+
+def put(queue, key, batches, said):
+    """Add a request under the next number."""
+    number = len(queue.pending()) + 1
+    entry = SimpleNamespace(
+        sequence=number, time="2026-01-01T00:00:00Z", keys=(key,) if key else (), rows=said.rows
+    )
+    queue.put(entry, said.classes, batches)
 
 
 def tally(*batches):
@@ -36,12 +44,15 @@ def test_rows_come_back_with_the_same_digests(queue):
         (X.tolist(), [True, False, True], None),
     ]
     for key, batch in zip(("first", None), batches, strict=True):
-        queue.put(key, [plain_arrays(batch)], tally(batch))
+        put(queue, key, [plain_arrays(batch)], tally(batch))
     assert str(tally(*queue.batches())) == str(tally(*batches))
     assert [(q.key, q.rows, dict(q.classes)) for q in queue.pending()] == [
         ("first", 2, {"a": 2}),
         (None, 3, {"True": 2, "False": 1}),
     ]
+    assert [len(X) for X, *_ in queue.batches(2)] == [3]
+    queue.clear(1)
+    assert [q.sequence for q in queue.pending()] == [2]
     queue.clear()
     assert queue.pending() == []
 
@@ -50,7 +61,7 @@ def test_ids_come_back_with_their_rows(queue):
     X, y = np.arange(4.0).reshape(4, 1), np.array(list("abab"))
     names = [b"1" * 16, b"", b"3" * 16, b"4" * 15 + b"\0"]
     batch = X, y, [1.0, 1.0, 0.0, 1.0], names
-    queue.put(None, [plain_arrays(batch), plain_arrays((X, y, None))], tally(batch))
+    put(queue, None, [plain_arrays(batch), plain_arrays((X, y, None))], tally(batch))
     first, second = queue.batches()
     assert first[3] == [names[0], names[1], names[3]]
     assert len(second) == 3
@@ -65,6 +76,6 @@ def test_each_class_must_have_enough_rows(queue, monkeypatch):
     for _ in range(2):
         assert not queue.is_safe()
         batch = np.ones((3, 1)), np.array(["a", "b", "b"]), None
-        queue.put(None, [plain_arrays(batch)], tally(batch))
-    queue.put(None, [plain_arrays(batch)], tally(batch))
+        put(queue, None, [plain_arrays(batch)], tally(batch))
+    put(queue, None, [plain_arrays(batch)], tally(batch))
     assert queue.is_safe()

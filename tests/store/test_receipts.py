@@ -3,7 +3,6 @@
 import hashlib
 import json
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -130,8 +129,10 @@ def test_what_is_of_another_version_than_it_says_is_refused(receipt):
     """Each version hashes its own fields: none may come along that no hash covers."""
     said = json.loads(receipt.to_json())
     entry = said["entry"]
-    old = {name: value for name, value in entry.items() if name not in ("version", "alive")}
+    new = ("version", "alive", "added", "removed", "waiting", "ids", "signer")
+    old = {name: value for name, value in entry.items() if name not in new}
     old["fingerprint"] = old.pop("request")
+    del said["signature"]
     forged = {**said, "format": "traceless receipt 1", "entry": old, "hash": hash_of(old)}
     forged = Receipt.from_json(json.dumps(forged))
     assert (forged.version, forged.is_intact(), forged.check()) == (1, True, False)
@@ -142,8 +143,12 @@ def test_what_is_of_another_version_than_it_says_is_refused(receipt):
         (1, {**old, "version": 1}),
         (1, {**old, "alive": None}),
         (1, {**old, "request": None}),
-        (2, {**entry, "version": 2.0}),
-        (2, {**entry, "version": True}),
+        (3, old),
+        (2, entry),
+        (2, {**entry, "version": 2}),
+        (3, {**entry, "version": 3.0}),
+        (3, {**entry, "version": True}),
+        (3, {**entry, "signer": None}),
     ):
         text = json.dumps({**said, "format": f"traceless receipt {format_}", "entry": other})
         with pytest.raises(StoreError, match=r"[Nn]ot an? "):
@@ -155,25 +160,3 @@ def test_a_receipt_of_a_model_that_there_is_not(receipt, rows):
         forged = replace(receipt, store={**receipt.store, "model": model})
         with pytest.raises((FileError, ValueError)):
             verify_receipt(forged, *rows)
-
-
-def test_the_page_is_complete_and_loads_nothing(tmp_path, rows):
-    store = Store.new(tmp_path / "s", LSSVC(), about={"<script>": "</script>"})
-    store.learn(rows[0], [f"<b>{label}</b>" for label in rows[1]], key='"><img src=x>')
-    page = store.receipt().to_html()
-
-    class Tags(HTMLParser):
-        found: set = set()  # noqa: RUF012
-
-        def handle_starttag(self, tag, attrs):
-            self.found.add(tag)
-            assert not {"src", "href", "onerror"} & {name for name, _ in attrs}
-
-    parser = Tags()
-    parser.feed(page)
-    assert parser.found <= {
-        *("html", "head", "meta", "title", "style", "body"),
-        *("h1", "table", "tr", "th", "td", "code", "p", "br"),
-    }
-    assert store.receipt().hash in page
-    assert store.receipt().digest_after in page

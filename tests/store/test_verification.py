@@ -12,6 +12,7 @@ from traceless.exceptions import RevealingWarning, StoreError
 from traceless.files.container import canonical_json
 from traceless.store import Store
 from traceless.store.entries import hash_of
+from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
 from traceless.store.verification import Auditor
 
@@ -32,26 +33,32 @@ def history(tmp_path, store, rows):
 
 
 def edit(store, *statements):
-    """Change the ledger with its guards removed, as somebody with a file in hand can."""
+    """Change the ledger as somebody with a file in hand can; its guards are put up again."""
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
         connection.execute("PRAGMA synchronous = OFF")
-        for trigger in ("no_update_of_entries", "no_delete_of_entries", "no_update_of_origin"):
-            connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+        guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        guards = guards.fetchall()
+        for name, _ in guards:
+            connection.execute(f"DROP TRIGGER {name}")
         for statement, *values in statements:
             connection.execute(statement, values)
+        for _, guard in guards:
+            connection.execute(guard)
         connection.commit()
 
 
-def replace_entry(store, sequence, facts, said=None):
-    """Put other facts into an entry, with a hash that is right or that of the old ones."""
+def replace_entry(store, sequence, facts, said=None, signature=""):
+    """Put other facts into an entry, with a hash that is right or that of the old ones.
+
+    It is signed with the key of the store, as by somebody who has it, unless a signature is given.
+    """
     said = hash_of(facts) if said is None else said
+    signature = signature or SigningKey.read(store.path / "key").sign(said)
     edit(
         store,
         (
-            "UPDATE entries SET body = ?, hash = ? WHERE sequence = ?",
-            canonical_json(facts),
-            said,
-            sequence,
+            "UPDATE entries SET body = ?, hash = ?, signature = ? WHERE sequence = ?",
+            *(canonical_json(facts), said, signature, sequence),
         ),
     )
 

@@ -28,6 +28,7 @@ def test_an_old_store_keeps_its_penalty(tmp_path):
     assert (model.free_intercept, model.standardize) == (False, False)
     assert model.decision_function(X[:2]).tolist() == ANSWERS
     assert store.verify(X[60:], y[60:]).ok, str(store.verify(X[60:], y[60:]))
+    store.upgrade()
     store.learn(X[:30], y[:30])
     store.forget(X[60:90], y[60:90])
     store.seal()

@@ -15,7 +15,7 @@ import numpy as np
 from traceless.arithmetic.integers import Floats
 
 # sin(2πu) = u · p(u²) on |u| ≤ 1/4, minimax, absolute error 1.4e-11
-_SINE = (
+SINE = (
     6.283185306487503,
     -41.34170192977076,
     81.60520943085447,
@@ -23,11 +23,11 @@ _SINE = (
     41.99998964416068,
     -14.337023492177538,
 )
-_LN2_HIGH = 6.93147180369123816490e-01  # 33 bits: its product with an exponent is exact
-_LN2_LOW = 1.90821492927058770002e-10
-_LOG2_E = 1.4426950408889634
+LN2_HIGH = 6.93147180369123816490e-01  # 33 bits: its product with an exponent is exact
+LN2_LOW = 1.90821492927058770002e-10
+LOG2_E = 1.4426950408889634
 # 1/k! for exp on |r| ≤ ln(2)/2: relative error below 1e-15
-_EXP = tuple(1.0 / f for f in (1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800))
+EXP = tuple(1.0 / f for f in (1, 1, 2, 6, 24, 120, 720, 5040, 40320, 362880, 3628800, 39916800))
 
 
 def _horner(coefficients: Sequence[Floats | float], x: Floats) -> Floats:
@@ -44,7 +44,7 @@ def cosine(turns: Floats, scale: Floats | float = 1.0) -> Floats:
     np.subtract(turns, u, out=u)
     np.abs(u, out=u)
     np.subtract(0.25, u, out=u)
-    out = _horner([scale * c for c in _SINE], u * u)
+    out = _horner([scale * c for c in SINE], u * u)
     out *= u
     return out
 
@@ -52,9 +52,9 @@ def cosine(turns: Floats, scale: Floats | float = 1.0) -> Floats:
 def exponential(x: Floats) -> Floats:
     """``e^x``, relative error below 1e-14 (0 below -700, exact limits kept at 700)."""
     x = np.clip(x, -700.0, 700.0)
-    k = np.rint(x * _LOG2_E)
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-    return np.where(x <= -700.0, 0.0, np.ldexp(_horner(_EXP, r), k.astype(np.int64)))
+    k = np.rint(x * LOG2_E)
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    return np.where(x <= -700.0, 0.0, np.ldexp(_horner(EXP, r), k.astype(np.int64)))
 
 
 def logarithm(x: Floats) -> Floats:
@@ -65,7 +65,7 @@ def logarithm(x: Floats) -> Floats:
     exponent = exponent - small
     s = (mantissa - 1.0) / (mantissa + 1.0)
     series = _horner([2.0 / (2 * k + 1) for k in range(11)], s * s) * s
-    return exponent * _LN2_LOW + series + exponent * _LN2_HIGH
+    return exponent * LN2_LOW + series + exponent * LN2_HIGH
 
 
 def uniform(seed: int, stream: str, size: int) -> Floats:

@@ -18,6 +18,7 @@ own threads, and two pools that spin against each other cost 3 to 8 times on two
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
@@ -298,18 +299,19 @@ class ShiftedSum:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
         self._parts: dict[tuple[int, Any], tuple[Any, Integers]] = {}  # where they are, int64 sums
+        self._added: Counter[tuple[int, Any]] = Counter()
         self._before: Sums | None = None  # what these had no room for
-        self._added = 0
 
     def add(self, where: Any, shift: int, part: Integers, key: Any = None) -> None:
         """Add part · 2^shift to some rows and columns, known by a key; the part may be kept."""
-        if self._added == 2**9:  # so many parts stay below 2^62
-            self._before, self._parts, self._added = self.total(), {}, 0
-        self._added += 1
-        if (shift, key) in self._parts:
-            self._parts[shift, key][1][...] += part
+        place = shift, key
+        if self._added[place] == 2**9:  # so many parts stay below 2^62
+            self._before, self._parts, self._added = self.total(), {}, Counter()
+        self._added[place] += 1
+        if place in self._parts:
+            self._parts[place][1][...] += part
         else:
-            self._parts[shift, key] = where, part
+            self._parts[place] = where, part
 
     def total(self) -> Sums:
         """All of it, in canonical form."""

@@ -13,7 +13,7 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Grid, Result, fields
+from traceless.cli.output import Grid, Result, fields, write_files
 
 if TYPE_CHECKING:
     from traceless.store import Store, Verification
@@ -79,11 +79,10 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
     except LookupError as error:
         raise click.UsageError(str(error)) from error
     text = found.to_json()
-    if html is not None:
-        Path(html).write_text(found.to_html(), encoding="utf-8")
-    if out is not None:
-        Path(out).write_text(text, encoding="utf-8")
-    written = [path for path in (html, out) if path is not None]
+    pages = {html: found.to_html()} if html is not None else {}
+    files = {**pages, **({out: text} if out is not None else {})}
+    write_files({path: [text] for path, text in files.items()})
+    written = list(files)
     shown = f"Written: {', '.join(written)}" if written else text
     return Result({"receipt": json.loads(text), "written": written}, [shown])
 

@@ -14,6 +14,7 @@ from traceless.cli.demo import demo
 from traceless.cli.doctor import doctor
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
+from traceless.cli.show import show
 
 
 class Group(click.Group):
@@ -67,7 +68,7 @@ def completion(shell: str) -> Result:
 
 for _command in (
     *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
-    *(changes.seal, changes.destroy, models.predict, models.score, models.cv, models.show),
+    *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
     *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
     *(demo, doctor, completion),
 ):

@@ -36,7 +36,25 @@ wait_option = click.option(
     metavar="SECONDS",
     help="How long to wait for another process that is writing.",
 )
-out_option = click.option("--out", type=click.Path(), metavar="FILE", help="Write to this file.")
+
+
+def _keep_force(ctx: click.Context, _: click.Parameter, given: bool) -> None:
+    ctx.meta["force"] = given
+
+
+force_option = click.option(  # what `output.target_of` asks for
+    "--force",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep_force,
+    help="Replace a file that is there, without asking.",
+)
+
+
+def out_option(function: Function) -> Function:
+    """Add --out and --force."""
+    out = click.option("--out", type=click.Path(), metavar="FILE", help="Write to this file.")
+    return out(force_option(function))
 
 
 def change_options(function: Function) -> Function:

@@ -109,12 +109,47 @@ def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
     return make(**_named(given, make, f"--model {model}"))
 
 
+def as_options(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of `traceless new` that give a model with these facts, by their names.
+
+    Parameters
+    ----------
+    model : dict
+        ``kind`` and ``parameters``, as the description of a store has them.
+    """
+    parameters = dict(model["parameters"])
+    said = {"model": model["kind"].lower()}
+    map_ = parameters.pop("feature_map", None)
+    if map_ is not None:
+        said["map"] = map_["kind"].removeprefix("Random").lower()
+        parameters |= map_["parameters"]
+    for option in _option_names():
+        for name in _PARAMETERS.get(option, (option,)):
+            if parameters.get(name) is not None:
+                said[_flag(option).lstrip("-").removeprefix("no-")] = _word(parameters[name])
+    return said
+
+
+def _word(value: Any) -> Any:
+    """The value of a parameter as an option takes it."""
+    if isinstance(value, Mapping) and "pairs" in value:
+        return ",".join(f"{label}={weight:g}" for label, weight in value["pairs"])
+    if isinstance(value, Mapping):
+        return " x ".join(map(str, value.get("shape", ["?"])))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+
+
+def _option_names() -> list[str]:
+    return [flags[-1].split("/")[0].lstrip("-").replace("-", "_") for flags in _OPTIONS]
+
+
 def _parameters(make: Callable[..., Any]) -> dict[str, str]:
     """Options and the parameters that they set; `LPSVM` and its like pass some on to `LSSVC`."""
     names = {*inspect.signature(make).parameters}
     names |= _PASSED_ON if "parameters" in names else set()
-    options = (flags[-1].split("/")[0].lstrip("-").replace("-", "_") for flags in _OPTIONS)
-    several = ((option, name) for option in options for name in _PARAMETERS.get(option, (option,)))
+    several = (
+        (option, name) for option in _option_names() for name in _PARAMETERS.get(option, (option,))
+    )
     return {option: name for option, name in several if name in names}
 
 

@@ -1,10 +1,7 @@
-"""Commands that use the model: predict, score, cv, show, export. The store stays as it is."""
+"""Commands that use the model: predict, score, cv, export. The store stays as it is."""
 
 from __future__ import annotations
 
-import copy
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +11,7 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Grid, Result, fields
+from traceless.cli.output import Grid, Result, csv_text, echo, fields, target_of, write_files
 
 if TYPE_CHECKING:
     from traceless.sources import Table
@@ -60,13 +57,14 @@ def predict(
     def texts() -> Iterator[str]:
         nonlocal count
         for batch in batches:
-            text = io.StringIO()
-            rows = batch if count else [header, *batch]
-            csv.writer(text, lineterminator="\n").writerows(rows)
+            text = csv_text(batch if count else [header, *batch])
             count += len(batch)
-            yield text.getvalue()
+            yield text
 
-    _write(texts(), out)
+    if out is None:
+        echo(texts())
+    else:
+        write_files({out: texts()})
     return Result({"rows": count, "out": out}, [f"{count} answers are in {out}."] if out else [])
 
 
@@ -140,47 +138,10 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
     )
 
 
-@command("traceless show prices", "traceless show prices --level 0.9 --json")
-@inputs.store_argument
-@click.option("--level", type=float, default=0.95, help="Of the intervals [0.95].")
-def show(store: Store, level: float) -> Result:
-    """Show the coefficients of the model, with errors for numbers.
-
-    An interval holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho
-    is not too large.
-    """
-    import numpy as np
-
-    from traceless.sources import Schema
-
-    model = store.model()
-    if not hasattr(model, "summary"):
-        raise click.UsageError(
-            f"A {type(model).__name__} has no coefficients to show: it is made of rows."
-        )
-    model = copy.copy(model)
-    names = Schema.from_facts(store.about["table"]).feature_names
-    model.feature_names_in_ = np.array(names, dtype=object)
-    is_regression = hasattr(model, "predict_interval")
-    found = model.summary(level) if is_regression else model.summary()
-    columns = found.columns
-    rows = [
-        [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row]
-        for row in zip(*columns.values(), strict=True)
-    ]
-    facts = {
-        name: f"{value:.6g}" if isinstance(value, float) else value
-        for name, value in found.facts.items()
-    }
-    return Result(
-        {"model": dict(found.facts), "coefficients": dict(columns)},
-        [found.title, fields(facts), Grid(rows, list(columns)), found.note],
-    )
-
-
 @command("traceless export shop shop.traceless", "traceless export shop shop.onnx")
 @inputs.store_argument
 @click.argument("out", type=click.Path())
+@inputs.force_option
 def export(store: Store, out: str) -> Result:
     """Write the model to a file, or as ONNX.
 
@@ -191,13 +152,14 @@ def export(store: Store, out: str) -> Result:
     suffix = Path(out).suffix
     if suffix not in (".traceless", ".onnx"):
         raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
+    target = target_of(out)
     model = store.model()
     if suffix == ".traceless":
-        model.save(out)
+        model.save(target)
     else:
         from traceless.estimators.onnx import to_onnx
 
-        to_onnx(model, out)
+        to_onnx(model, target)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
 
@@ -249,19 +211,6 @@ def _predictions(
         for answer in answers:
             columns += np.atleast_2d(answer(X).T).tolist()
         yield list(zip(*columns, strict=True))
-
-
-def _write(texts: Iterator[str], path: str | None) -> None:
-    """Write to standard output, or to a file that appears when it is complete."""
-    from traceless.files import container
-
-    if path is None:
-        sys.stdout.writelines(texts)
-    elif Path(path).exists() and not Path(path).is_file():  # a pipe or a device is not replaced
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.writelines(texts)
-    else:
-        container.replace(Path(path).resolve(), (text.encode() for text in texts))
 
 
 def _regression(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
 @click.option("--classes", metavar="A,B", help="The labels that may occur; by default any.")
 @click.option("--regression", is_flag=True, help="Predict numbers (--model lssvr).")
 @model_options
+@click.option("--organisation", metavar="NAME", help="Who keeps the store, for its receipts.")
 @click.option(
     "--secret",
     type=click.Path(),
     metavar="FILE",
     help="Share the secret of another store, to merge with it row by row: OTHER/secret.",
 )
+@click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
 @format_option
 def new(
     store: str,
@@ -55,7 +57,9 @@ def new(
     model: str | None,
     map_: str | None,
     class_weight: str | None,
+    organisation: str | None,
     secret: str | None,
+    shared: bool,
     **options: Any,
 ) -> Result:
     """Make a store: declare the table and the model.
@@ -74,8 +78,9 @@ def new(
     schema = _schema(options, labels)
     estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})
     _try(estimator, schema)
-    shared = None if secret is None else Path(secret).read_bytes()
-    Store.new(store, estimator, about={"table": schema.facts()}, secret=shared)
+    theirs = None if secret is None else Path(secret).read_bytes()
+    about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
+    Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     data = {"store": store, "model": " ".join(repr(estimator).split())}
     shown = fields({**data, "features": schema.width, "target": ", ".join(schema.target)})
     next_step = f"Next: traceless learn {store} FILES"

@@ -1,17 +1,25 @@
-"""What a command says: its result (JSON for programs, tables for people), questions, errors."""
+"""What a command says: its result (JSON for programs, tables for people), questions, errors, files.
+
+Labels and names come from tables that anybody may have written: what would steer a terminal is
+shown as an escape, and what a spreadsheet would run as a formula is written as text.
+"""
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import click
+
+_FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # spreadsheets know the wide ones too
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ def ask(question: str, flag: str) -> None:
         If nobody can answer, because the input has ended.
     """
     try:
-        agreed = click.confirm(question, err=True)
+        agreed = click.confirm(printable(question), err=True)
     except click.Abort as error:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
@@ -72,6 +80,104 @@ def ask(question: str, flag: str) -> None:
         ) from error
     if not agreed:
         raise Declined
+
+
+def target_of(path: str) -> Path:
+    """Where a command may write the file that it was told to; asks before one is replaced.
+
+    Parameters
+    ----------
+    path : str
+
+    Raises
+    ------
+    Declined
+        If the file is there, and the answer is no.
+    click.UsageError
+        If the path leads into a store; or the file is there, nobody can be asked, and --force
+        was not given.
+    """
+    from traceless.store.folder import is_store
+
+    target = Path(path).resolve()
+    store = next((folder for folder in (target, *target.parents) if is_store(folder)), None)
+    if store is not None:
+        raise click.UsageError(
+            f"{path} is in the store {store}, and the files there are its own. Choose another "
+            "place. Nothing was written."
+        )
+    if target.is_dir():
+        raise click.UsageError(f"{path} is a folder. Name a file in it. Nothing was written.")
+    if not target.parent.is_dir():
+        raise click.UsageError(f"{path}: there is no folder {Path(path).parent} to write it to.")
+    if target.is_file() and not click.get_current_context().meta.get("force"):
+        if not _can_be_asked():
+            raise click.UsageError(
+                f"{path} exists already. Choose another name, or give --force to replace it. "
+                "Nothing was written."
+            )
+        ask(f"{path} exists already. Replace it?", "--force")
+    return target
+
+
+def _can_be_asked() -> bool:
+    """Whether somebody can answer; from a pipe the rows may come."""
+    return sys.stdin.isatty()
+
+
+def write_files(files: Mapping[str, Iterable[str]]) -> None:
+    """Write the files that a command was told to write; each appears when it is complete.
+
+    See `target_of`, which is asked about all of them first. A pipe or a device is written to, and
+    not replaced.
+
+    Parameters
+    ----------
+    files : mapping of paths to the pieces of their texts
+    """
+    from traceless.files import container
+
+    pipes = [path for path in files if Path(path).exists() and not _is_file_or_folder(path)]
+    targets = {path: target_of(path) for path in files if path not in pipes}
+    for path, texts in files.items():
+        if path in targets:
+            container.replace(targets[path], (text.encode() for text in texts))
+        else:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.writelines(texts)
+
+
+def _is_file_or_folder(path: str) -> bool:
+    return Path(path).is_file() or Path(path).is_dir()
+
+
+def echo(texts: Iterable[str]) -> None:
+    """Write to standard output: as it is to a pipe or a file, and cleaned to a terminal."""
+    sys.stdout.writelines(map(_lines, texts) if sys.stdout.isatty() else texts)
+
+
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Lines of a CSV file, in which no text is a formula."""
+    lines: list[str] = []
+    writer = csv.writer(_Lines(lines.append), lineterminator="\r\n")  # so that both are quoted
+    writer.writerows([list(map(_no_formula, row)) for row in rows])
+    return "".join([f"{line[:-2]}\n" for line in lines])
+
+
+class _Lines(NamedTuple):
+    """What `csv.writer` writes to: one call for each row."""
+
+    write: Callable[[str], Any]
+
+
+def _no_formula(cell: Any) -> Any:
+    """The cell; text that a spreadsheet would run begins with an apostrophe, numbers stay."""
+    if isinstance(cell, str) and cell.startswith(_FORMULAS):
+        try:
+            float(cell)
+        except ValueError:
+            return f"'{cell}"
+    return cell
 
 
 def fields(pairs: Mapping[str, Any]) -> Grid:
@@ -87,7 +193,7 @@ def show(result: Result, as_json: bool) -> None:
         _show_rich(result)
     else:
         for block in result.shown:
-            click.echo(block if isinstance(block, str) else _aligned(block))
+            click.echo(_lines(block) if isinstance(block, str) else _aligned(block))
 
 
 def can_draw(stream: Any) -> bool:
@@ -114,7 +220,7 @@ def say(word: str, message: str) -> None:
     plain = not sys.stderr.isatty() or "NO_COLOR" in os.environ
     colour = {"warning": "yellow", "error": "red"}[word]
     head = f"{word}:" if plain else click.style(f"{word}:", fg=colour, bold=True)
-    click.echo(f"{head} {_printable(' '.join(message.split()))}", err=True)
+    click.echo(f"{head} {printable(' '.join(message.split()))}", err=True)
 
 
 def _aligned(grid: Grid) -> str:
@@ -129,10 +235,14 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return "ok" if value else "FAILED"
-    return _printable(f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value))
+    return printable(f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value))
 
 
-def _printable(text: str) -> str:
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def printable(text: str) -> str:
     """The text with escapes for characters that would steer a terminal."""
     if text.isprintable():
         return text
@@ -152,10 +262,14 @@ def _show_rich(result: Result) -> None:
     console = Console(highlight=False)
     for block in result.shown:
         if isinstance(block, str):
-            console.print(Text(block), soft_wrap=True)
+            console.print(Text(_lines(block)), soft_wrap=True)
             continue
         if block.headings:
-            table = Table(*block.headings, box=SIMPLE_HEAD, header_style="bold cyan")
+            table = Table(
+                *(Column(cell(h)) for h in block.headings),
+                box=SIMPLE_HEAD,
+                header_style="bold cyan",
+            )
         else:
             columns = Column(style="cyan"), Column()
             table = Table(*columns, box=None, show_header=False, padding=(0, 2, 0, 0))

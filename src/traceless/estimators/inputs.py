@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from traceless.device.tensors import check_rows, is_on_device, kind_of, taken_rows, to_array
 from traceless.exceptions import MismatchError
 from traceless.sources.source import Source, as_source
 
@@ -91,23 +92,41 @@ def _check_kind(rows: Rows, task: Task) -> None:
 def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     """Rows in memory as (X, y, weight); NaN and infinities in X are found when coded."""
     regression = task == "regression"
+    rows = taken_rows(rows)
     _check_kind(rows, task)
-    X, y = validate_data(
-        estimator,
-        *rows[:2],
-        reset=reset,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        multi_output=task != "classification",
-        y_numeric=regression,
-    )
+    kinds = {"multi_output": task != "classification", "y_numeric": regression}
+    if is_on_device(rows[0]):
+        X, y = checked_tensor(estimator, rows[0], reset), rows[1]
+        if not is_on_device(y) or task != "classification":
+            y = validate_data(estimator, X="no_validation", y=to_array(y), **kinds)
+    else:
+        X, y = validate_data(
+            estimator,
+            *rows[:2],
+            reset=reset,
+            accept_sparse="csr",
+            ensure_all_finite=False,
+            **kinds,
+        )
     y = y.toarray() if issparse(y) else y
     if reset and not regression:
-        _take_label_type(estimator, y.dtype, task, rows[1])
+        dtype = np.dtype(kind_of(y)) if is_on_device(y) else y.dtype
+        _take_label_type(estimator, dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
         weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     return X, y, weight
+
+
+def checked_tensor(estimator: Any, X: Any, reset: bool) -> Any:
+    """Rows on a device, with columns that the estimator knows (or learns: `reset`)."""
+    check_rows(X)
+    if not len(X):
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
+            f"required by {type(estimator).__name__}."
+        )
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
 def _check_columns(estimator: Any, source: Source, reset: bool) -> None:

@@ -23,7 +23,8 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.estimators.inputs import checked, sides, take_names, task_of
+from traceless.device.tensors import is_on_device, on_host, taken
+from traceless.estimators.inputs import checked, checked_tensor, sides, take_names, task_of
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
@@ -319,6 +320,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             self._begin(task_of(add))
         new = None if add is None else checked(self, add, self._task, reset=state is None)
         old = None if forget is None else checked(self, forget, self._task, reset=False)
+        if self.guard or (state is not None and self.solver != "cholesky"):
+            new, old = on_host(new), on_host(old)
         guarded = self._keep_guard(state, new, old)
         if state is None and new is not None:
             recipe = self._recipe()
@@ -355,7 +358,13 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         steps = self._map().input_steps(self.n_features_in_)
-        report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
+        if is_on_device(X):
+            from traceless.device.encoders import narrow_columns
+
+            values, columns = narrow_columns(X[:ROWS], steps)
+            report_coarse(values, steps[columns], "Column", "resolution", columns)
+        else:
+            report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
 
     def _knowledge_of(self, rows: Rows | Source, recipe: Recipe | None = None) -> Knowledge:
         """The knowledge of some rows: as the parameters are set now, or by another recipe."""
@@ -364,7 +373,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             recipe = replace(recipe, verbose=bool(self.verbose))
         if isinstance(rows, Source):
             return rows.knowledge(recipe, self.n_jobs)
-        if self.n_jobs is None:
+        if self.n_jobs is None or is_on_device(rows[0]):
             return recipe.knowledge(rows)
         X, y, weight = rows
         rounded_weights(weight, X.shape[0])  # raises what is wrong with them before they are cut
@@ -532,8 +541,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             return np.zeros(state.coefficients(penalty, phi, self._code, weights).Z.shape[1])
         return state.intercepts(penalty, phi, self._code, weights) + 0.0
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Any) -> Any:
+        """The scores of rows: an array, or a tensor on the device of the rows."""
         solution, phi = self._weights()
+        X = taken(X)
+        if is_on_device(X):
+            from traceless.device.products import scores
+
+            return scores(solution, phi, checked_tensor(self, X, reset=False))
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         out = np.empty((X.shape[0], solution.Z.shape[1]))
         for start in range(0, X.shape[0], ROWS):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from traceless.arithmetic.integers import Floats
+from traceless.device.tensors import like, taken, to_array
 from traceless.estimators.columns import ForgettableColumns
 from traceless.estimators.errors import Explained, PredictionErrors
 from traceless.estimators.exported_state import ExportedState
@@ -225,7 +226,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
             return np.arange(len(responses) - 1)
         return label_array(responses, now.__dict__.get("_label_type"))
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Any) -> Any:
         """Signed scores: positive for the second of two classes, or one column per class.
 
         Each score is the float64 nearest to the exact sum of the row's features times the
@@ -241,10 +242,10 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Multi-label: a column for each label, positive where a row has it.
         """
-        scores = self._decision(X)
+        scores = like(X, self._decision(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """The class of each row, or which labels it has.
 
         Parameters
@@ -264,9 +265,10 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
                     f"decision={now.decision!r} needs probabilities, which are those of one label "
                     "per row, and this model has learned several. Use decision='scores'."
                 )
-            return (now._decision(X) > 0).astype(now.__dict__.get("_label_type", np.int64))
+            has = (to_array(now._decision(X)) > 0).astype(now.__dict__.get("_label_type", np.int64))
+            return like(X, has)
         winners = now._winners(X)  # first: it checks the rows and the model
-        return np.asarray(now.classes_[winners])
+        return like(X, np.asarray(now.classes_[winners]))
 
     def summary(self) -> Summary:
         """The coefficients of each class by name, as a table.
@@ -487,8 +489,9 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
             Only if asked for.
         """
         if return_std:
-            return snapshot(self)._with_std(X)
-        values = self._decision(X) * self.target_resolution
+            both = snapshot(self)._with_std(to_array(taken(X)))
+            return like(X, both[0]), like(X, both[1])
+        values = like(X, self._decision(X) * self.target_resolution)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def _target_resolution(self) -> float:

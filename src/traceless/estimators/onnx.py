@@ -349,16 +349,16 @@ def _concat(parts: list[_Value]) -> Any:
 
 def _cosine(turns: _Value, scale: Floats | float = 1.0) -> Any:
     u = 0.25 - abs(turns - round(turns))
-    return _horner([scale * c for c in elementary._SINE], u * u) * u
+    return _horner([scale * c for c in elementary.SINE], u * u) * u
 
 
 def _exponential(x: _Value) -> Any:
     x = x.clip(-700.0, 700.0)
-    k = round(x * elementary._LOG2_E)
-    r = x - k * elementary._LN2_HIGH - k * elementary._LN2_LOW
+    k = round(x * elementary.LOG2_E)
+    r = x - k * elementary.LN2_HIGH - k * elementary.LN2_LOW
     place = (k + 1010.0).cast(to=x.graph.int64)
     power = place.taken_from(np.ldexp(1.0, np.arange(-1010, 1011)))
-    value = _horner(elementary._EXP, r) * power
+    value = _horner(elementary.EXP, r) * power
     return (x <= -700.0).where(0.0, value)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from traceless.arithmetic.integers import Floats
+from traceless.device.tensors import like, to_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import UninformativeWarning
 from traceless.knowledge.sums import Knowledge
@@ -52,7 +53,7 @@ class Posterior(LeastSquares):
     decision: str = "scores"
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Any:
         """The probability of each class, in the order of ``classes_``.
 
         Normal discriminant analysis of the scores, with the tails of Student's distribution; its
@@ -70,10 +71,10 @@ class Posterior(LeastSquares):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return snapshot(self)._probabilities(X, log=False)
+        return like(X, snapshot(self)._probabilities(X, log=False))
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of the probabilities of the classes; see `predict_proba`.
 
         Parameters
@@ -84,11 +85,11 @@ class Posterior(LeastSquares):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return snapshot(self)._probabilities(X, log=True)
+        return like(X, snapshot(self)._probabilities(X, log=True))
 
     def _probabilities(self, X: Any, log: bool) -> Floats:
         check_parameters(self, "decision", "priors")
-        scores = self._decision(X)
+        scores = to_array(self._decision(X))
         found = self._discriminant()
         priors = self._checked_priors(len(found.means))
         agree = self.decision == "scores" and priors is None
@@ -100,8 +101,8 @@ class Posterior(LeastSquares):
             return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
         scores = self._decision(X)
         if scores.shape[1] == 1 and len(self.classes_) == 2:
-            return (scores[:, 0] > 0).astype(np.intp)
-        return np.asarray(scores.argmax(axis=1))
+            return np.asarray(to_array(scores[:, 0] > 0), dtype=np.intp)
+        return np.asarray(to_array(scores.argmax(axis=1)))
 
     def _discriminant(self) -> Discriminant:
         """Where the scores of each class are expected, from the sums; asking again is free."""

@@ -119,17 +119,28 @@ def blocks(n_rows: int, width: int) -> list[slice]:
     return list(map(slice, range(0, n_rows, size), [*range(size, n_rows, size), n_rows]))
 
 
-def report_coarse(values: Floats, steps: Floats, what: str, parameter: str) -> None:
-    """Warn of columns that vary by a few steps of their grid only, and lie off it."""
+def fewest_steps(n_rows: int) -> float:
+    """Columns of so many rows that vary by fewer steps than this are reported."""
+    return _COARSE if n_rows > 2 else _COARSE / 4  # two rows may be close by chance
+
+
+def report_coarse(
+    values: Floats, steps: Floats, what: str, parameter: str, columns: Any = None
+) -> None:
+    """Warn of columns that vary by a few steps of their grid only, and lie off it.
+
+    Where the values are those of some columns only, `columns` are their numbers.
+    """
     values = np.asarray(values, dtype=np.float64)  # booleans have no differences
     spread = values.max(axis=0) - values.min(axis=0)
-    least = _COARSE if len(values) > 2 else _COARSE / 4  # two rows may be close by chance
+    least = fewest_steps(len(values))
     coarse = np.flatnonzero((spread > 0) & (spread < least * steps))
     codes = values[:, coarse] / steps[coarse]
     coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
     if coarse.size:
         bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)
-        named = ", ".join(map(str, coarse[:5])) + (", ..." if coarse.size > 5 else "")
+        numbers = coarse if columns is None else columns[coarse]
+        named = ", ".join(map(str, numbers[:5])) + (", ..." if coarse.size > 5 else "")
         warnings.warn(
             f"{what} {named} varies by less than {least:g} steps of its grid, so that part of it "
             f"is rounded away. Give it other units, or a finer grid: {parameter}=2**{bits} (for "

@@ -120,19 +120,23 @@ def _encode_landmarks(
     X: Floats, out: Floats, *, P: Floats, grid: InputGrid, rate: float, scale: Floats | float
 ) -> None:
     squares = (P * P).sum(axis=0)
-    reach = math.sqrt(LARGEST) / 2.0  # (‖x‖ + ‖p‖)² ≤ 2^53 keeps every sum exact
     for rows in blocks(len(X), P.shape[1]):
         codes = np.empty((rows.stop - rows.start, X.shape[1]))
         grid.encode(X[rows], codes)
         norms = (codes * codes).sum(axis=1)
-        if not max(norms.max(), squares.max()) <= reach * reach:
-            far = math.sqrt(max(norms.max(), squares.max())) * grid.step
-            raise RangeError(
-                f"Landmarks: a row or a point is {far:.6g} from the origin, more than "
-                f"{reach * grid.step:.6g}, beyond which distances on a grid of "
-                f"{grid.step:g} are not exact. Scale the columns, or give a coarser "
-                "input_resolution."
-            )
+        check_reach(max(norms.max(), squares.max()), grid)
         distance = norms[:, None] + squares
         distance -= 2.0 * dgemm(1.0, P.T, codes.T).T
         np.rint(elementary.exponential(distance * rate) * scale, out=out[rows])
+
+
+def check_reach(farthest: float, grid: InputGrid) -> None:
+    """Raise if the largest squared norm of rows and points is one beyond which sums are rounded."""
+    reach = math.sqrt(LARGEST) / 2.0  # (‖x‖ + ‖p‖)² ≤ 2^53 keeps every sum exact
+    if not farthest <= reach * reach:
+        raise RangeError(
+            f"Landmarks: a row or a point is {math.sqrt(farthest) * grid.step:.6g} from the "
+            f"origin, more than {reach * grid.step:.6g}, beyond which distances on a grid of "
+            f"{grid.step:g} are not exact. Scale the columns, or give a coarser "
+            "input_resolution."
+        )

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,13 @@ def _integer(digits: str) -> int:
 # --- writing -------------------------------------------------------------------------------
 
 
-def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> str:
+def write(
+    path: Any,
+    kind: str,
+    facts: Mapping[str, Any],
+    tensors: Tensors,
+    like: Permissions | None = None,
+) -> str:
     """Write a file, all or nothing, and return its SHA-256.
 
     It is written aside in the same folder, brought to the disk, and renamed: at any moment the
@@ -109,6 +115,8 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
     facts : mapping
         Of JSON's types.
     tensors : mapping of float64, int64 and uint8 arrays
+    like : Permissions, optional
+        By default those of any new file.
     """
     plain = {}
     for name, tensor in tensors.items():
@@ -129,7 +137,7 @@ def write(path: Any, kind: str, facts: Mapping[str, Any], tensors: Tensors) -> s
         digest.update(tensor.data)
         blocks.append(tensor.data)
     sha256 = digest.hexdigest()
-    replace(path, [start[: _HASH.start], sha256.encode(), start[_HASH.stop :], *blocks])
+    replace(path, [start[: _HASH.start], sha256.encode(), start[_HASH.stop :], *blocks], like)
     return sha256
 
 
@@ -168,12 +176,19 @@ def _check_shape(shape: Any) -> None:
         raise ValueError(f"a tensor has the shape {shape}, and only the first axis may be empty")
 
 
-def replace(path: Any, pieces: Iterable[Any]) -> None:
-    """Put these bytes in the place of a file, all or nothing."""
+def replace(path: Any, pieces: Iterable[Any], like: Permissions | None = None) -> None:
+    """Put these bytes in the place of a file, all or nothing; see `write`."""
     path = Path(path)
     aside = path.with_name(f".{path.name[:32]}.{secrets.token_hex(8)}{SUFFIX}")
+
+    def opener(name: str, flags: int) -> int:
+        handle = os.open(name, flags, 0o666 if like is None else 0o600)
+        if like is not None:
+            like.apply(handle)
+        return handle
+
     try:
-        with aside.open("xb") as file:
+        with open(aside, "xb", opener=opener) as file:
             for piece in pieces:
                 file.write(piece)
             file.flush()
@@ -183,6 +198,21 @@ def replace(path: Any, pieces: Iterable[Any]) -> None:
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+class Permissions(NamedTuple):
+    """Who may read and write a file."""
+
+    mode: int
+    user: int
+    group: int
+
+    def apply(self, handle: int) -> None:
+        """Give them to an open file, whatever the umask; root gives the file to its owner too."""
+        if os.name == "posix":
+            if os.geteuid() == 0:
+                os.fchown(handle, self.user, self.group)
+            os.fchmod(handle, self.mode)
 
 
 def sync_folder(folder: Path) -> None:
@@ -220,7 +250,11 @@ def read(path: Any) -> Contents:
         If the file is not one of traceless, was written by a newer version, or is not to the
         last byte what was written.
     """
-    data = Path(path).read_bytes()
+    return parsed(Path(path).read_bytes(), path)
+
+
+def parsed(data: bytes, path: Any) -> Contents:
+    """The contents of a file that has been read; see `read`."""
     stop = 8 + int.from_bytes(data[:8], "little")
     ours, header, version = False, {}, 0
     if len(_PREFIX) + 72 <= stop <= min(len(data), 8 + _LARGEST_HEADER):

@@ -49,11 +49,16 @@ class Savable:
         str
             The SHA-256 of the file.
         """
-        kind, (said, tensors) = _kind(self), self._pieces()
-        return container.write(path, kind, said, tensors)
+        return save(self, path)
 
     def _pieces(self) -> Pieces:
         raise NotImplementedError
+
+
+def save(thing: Savable, path: Any, like: container.Permissions | None = None) -> str:
+    """Write a thing to a file, with given permissions; see `container.write`."""
+    kind, (said, tensors) = _kind(thing), thing._pieces()
+    return container.write(path, kind, said, tensors, like)
 
 
 def described(thing: Any) -> dict[str, Any]:

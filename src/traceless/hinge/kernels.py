@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceless.arithmetic.elementary import _EXP, _LN2_HIGH, _LN2_LOW, _LOG2_E
+from traceless.arithmetic.elementary import EXP, LN2_HIGH, LN2_LOW, LOG2_E
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.compiled import compiled
 
 _NAMES = ("linear", "poly", "rbf")
 # points side by side: what is read of them stays in the cache. Unsigned, as in `cholesky`
 _FIRST, _WIDTH = np.uint64(0), np.uint64(128)
-_SERIES, _TERMS = np.array(_EXP[::-1]), len(_EXP)  # known to the compiler, which unrolls the sum
+_SERIES, _TERMS = np.array(EXP[::-1]), len(EXP)  # known to the compiler, which unrolls the sum
 _LOWEST = -700.0  # below, e^x counts as 0
 _POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
 
@@ -60,8 +60,8 @@ def _exponentials(x: Floats, factor: float, powers: Floats) -> None:
     """Replace x by e^(factor x), in place, where that is at most 1."""
     for j in range(len(x)):
         v = max(factor * x[j], _LOWEST)
-        k = np.rint(v * _LOG2_E)
-        r, t = (v - k * _LN2_HIGH) - k * _LN2_LOW, _SERIES[0]
+        k = np.rint(v * LOG2_E)
+        r, t = (v - k * LN2_HIGH) - k * LN2_LOW, _SERIES[0]
         for q in range(1, _TERMS):
             t = t * r + _SERIES[q]
         x[j] = t * powers[np.uint64(k + 1020.0)] if v > _LOWEST else 0.0

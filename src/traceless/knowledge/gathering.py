@@ -84,15 +84,15 @@ class Gathering:
         Beside the features stand the responses, or 1 where rows are of one class.
         """
         width = len(self.phi.steps) + extra
-        parts = [_chunks(rows, _chunk_rows(width)) for rows, _ in bands]
+        parts = [chunks(rows, _chunk_rows(width)) for rows, _ in bands]
         every = [rows for part in parts for rows in part]
-        chunks = progress(every, "learning", True) if self.verbose else iter(every)
+        watched = progress(every, "learning", True) if self.verbose else iter(every)
         for (_, unit), part in zip(bands, parts, strict=True):
             total = GramSum(width)
-            for rows in islice(chunks, len(part)):
+            for rows in islice(watched, len(part)):
                 self._add_chunk(total, rows, unit, responses)
             yield total.total()
-        next(chunks, None)  # so that it says that all is done
+        next(watched, None)  # so that it says that all is done
 
     def _add_chunk(self, total: GramSum, rows: Any, unit: int, responses: Responses | None) -> None:
         """Code some rows, write their responses beside them, and add their products."""
@@ -126,7 +126,7 @@ def _joined(sums: Iterable[Sums], bands: Sequence[Band], exponent: int) -> Sums:
     return reduce(integers.add, map(integers.shift_left, sums, shifts))
 
 
-def _chunks(rows: Any, size: int) -> list[Any]:
+def chunks(rows: Any, size: int) -> list[Any]:
     """Rows, given by a slice or by indices, a part at a time."""
     if isinstance(rows, slice):
         return [slice(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from traceless.arithmetic.integers import LARGEST, Floats, peak
+from traceless.device.tensors import is_on_device, to_array
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features.grid import grid_steps
 from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
@@ -48,7 +49,7 @@ class Classes:
         if y.ndim != 1:
             raise ValueError(f"Class labels must be one per row, got shape {y.shape}.")
         found = _sorted_labels(y)
-        self.names: tuple[Label, ...] = tuple([_label(v) for v in found.tolist()])
+        self.names: tuple[Label, ...] = tuple([label_of(v) for v in found.tolist()])
         check_one_type(self.names)
         self._class = np.empty(len(y), dtype=np.min_scalar_type(max(len(found) - 1, 0)))
         counts = np.zeros(len(found), dtype=np.int64)
@@ -131,6 +132,11 @@ class Labels:
 
 def responses_of(y: Any, weights: Floats | None, task: Task, target_resolution: float) -> Responses:
     """The responses of rows with labels or targets y."""
+    if is_on_device(y) and task == "classification":
+        from traceless.knowledge.tensor_gathering import TensorClasses
+
+        return TensorClasses(y, weights)
+    y = to_array(y)
     if task == "classification":
         return Classes(y, weights)
     if task == "multilabel":
@@ -166,7 +172,7 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype == object:
         one_of_each = {type(v): v for v in y.tolist()}.values()
         if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
-            check_one_type(tuple(map(_label, one_of_each)))
+            check_one_type(tuple(map(label_of, one_of_each)))
     try:
         found = [np.unique(y[start : start + _PART]) for start in range(0, len(y), _PART)]
         return np.unique(np.concatenate([y[:0], *found]))
@@ -174,7 +180,8 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
         raise TypeError(f"Class labels must be of one sortable type: {error}.") from None
 
 
-def _label(value: Any) -> Label:
+def label_of(value: Any) -> Label:
+    """A label in Python's own types; raises for what cannot be one."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and value.is_integer():
         if abs(value) > LARGEST:

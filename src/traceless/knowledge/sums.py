@@ -37,6 +37,7 @@ from sklearn.utils import check_array
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Integers, Sums, wide
 from traceless.arithmetic.words import Wide
+from traceless.device.tensors import check_rows, is_on_device, taken_rows
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
 from traceless.files import saving
@@ -100,7 +101,12 @@ class Recipe:
         if self.fingerprint:
             known = specification_digest(self.specification).encode(), self.task.encode()
             prints = Fingerprint(framed(b"traceless row 1", *known))
-        gathering = Gathering(self.phi, X, responses, weights, prints, self.verbose)
+        kind = Gathering
+        if is_on_device(X):
+            from traceless.knowledge.tensor_gathering import TensorGathering  # and torch with it
+
+            kind = TensorGathering
+        gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
         if not self.classwise:
             sums, exponent = gathering.pooled()
         elif isinstance(responses, Classes):
@@ -215,7 +221,11 @@ class Knowledge(saving.Savable):
         """
         if task not in SAID:
             raise ValueError(f"task must be one of {', '.join(map(repr, SAID))}, got {task!r}.")
-        X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
+        X, y, sample_weight = taken_rows((X, y, sample_weight))
+        if is_on_device(X):
+            check_rows(X)
+        else:
+            X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         recipe = Recipe(phi, task, target_resolution, classwise, fingerprint, verbose)
         return recipe.knowledge((X, y, sample_weight))

@@ -42,7 +42,7 @@ class _Precomputed(LeastSquares):
     _scores: Floats
     _make: Callable[[], LeastSquares] | None
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Any) -> Any:
         rows, known = X, self._test_rows
         if type(X) is not np.ndarray or X.dtype != known.dtype:
             rows = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)

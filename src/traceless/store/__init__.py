@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from traceless.store.entries import Entry
+from traceless.store.ids import Event, Found
 from traceless.store.queue import SAFE_ROWS, Queued
 from traceless.store.receipts import Receipt
 from traceless.store.status import Status
@@ -26,6 +27,8 @@ __all__ = [
     "SAFE_ROWS",
     "Check",
     "Entry",
+    "Event",
+    "Found",
     "Queued",
     "Receipt",
     "Status",

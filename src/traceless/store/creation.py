@@ -14,18 +14,30 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_svc import PathSVC
 from traceless.files import saving
 from traceless.knowledge.fingerprint import Fingerprint
+from traceless.store import keys
 from traceless.store.entries import Entry, ModelState, hash_of, now
 from traceless.store.folder import new_folder
+from traceless.store.keys import SigningKey
 from traceless.store.lock import check_system
 from traceless.store.opening import create
-from traceless.store.row_digests import SECRET_BYTES, RowHasher, checksum_text
+from traceless.store.row_digests import SECRET_BYTES, RowHasher
+from traceless.store.row_lanes import lanes_text, no_lanes
 
-VERSION = 2  # of the rules for row digests; the description of a store of version 1 has no version
+VERSION = 3  # 2 had no key; the description of a store of version 1 has no version
 
 
-def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, secret: Any) -> None:
+def create_store(
+    path: Path,
+    estimator: Any,
+    about: Mapping[str, Any] | None,
+    secret: Any,
+    shared: bool = False,
+    signing_key: Any = None,
+) -> None:
     """Create the folder of a new store."""
     check_system()
+    elsewhere = signing_key or os.environ.get(keys.VARIABLE)
+    key = SigningKey.read(elsewhere) if elsewhere else SigningKey.new()
     estimator = _checked(estimator)
     secret = os.urandom(SECRET_BYTES) if secret is None else secret
     if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
@@ -34,8 +46,10 @@ def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, se
             f"secret must be {SECRET_BYTES} random bytes, such as os.urandom({SECRET_BYTES}), got "
             f"{got}."
         )
-    with new_folder(path) as folder:
-        folder.keep_secret(secret)
+    with new_folder(path, shared) as folder:
+        folder.write_private("secret", secret)
+        if not elsewhere:
+            folder.write_private("key", key.pem())
         generation, sha256 = folder.write(estimator, 0)
         origin = {
             "version": VERSION,
@@ -45,12 +59,18 @@ def create_store(path: Path, estimator: Any, about: Mapping[str, Any] | None, se
             "task": "classification" if is_classifier(estimator) else "regression",
             "about": dict(about or {}),
             "secret": RowHasher(secret, True).request("secret"),
+            "key": key.public,
         }
         first = Entry.after(
             None,
             ModelState.of(estimator),
+            key,
             kind="new",
-            alive=checksum_text(0),
+            added=0,
+            removed=0,
+            waiting=0,
+            alive=lanes_text(no_lanes()),
+            signer=key.public,
             generation=generation,
             sha256=sha256,
             origin=hash_of(origin),

@@ -1,10 +1,14 @@
 """Entries of the ledger: one for each change, each with the hash of the entry before.
 
 The hash of an entry is the SHA-256 of its other fields as canonical JSON (sorted keys, no
-spaces, ASCII), so that anyone can recompute it.
+spaces, ASCII), so that anyone can recompute it. The signature is one of the hash (`keys`).
 
-Entries of version 1 had no `version` and no `alive`, and called `request` a fingerprint. Their
-root was the checksum that is `alive` now, so it did not prove which rows the model held.
+    rows held before + added - removed = rows held after
+
+Entries of version 2 had no signature, and none of `added`, `removed`, `waiting`, `ids`, `signer`;
+their `alive` was the sum of the digests. Those of version 1 had no `version` and no `alive` either,
+and called `request` a fingerprint. Their root was the checksum that is `alive` in version 2, so it
+did not prove which rows the model held.
 """
 
 from __future__ import annotations
@@ -14,21 +18,30 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json, parsed_json
 
-VERSION = 2
-KINDS = ("new", "learn", "forget", "relabel", "merge", "seal", "destroy")
+if TYPE_CHECKING:
+    from traceless.store.keys import SigningKey
+
+VERSION = 3
+KINDS = (
+    *("new", "learn", "forget", "relabel", "merge", "seal", "destroy"),
+    *("queue", "cancel", "key", "upgrade"),
+)
 _TYPES = {
     "int": (int,),
+    "int | None": (int, type(None)),
     "str": (str,),
     "bool": (bool,),
     "str | None": (str, type(None)),
     "tuple[str, ...]": (tuple,),
     "Mapping[str, int]": (dict,),
 }
+_SINCE_3 = ("added", "removed", "waiting", "ids", "signer")
+_NOT_HASHED = ("hash", "signature")
 
 
 def hash_of(value: Any) -> str:
@@ -83,22 +96,27 @@ class Entry:
     Attributes
     ----------
     version : int
-        Of the form of entries: 2, or 1 if an older traceless wrote it.
+        Of the form of entries: 3, or less if an older traceless wrote it.
     sequence : int
         0 for the making of the store, then 1, 2, 3, without gaps.
     kind : str
-        new, learn, forget, relabel, merge, seal or destroy.
+        new, learn, forget, relabel, merge, seal or destroy; queue (a request to forget came, and
+        waits) or cancel (it was taken back); key (another key signs from now on) or upgrade.
     time : str
-        UTC, to the second.
+        UTC, to the second; not before that of the entry before, whatever the clock says.
     keys : tuple of str
         Idempotency keys of the requests that this change answers.
     rows : int
         How many rows it is about.
+    added, removed : int or None
+        How many rows the model got, and how many it lost. None before version 3.
     classes : dict
         Change in the number of rows of each class; empty for regressions.
     held, unknown : int
         Rows that the model holds afterwards; and how many of them have no digest in the store,
         because they came by merge or after the secret was destroyed.
+    waiting : int or None
+        Rows that wait in the queue afterwards. None before version 3.
     digest_before, digest_after : str or None
         Digest of the model; None while it holds no rows.
     root_before, root_after : str or None
@@ -106,7 +124,10 @@ class Entry:
         a model that keeps its rows (`PathSVC`). None while there are no rows, and in stores
         that older versions made, whose models have no fingerprint.
     alive : str or None
-        Checksum over the digests of the rows held; None once the secret is destroyed.
+        SHA-256 of the lanes of the rows held (`row_lanes`), before version 3 the sum of their
+        digests; None once the secret is destroyed.
+    ids : str or None
+        SHA-256 over what this change did to the rows of each id (`ids`); None if to none.
     request : str or None
         Keyed hash of the request, by which it is recognised.
     generation, sha256 : str or None
@@ -114,13 +135,17 @@ class Entry:
     revealing : bool
         Whether so few rows were forgotten that the models before and after reveal them.
     subject : str or None
-        The name of a merged slice; or what was destroyed.
+        The name of a merged slice; what was destroyed, undone or cancelled; the next public key.
+    signer : str or None
+        The public key of the signature. None before version 3.
     origin : str
         Hash of the description of the store: its model and what it is about.
     previous : str
         Hash of the entry before; zeros for the first.
     hash : str
-        Hash of all other fields.
+        Hash of all other fields but the signature.
+    signature : str
+        Of the hash; empty before version 3, and for a change that was not made.
     """
 
     version: int
@@ -129,31 +154,42 @@ class Entry:
     time: str
     keys: tuple[str, ...] = ()
     rows: int = 0
+    added: int | None = None
+    removed: int | None = None
     classes: Mapping[str, int] = field(default_factory=dict)
     held: int
     unknown: int = 0
+    waiting: int | None = None
     digest_before: str | None
     digest_after: str | None
     root_before: str | None
     root_after: str | None
     alive: str | None
+    ids: str | None = None
     request: str | None = None
     generation: str | None
     sha256: str | None
     revealing: bool = False
     subject: str | None = None
+    signer: str | None = None
     origin: str
     previous: str
     hash: str
+    signature: str = ""
 
     @classmethod
-    def after(cls, before: Entry | None, state: ModelState, **facts: Any) -> Self:
-        """The entry that follows another, of a change that left the model in this state."""
+    def after(
+        cls, before: Entry | None, state: ModelState, key: SigningKey | None, **facts: Any
+    ) -> Self:
+        """The entry that follows another, of a change that left the model in this state.
+
+        Without a key it is not signed: the entry of a change that is not made.
+        """
         entry = cls(
             **facts,
             version=VERSION,
             sequence=0 if before is None else before.sequence + 1,
-            time=now(),
+            time=now() if before is None else max(now(), before.time),
             held=state.held,
             digest_before=None if before is None else before.digest_after,
             digest_after=state.digest,
@@ -162,27 +198,42 @@ class Entry:
             previous="0" * 64 if before is None else before.hash,
             hash="",
         )
-        # the hash is the one field that is not in the body
-        object.__setattr__(entry, "hash", hashlib.sha256(entry.body.encode()).hexdigest())
+        digest = hashlib.sha256(entry.body.encode()).hexdigest()
+        object.__setattr__(entry, "hash", digest)  # which is not in the body, nor the signature
+        object.__setattr__(entry, "signature", "" if key is None else key.sign(digest))
         return entry
 
+    @property
+    def state(self) -> ModelState:
+        """The state of the model afterwards."""
+        return ModelState(self.held, self.digest_after, self.root_after)
+
+    @property
+    def next_signer(self) -> str | None:
+        """The public key of the entry that follows."""
+        return self.subject if self.kind == "key" else self.signer
+
     @classmethod
-    def from_body(cls, body: str, said: str) -> Self:
-        """The entry of a JSON text and the hash that is said to be its own; neither is trusted."""
+    def from_body(cls, body: str, said: str, signature: str = "") -> Self:
+        """The entry of a text, and the hash and signature it is said to have; none is trusted."""
         try:
             facts = parsed_json(body)
-            version = facts.get("version", VERSION)  # entries of version 1 have none
+            version = facts.get("version", 1)  # entries of version 1 have none
             if type(version) is int and version > VERSION:
                 raise StoreError(
                     "This entry was written by a newer version of traceless: its form is "
                     f"{version}, and this one knows {VERSION}. Install the newer version."
                 )
-            if version != VERSION:
+            if (
+                version not in (1, 2, 3)
+                or type(version) is not int
+                or ("version" in facts) == (version == 1)
+            ):
                 raise TypeError(f"its version is {version!r}")
-            named = facts if "version" in facts else _from_version_1(**facts)
+            named = facts if version > 1 else _from_version_1(**facts)
             if type(named["keys"]) is list:
                 named["keys"] = tuple(named["keys"])
-            entry = cls(**named, hash=said)
+            entry = cls(**named, hash=said, signature=signature)
             entry._check_types()
             if entry.facts().keys() != facts.keys():
                 raise TypeError("some fields are missing")
@@ -193,8 +244,9 @@ class Entry:
         return entry
 
     def facts(self) -> dict[str, Any]:
-        """All fields but the hash, under the names that they had when they were hashed."""
-        said = {f.name: getattr(self, f.name) for f in fields(Entry) if f.name != "hash"}
+        """All fields that are hashed, under the names that they had when they were."""
+        left_out = _NOT_HASHED if self.version > 2 else (*_NOT_HASHED, *_SINCE_3)
+        said = {f.name: getattr(self, f.name) for f in fields(Entry) if f.name not in left_out}
         return said if self.version > 1 else _to_version_1(**said)
 
     @cached_property
@@ -203,12 +255,19 @@ class Entry:
         return canonical_json(self.facts())
 
     def is_intact(self) -> bool:
-        """Whether the hash fits the fields."""
-        return self.hash == hash_of(self.facts())
+        """Whether the hash fits the fields, and from version 3 on the signature the hash."""
+        if self.hash != hash_of(self.facts()):
+            return False
+        if self.version < 3:
+            return not self.signature
+        from traceless.store.keys import is_signed
+
+        return is_signed(self.hash, self.signer or "", self.signature)
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""
-        return {**self.facts(), "keys": list(self.keys), "hash": self.hash}
+        said = {**self.facts(), "keys": list(self.keys), "hash": self.hash}
+        return said if self.version < 3 else {**said, "signature": self.signature}
 
     def _check_types(self) -> None:
         """Raise `TypeError` unless each field has the type that it is declared with."""
@@ -217,6 +276,9 @@ class Entry:
                 raise TypeError(f"{f.name} is {getattr(self, f.name)!r}")
         if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
             raise TypeError("keys are not text, or classes have no counts")
+        numbers = (self.added, self.removed, self.waiting, self.signer)
+        if (None in numbers) == (self.version > 2):
+            raise TypeError("its fields are not those of its version")
         if self.kind not in KINDS:
             raise ValueError(f"{self.kind!r} is not a kind of change")
 

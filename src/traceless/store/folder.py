@@ -5,8 +5,11 @@
     secret                                  the key of the row digests
     lock                                    held by the one process that is changing the store
 
-The latest entry of the ledger names the file of the model. Every other file in `generations` is
-left over, from a change that was not committed or from a model that was replaced, and is removed.
+The latest entry of the ledger names the file of the model. Every other file of such a name is left
+over, from a change that was not committed or from a model that was replaced, and the next change
+removes it. Nothing else is ever removed, and whoever only reads removes nothing.
+
+All files have the permissions of the ledger: they are for their owner alone, or for a group too.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ import re
 import secrets
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +30,15 @@ from traceless.files import container
 from traceless.store.entries import Entry
 from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger
+from traceless.store.regular import found_at, open_folder, read_regular
+from traceless.store.schema import APPLICATION
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
+# what `container.replace` had not finished; it cuts long names
+_UNFINISHED = re.compile(
+    r"\.([0-9]{1,18}-[0-9a-f]{9,16}[.a-z]*|secret|key(\.new)?)\.[0-9a-f]{16}\.part"
+)
+_LARGEST_PRIVATE = 65_536  # bytes
 
 
 class Folder:
@@ -42,7 +53,9 @@ class Folder:
 
     def check(self) -> None:
         """Raise if there is no store here."""
-        if not self.ledger.is_file():
+        try:
+            found_at(self.ledger)
+        except (FileNotFoundError, NotADirectoryError):
             what = "there is no such folder"
             if self.path.is_dir():
                 what = "it has no ledger.sqlite"
@@ -50,12 +63,38 @@ class Folder:
                 what = "it is a file, and a store is a folder"
             raise StoreError(
                 f"{self.path} is not a store: {what}. Store.new (or traceless new) makes one."
-            )
+            ) from None
+
+    # --- small files ----------------------------------------------------------------------
+
+    def read_private(self, name: str) -> bytes:
+        """A small file of the store, such as the secret; raises `FileNotFoundError`."""
+        return read_regular(self.path / name, _LARGEST_PRIVATE)
+
+    def write_private(self, name: str, content: bytes) -> None:
+        """Write a small file, all or nothing, that only those may read who may change the store.
+
+        `left_over` knows the names of the small files there are.
+        """
+        like = self.permissions()
+        most = 0o660 if like.mode & stat.S_IWGRP else 0o600
+        container.replace(self.path / name, [content], like._replace(mode=like.mode & most))
+
+    def permissions(self) -> container.Permissions:
+        """The permissions of the ledger, which all files have."""
+        found = found_at(self.ledger)
+        return container.Permissions(found.st_mode & 0o666, found.st_uid, found.st_gid)
+
+    # --- the model ------------------------------------------------------------------------
 
     def write(self, estimator: Any, sequence: int) -> tuple[str, str]:
         """Write a new generation of the model; returns its name and its SHA-256."""
+        from traceless.files import saving
+
         name = f"{sequence}-{secrets.token_hex(8)}.traceless"
-        return name, str(estimator.save(self.generations / name))
+        with open_folder(self.generations):
+            sha256 = saving.save(estimator, self.generations / name, self.permissions())
+        return name, sha256
 
     def load(self, entry: Entry) -> Any:
         """The model of an entry, which must be the latest one."""
@@ -72,7 +111,9 @@ class Folder:
 
         if not _GENERATION.fullmatch(name):
             raise FileError(f"{name[:80]!r} is not the name of a generation.")
-        contents = container.read(self.generations / name)
+        path = self.generations / name
+        with open_folder(self.generations) as folder:
+            contents = container.parsed(read_regular(path, within=folder), path)
         if contents.sha256 != sha256:
             raise FileError(f"{name} is not the file that the ledger names.")
         return loading.constructed(contents)
@@ -102,11 +143,26 @@ class Folder:
                 return
 
     def left_over(self, entry: Entry) -> list[Path]:
-        """Files that should be gone, according to the latest entry."""
-        folder = self.generations.iterdir() if self.generations.is_dir() else ()
-        found = [path for path in folder if path.name != entry.generation]
-        destroyed = entry.alive is None and self._secret.exists()
-        return [*found, self._secret] if destroyed else found
+        """Files of the store that should be gone, according to the latest entry."""
+        found = [path for path in self._all() if _is_ours(path.name)]
+        destroyed = entry.alive is None and os.path.lexists(self._secret)
+        found += [self._secret] if destroyed else []
+        return [path for path in found if path.name != entry.generation]
+
+    def strangers(self) -> list[Path]:
+        """Files beside the model that are not of the store; they are never removed."""
+        models = self.generations
+        return [path for path in self._all() if path.parent == models and not _is_ours(path.name)]
+
+    def _all(self) -> Iterator[Path]:
+        """Everything in the folder and in that of the model."""
+        for folder in (self.path, self.generations):
+            with suppress(FileNotFoundError), self._open(folder) as handle:
+                yield from (folder / name for name in os.listdir(handle))
+
+    def _open(self, folder: Path) -> AbstractContextManager[int]:
+        """Open a folder; that of the store may be reached by a link."""
+        return open_folder(folder.resolve() if folder == self.path else folder)
 
     def tidy(self, ledger: Ledger, committed: Entry | None = None) -> None:
         """Empty SQLite's log, and remove the files that the ledger no longer names.
@@ -115,12 +171,23 @@ class Folder:
         next process removes what cannot be removed now. Before one, files go only once the log is
         empty, since what a failed commit wrote into it could still come back.
         """
-        with suppress(OSError, sqlite3.Error):
+        with suppress(OSError, StoreError, sqlite3.Error):
             if ledger.empty_log() or committed:
                 ledger.sql.execute("BEGIN IMMEDIATE")  # nobody else writes until it is closed
                 for path in self.left_over(committed or ledger.last()):
-                    with suppress(OSError):
-                        path.unlink(missing_ok=True)
+                    self.remove(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file of the store, if that can be done."""
+        with suppress(OSError, StoreError), self._open(path.parent) as folder:
+            os.unlink(path.name, dir_fd=folder)
+
+    def sweep(self) -> None:
+        """Remove the files that a killed process left; for whoever holds the lock."""
+        with suppress(OSError, StoreError):
+            if sum(_is_ours(path.name) for path in self._all()) > 1:
+                with open_ledger(self.ledger, "", 1.0) as ledger:
+                    self.tidy(ledger)
 
     def secret(self, entry: Entry) -> bytes | None:
         """The key of the row digests; None if it was destroyed."""
@@ -130,7 +197,7 @@ class Folder:
             return None
         found = b""
         with suppress(FileNotFoundError):
-            found = self._secret.read_bytes()
+            found = self.read_private("secret")
         if len(found) != SECRET_BYTES:
             raise StoreError(
                 f"The store is damaged: {self._secret} is missing or not {SECRET_BYTES} bytes "
@@ -138,35 +205,56 @@ class Folder:
             )
         return found
 
-    def keep_secret(self, secret: bytes) -> None:
-        """Write the secret of a new store."""
-        handle = os.open(self._secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(secret)
-            file.flush()
-            container.bring_to_disk(handle)
-
     def size(self) -> int:
         """Bytes of all files; a file that vanishes meanwhile counts as empty."""
         total = 0
-        for path in self.path.rglob("*"):
+        for path in self._all():
             with suppress(FileNotFoundError):
-                total += path.stat().st_size if path.is_file() else 0
+                found = path.lstat()
+                total += found.st_size if stat.S_ISREG(found.st_mode) else 0
         return total
 
 
+def is_store(path: Path) -> bool:
+    """Whether a folder is a store, from the first bytes of its ledger alone."""
+    with suppress(OSError, StoreError):
+        head = read_regular(path / "ledger.sqlite", 72)
+        return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION.to_bytes(4)
+    return False
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a file is of a model, or was to become one, or another file of the store."""
+    return bool(_GENERATION.fullmatch(name) or _UNFINISHED.fullmatch(name))
+
+
 @contextmanager
-def new_folder(path: Path) -> Iterator[Folder]:
-    """A folder to fill, which then becomes `path` in one step; on any error nothing is left."""
+def new_folder(path: Path, shared: bool = False) -> Iterator[Folder]:
+    """A folder to fill, which then becomes `path` in one step; on any error nothing is left.
+
+    Its files are for their owner alone, whatever the umask, or with `shared` for their group too.
+    The ledger is there, and empty.
+    """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise StoreError(
             f"{path} exists already. Open it with Store(path), or choose another path."
         )
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    aside.mkdir(parents=True)
+    aside.mkdir(mode=0o700, parents=True)
     try:
         folder = Folder(aside)
         folder.generations.mkdir()
+        mode = stat.S_ISGID | 0o770 if shared else 0o700  # what is made in there has its group
+        for made in (aside, folder.generations):
+            made.chmod(mode)
+            if stat.S_IMODE(made.stat().st_mode) != mode:
+                raise StoreError(
+                    f"The folder for {path} cannot be given the permissions {mode:o}: you are not "
+                    "in its group, or the file system has none. Nothing was made."
+                )
+        handle = os.open(folder.ledger, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.fchmod(handle, 0o660 if shared else 0o600)
+        os.close(handle)
         yield folder
         for synced in (folder.generations, aside):
             container.sync_folder(synced)

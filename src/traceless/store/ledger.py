@@ -1,57 +1,31 @@
 """The ledger: one SQLite file whose commit is the only moment at which a store changes.
 
-Entries are append-only (triggers refuse anything else) and chained by their hashes. The digests
-of the rows held, the counts and the queue of requests change in the same transaction. `opening`
-opens it.
+Entries are append-only (triggers refuse anything else), chained by their hashes, and signed. The
+digests of the rows held, the counts and the queue of requests change in the same transaction.
+`opening` opens it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
 from traceless.store.entries import Entry
-from traceless.store.queue import Queue
+from traceless.store.ids import Event, Found, Ids, Line
+from traceless.store.queue import Queue, Queued
+from traceless.store.receipts import Receipt
+from traceless.store.schema import VERSION
 
 if TYPE_CHECKING:
     from traceless.store.row_counts import RowCounts
 
-VERSION = 2  # 1: entries of version 1 only, and the labels of rows written by `repr`
-APPLICATION = 0x74524143
-ROW_TABLES = """
-CREATE TABLE alive (digest BLOB NOT NULL, id BLOB NOT NULL, count INTEGER NOT NULL,
-    queued INTEGER NOT NULL, PRIMARY KEY (digest, id)) WITHOUT ROWID;
-CREATE INDEX alive_by_id ON alive (id) WHERE id != x'';
-CREATE TABLE sums (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
-"""
-SCHEMA = f"""
-CREATE TABLE origin (document TEXT NOT NULL);
-CREATE TABLE entries (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL);
-{ROW_TABLES}
-CREATE TABLE classes (label TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE requests (key TEXT PRIMARY KEY, kind TEXT NOT NULL, rows INTEGER NOT NULL,
-    request TEXT, sequence INTEGER) WITHOUT ROWID;
-CREATE TABLE queue (number INTEGER PRIMARY KEY, time TEXT NOT NULL, key TEXT,
-    rows INTEGER NOT NULL, classes TEXT NOT NULL, content BLOB NOT NULL);
-{
-    "".join(
-        f"CREATE TRIGGER no_{verb.lower()}_of_{table} BEFORE {verb} ON {table} "
-        f"BEGIN SELECT RAISE(ABORT, '{table} are kept as they are'); END;"
-        for table in ("origin", "entries")
-        for verb in ("UPDATE", "DELETE")
-    )
-}
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {VERSION};
-"""
-
 
 class Request(NamedTuple):
-    """A request that came with a key; `sequence` is None while it waits in the queue."""
+    """A request that came with a key, and the latest entry about it (None: it waits, version 2)."""
 
     key: str
     kind: str
@@ -61,11 +35,19 @@ class Request(NamedTuple):
 
 
 class Ledger:
-    """The ledger within one transaction."""
+    """The ledger within one transaction.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.sql = connection
-        self.queue = Queue(connection)
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    version : int
+        Of its tables; those before 3 are only read.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, version: int = VERSION) -> None:
+        self.sql, self.version = connection, version
+        self.queue = Queue(connection, "sequence" if version > 2 else "number")
+        self.ids = Ids(connection)
 
     @cached_property
     def rows(self) -> RowCounts:
@@ -85,7 +67,9 @@ class Ledger:
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
         """Entries, by default all of them, the first one first."""
-        for row in self.sql.execute(f"SELECT body, hash FROM entries {which}", given):
+        signature = "signature" if self.version > 2 else "''"
+        query = f"SELECT body, hash, {signature} FROM entries {which}"
+        for row in self.sql.execute(query, given):
             yield Entry.from_body(*row)
 
     def last(self) -> Entry:
@@ -104,11 +88,15 @@ class Ledger:
             )
         return found[0]
 
-    def append(self, entry: Entry) -> None:
+    def receipt(self, sequence: int, replayed: bool = False) -> Receipt:
+        """The receipt of an entry."""
+        return Receipt.of(self.entry(sequence), self.origin, replayed)
+
+    def append(self, entry: Entry, lines: Iterable[Line] = ()) -> None:
         """Write an entry, the counts that it changes, and the requests that it answers."""
-        self.sql.execute(f"PRAGMA user_version = {VERSION}")  # older versions can no longer read it
         self.sql.execute(
-            "INSERT INTO entries VALUES (?, ?, ?)", (entry.sequence, entry.body, entry.hash)
+            "INSERT INTO entries VALUES (?, ?, ?, ?)",
+            (entry.sequence, entry.body, entry.hash, entry.signature),
         )
         self.sql.executemany(
             "INSERT INTO classes VALUES (?, ?) "
@@ -116,8 +104,10 @@ class Ledger:
             entry.classes.items(),
         )
         self.sql.execute("DELETE FROM classes WHERE rows = 0")
+        self.ids.note(entry.sequence, lines)
+        kind = "forget" if entry.kind == "queue" else entry.kind
         for key in entry.keys:
-            self.note(Request(key, entry.kind, entry.rows, entry.request, entry.sequence))
+            self.note(Request(key, kind, entry.rows, entry.request, entry.sequence))
 
     def class_counts(self) -> dict[str, int]:
         """Rows of each class held now."""
@@ -135,6 +125,22 @@ class Ledger:
             "ON CONFLICT(key) DO UPDATE SET sequence = excluded.sequence",
             request,
         )
+
+    def pending(self, replayed: bool = False) -> list[Queued]:
+        """The requests to forget that wait, the oldest first, each with its receipt."""
+        found = self.queue.pending()
+        if self.version < 3:
+            return found
+        return [q.with_receipt(self.receipt(q.sequence), replayed) for q in found]
+
+    def find(self, one: bytes) -> Found:
+        """What happened to the rows of an id."""
+        held, waiting = self.rows.held_by_id(one)
+        events = []
+        for sequence, *numbers in self.ids.of(one):
+            entry = self.entry(sequence)
+            events.append(Event(sequence, entry.time, entry.kind, *numbers))
+        return Found(held, waiting, sum(event.removed for event in events), tuple(events))
 
     def commit(self) -> None:
         """The moment at which a store changes."""

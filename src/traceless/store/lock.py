@@ -6,6 +6,7 @@ cannot remove a file that somebody reads: there the store could not promise that
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -15,7 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from traceless.exceptions import StoreBusyError, StoreError
+from traceless.files.container import Permissions
 from traceless.store.entries import now
+from traceless.store.regular import open_regular
 
 if sys.platform != "win32":
     import fcntl
@@ -25,10 +28,13 @@ _WIDTH = 80  # bytes: each holder of the lock overwrites the note of the one bef
 
 
 @contextmanager
-def write_lock(path: Path, wait: float) -> Iterator[None]:
-    """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s."""
+def write_lock(path: Path, wait: float, like: Permissions | None = None) -> Iterator[None]:
+    """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s.
+
+    A new file gets the permissions `like` those given.
+    """
     check_system()
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    lock = _opened(path, like)
     deadline = time.monotonic() + wait
     try:
         while True:
@@ -44,6 +50,25 @@ def write_lock(path: Path, wait: float) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(lock, fcntl.LOCK_UN)  # also for processes that were forked meanwhile
+        os.close(lock)
+
+
+@contextmanager
+def no_writer(path: Path) -> Iterator[bool]:
+    """Whether nobody is writing, nor will be until this ends; nothing is written for that."""
+    check_system()
+    try:
+        lock = open_regular(path)
+    except FileNotFoundError:  # nobody ever has
+        yield True
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
         os.close(lock)
 
 
@@ -63,6 +88,25 @@ def busy(holder: str, wait: float) -> StoreBusyError:
         f"Another process is changing the store ({holder}) and had not finished after {wait:g} s. "
         "Try again, or open the store with a longer wait. Nothing was changed."
     )
+
+
+def _opened(path: Path, like: Permissions | None) -> int:
+    """The open file of the lock, which is made if there is none."""
+    try:
+        try:
+            lock = open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            return open_regular(path, os.O_RDWR)
+        if like is not None:
+            like.apply(lock)
+        return lock
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise StoreError(
+            f"{path.parent} can be read here, but not changed ({error.strerror}). Change the store "
+            "where its owner keeps it, or copy the folder and change the copy. Nothing was changed."
+        ) from error
 
 
 def _holder(lock: int) -> str:

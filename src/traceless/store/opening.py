@@ -1,22 +1,34 @@
 """Open the file of a ledger, or make a new one.
 
 A connection lasts for one operation: threads and forked processes share none.
+
+SQLite opens its files by their names, so they are looked at before: see `regular`. A rollback
+journal is refused as well, since SQLite would undo changes by it, and even delete a file that it
+names; a ledger has a write-ahead log, and never a journal.
+
+Where nothing can be written (a backup, a read-only disk, another user's folder) SQLite can
+read a ledger together with its log if it finds both of the log's files. Without any there is
+nothing to wait for or to share, and the ledger is read as a file that nobody changes; that
+nobody has is looked at afterwards.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
 from traceless.store.entries import Entry
-from traceless.store.ledger import APPLICATION, SCHEMA, VERSION, Ledger
+from traceless.store.ledger import Ledger
 from traceless.store.lock import busy
+from traceless.store.regular import found_at
+from traceless.store.schema import APPLICATION, SCHEMA, VERSION, check_schema
 
 _PATIENCE = 30.0  # seconds: others hold SQLite's own locks for moments only
 # fullfsync is for macOS, as in `container.bring_to_disk`; secure_delete overwrites with zeros
@@ -42,7 +54,9 @@ def create(path: Path, origin: dict[str, Any], first: Entry) -> None:
     """Make the file of a new ledger."""
     with _errors(path), closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.executescript(f"{_SET_UP} BEGIN; {SCHEMA}")
+        tables = "; ".join(SCHEMA)
+        numbers = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}"
+        connection.executescript(f"{_SET_UP} BEGIN; {tables}; {numbers}")
         connection.execute("INSERT INTO origin VALUES (?)", (canonical_json(origin),))
         Ledger(connection).append(first)
         connection.execute("COMMIT")
@@ -61,26 +75,75 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
     patience : float
         Seconds to wait for other connections.
     """
-    address = f"{path.resolve().as_uri()}?mode=rw"
+    before = _check_files(path, to_change=begin != "BEGIN")
+    how, alone = _how_to_open(path, begin)
+    address = f"{(path.parent.resolve() / path.name).as_uri()}?{how}"
     connect = sqlite3.connect
     with (
         _errors(path, patience),
         closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
     ):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
+        connection.executescript(_SET_UP + begin)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreError(
                 f"{path.parent} was written by a newer version of traceless (store format "
                 f"{version}, and this one knows {VERSION}). Install the newer version."
             )
-        connection.executescript(_SET_UP + begin)
-        ledger = Ledger(connection)
-        if begin == "BEGIN IMMEDIATE":
-            ledger.rows.upgrade()  # a store of version 1 or 2; nothing is left without a commit
-        yield ledger
+        check_schema(connection, version)
+        if _identity(found_at(path)) != _identity(before):
+            raise StoreError(f"{path} was replaced while it was opened. Nothing was changed.")
+        yield Ledger(connection, version)
+        if alone and _state(found_at(path)) != _state(before):
+            raise busy("it has changed the ledger", patience)
+
+
+def _check_files(path: Path, to_change: bool) -> os.stat_result:
+    """Raise unless SQLite's files are regular ones; returns what the ledger is like."""
+    for end in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            found_at(_beside(path, end), to_change=to_change)
+    if os.path.lexists(journal := _beside(path, "-journal")):
+        raise StoreError(
+            f"{journal} does not belong to a store, and SQLite would change the ledger by it. Move "
+            "it elsewhere. Nothing was changed."
+        )
+    return found_at(path, to_change=to_change)
+
+
+def _how_to_open(path: Path, begin: str) -> tuple[str, bool]:
+    """What SQLite is told in the address, and whether it will not look for other processes."""
+    effective = os.access in os.supports_effective_ids
+    writable = all(
+        os.access(p, os.W_OK, effective_ids=effective) for p in (path, path.resolve().parent)
+    )
+    if begin != "BEGIN" or writable:
+        return "mode=rw", False
+    log, shared = (_beside(path, end) for end in ("-wal", "-shm"))
+    if log.exists() and shared.exists():
+        return "mode=ro", False
+    if log.exists() and log.stat().st_size:
+        raise StoreError(
+            f"{log} holds changes that are not in {path.name} yet, and SQLite cannot read it where "
+            "nothing can be written. Copy the whole folder to a place that can be written, and "
+            "read it there. Nothing was changed."
+        )
+    return "mode=ro&immutable=1", True
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    return *_identity(found), found.st_size, found.st_mtime_ns
 
 
 @contextmanager
@@ -92,6 +155,25 @@ def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise busy("it holds the ledger", patience) from error
-        if code in _OS_ERRORS:
-            raise OSError(_OS_ERRORS[code], f"{error}. Nothing was changed", str(path)) from error
+        found = os_error(error, path, "Nothing was changed")
+        if found is not None:
+            raise found from error
         raise StoreError(f"The ledger {path} is damaged: {error}.") from error
+
+
+def os_error(error: BaseException, path: Path, said: str) -> OSError | None:
+    """The error of the system behind another, with what is true now; None if there is none."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code)
+    if number is None:
+        return None
+    what = error.strerror if isinstance(error, OSError) else str(error)
+    if number == errno.ENOSPC:
+        what = f"The disk is full ({what})"
+    return OSError(number, f"{what}. {said}", str(path))
+
+
+def log_is_empty(path: Path) -> bool:
+    """Whether nothing is left in SQLite's log."""
+    log = _beside(path, "-wal")
+    return not log.exists() or not log.stat().st_size

@@ -1,7 +1,7 @@
 """Requests to forget that wait for others, so that no row is forgotten alone.
 
-The rows of a request are kept in the ledger until they are forgotten, and are then overwritten
-with zeros. They were held when the request came, and are reserved since.
+The coming of a request is an entry of the ledger, with a receipt. Its rows are kept until they are
+forgotten, and are then overwritten with zeros. They were held when it came, and are reserved since.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
 from traceless.files.container import canonical_json
-from traceless.store.entries import now
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceless.store.row_digests import RowBatch, Tally
+    from traceless.store.entries import Entry
+    from traceless.store.receipts import Receipt
+    from traceless.store.row_digests import RowBatch
 
 SAFE_ROWS = 20
 
@@ -39,6 +40,10 @@ class Queued:
         How many rows it is about.
     classes : dict
         How many of each class; empty for regressions.
+    sequence : int
+        Number of the entry that says that it came.
+    receipt : Receipt or None
+        Of that entry: evidence that the request arrived. None in stores before version 3.
     replayed : bool
         Whether the same request was in the queue already.
     """
@@ -47,7 +52,13 @@ class Queued:
     key: str | None
     rows: int
     classes: Mapping[str, int]
+    sequence: int
+    receipt: Receipt | None = field(default=None, compare=False)
     replayed: bool = field(default=False, compare=False)
+
+    def with_receipt(self, receipt: Receipt, replayed: bool = False) -> Queued:
+        """The same request with its receipt."""
+        return replace(self, receipt=receipt, replayed=replayed)
 
 
 @dataclass(frozen=True)
@@ -55,9 +66,10 @@ class Queue:
     """The requests that wait, in a transaction of the ledger."""
 
     _sql: Connection
+    _number: str = "sequence"  # the column of the numbers of requests
 
-    def put(self, key: str | None, batches: list[RowBatch], tally: Tally) -> None:
-        """Add a request."""
+    def put(self, entry: Entry, classes: Mapping[str, int], batches: list[RowBatch]) -> None:
+        """Add the request that came with an entry."""
         import numpy as np
 
         file = io.BytesIO()
@@ -65,15 +77,18 @@ class Queue:
             f"{i}{k}": a for i, b in enumerate(batches) for k, a in zip("Xywi", b, strict=False)
         }
         np.savez(file, **arrays, allow_pickle=False)
+        key = entry.keys[0] if entry.keys else None
         self._sql.execute(
-            "INSERT INTO queue (time, key, rows, classes, content) VALUES (?, ?, ?, ?, ?)",
-            (now(), key, tally.rows, canonical_json(tally.classes), file.getvalue()),
+            "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)",
+            (entry.sequence, entry.time, key, entry.rows, canonical_json(classes), file.getvalue()),
         )
 
-    def pending(self, replayed: bool = False) -> list[Queued]:
+    def pending(self) -> list[Queued]:
         """All requests, the oldest first."""
-        found = self._sql.execute("SELECT time, key, rows, classes FROM queue ORDER BY number")
-        return [Queued(t, key, n, json.loads(classes), replayed) for t, key, n, classes in found]
+        found = self._sql.execute(
+            f"SELECT time, key, rows, classes, {self._number} FROM queue ORDER BY {self._number}"
+        )
+        return [Queued(t, key, n, json.loads(said), i) for t, key, n, said, i in found]
 
     def is_safe(self) -> bool:
         """Whether the rows of all requests together are enough to be forgotten at once."""
@@ -83,20 +98,22 @@ class Queue:
             classes.update(queued.classes)
         return are_enough(sum(queued.rows for queued in pending), classes)
 
-    def batches(self) -> Iterator[RowBatch]:
-        """The rows of all requests."""
+    def batches(self, which: int | None = None) -> Iterator[RowBatch]:
+        """The rows of all requests, or of the one with this number."""
         import numpy as np
 
-        for (content,) in self._sql.execute("SELECT content FROM queue ORDER BY number"):
+        number = self._number
+        query = f"SELECT content FROM queue WHERE ?1 IS NULL OR {number} = ?1 ORDER BY {number}"
+        for (content,) in self._sql.execute(query, (which,)):
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 for i in range(sum(name.endswith("X") for name in arrays.files)):
                     rows = arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
                     named = f"{i}i" in arrays.files
                     yield (*rows, _ids_from(arrays[f"{i}i"])) if named else rows
 
-    def clear(self) -> None:
-        """Delete all requests."""
-        self._sql.execute("DELETE FROM queue")
+    def clear(self, which: int | None = None) -> None:
+        """Delete all requests, or the one with this number."""
+        self._sql.execute(f"DELETE FROM queue WHERE ?1 IS NULL OR {self._number} = ?1", (which,))
 
 
 def are_enough(rows: int, classes: Mapping[str, int]) -> bool:

@@ -1,86 +1,256 @@
-"""The page of a receipt: one file of HTML to print, with nothing to be loaded from elsewhere."""
+"""The page of a receipt: for the person concerned, on one sheet of paper.
+
+A sentence says what was done; below it what that proves, what it does not, and how to check it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from traceless.store.page import code, document, named, text
 
 if TYPE_CHECKING:
     from traceless.store.receipts import Receipt
 
-_DID = {
-    "new": "A store was made",
-    "learn": "Rows were learned",
-    "forget": "Rows were forgotten",
-    "relabel": "Rows were given other labels",
+_SEVERAL = 4  # keys or classes; others are counted
+TITLES = {
+    "new": "A model was made",
+    "learn": "Records were learned",
+    "forget": "Records were removed",
+    "relabel": "Records were given other labels",
     "merge": "What another model had learned was taken in",
-    "seal": "The model was sealed",
+    "seal": "The model was computed anew",
     "destroy": "Something was destroyed",
+    "queue": "A request to remove records has come, and waits",
+    "cancel": "A request to remove records was taken back",
+    "key": "Another key signs from now on",
+    "upgrade": "The store was brought to a newer version",
 }
 _STYLE = """
-body { font: 11pt/1.5 Georgia, serif; max-width: 46em; margin: 3em auto; padding: 0 1em }
-h1 { font-size: 1.5em; font-weight: normal; border-bottom: 2px solid; padding-bottom: .3em }
-table { border-collapse: collapse; width: 100% }
-th { text-align: left; font-weight: normal; color: #555; vertical-align: top; width: 11em }
-th, td { padding: .35em .8em .35em 0; border-bottom: 1px solid #ddd }
-code { font: .85em/1.4 ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere }
-.bad { color: #b00; font-weight: bold }
-@media print { body { margin: 0; max-width: none } }
+.said { font-size: 1.2rem; line-height: 1.45; margin: 1rem 0 }
+.two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2rem }
+.two h2, .check h2 { margin-top: .6rem }
+ul, ol { margin: 0; padding-left: 1.2rem }
+.check { background: var(--shade); border-radius: 8px; padding: .3rem 1.2rem .8rem;
+  margin: 1rem 0 }
+table { font-size: .86rem } th { width: 9.5rem } th, td { padding-top: .18rem;
+  padding-bottom: .18rem }
+@media (max-width: 40rem) { .two { display: block } }
+@media print { .said { font-size: 12.5pt } .check { border: 1px solid var(--line) }
+  table { font-size: 7.8pt } }
 """
-
-
-_PROVES = """The root is a hash of the rows that the model holds, and the digest one of the model
-that they give. Whoever has these rows can learn them from scratch, in any order, and must find the
-same; other rows give another root."""
-_PROVED = """The digest is one of the sums that the model holds of its rows. Whoever has these rows
-can learn them from scratch, in any order, and must find the same. (A receipt of version 1 has no
-root, which would tell apart other rows with the same sums.)"""
-_NOTE = "So few rows were forgotten that the models before and after, together, would reveal them."
 
 
 def page(receipt: Receipt) -> str:
     """The page of a receipt, as HTML."""
+    title = f"Receipt {receipt.sequence}: {TITLES.get(receipt.kind, receipt.kind)}"
+    warning = "" if receipt.check() else '<p class="bad">The hashes of this receipt are wrong.</p>'
+    organisation = _about(receipt).get("organisation")
+    owner = f"<p>{text(organisation)}</p>" if organisation else ""
     lines = _lines(receipt, receipt.store).items()
     rows = "\n".join(f"<tr><th>{k}</th><td>{v}</td></tr>" for k, v in lines if v)
-    warning = "" if receipt.check() else '<p class="bad">The hashes of this receipt are wrong.</p>'
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Receipt {receipt.sequence}</title><style>{_STYLE}</style></head>
-<body>
-<h1>Receipt {receipt.sequence}: {_DID[receipt.kind]}</h1>
+    body = f"""<header>{owner}<h1>{text(title)}</h1></header>
 {warning}
+<p class="said">{sentence(receipt)}</p>
+<section class="two">
+<div><h2>What this proves</h2>{_list("ul", _proven(receipt))}</div>
+<div><h2>What it does not prove</h2>{_list("ul", _not_proven(receipt))}</div>
+</section>
+<section class="check"><h2>How to check it</h2>{_list("ol", _steps(receipt))}</section>
 <table>
 {rows}
-</table>
-<p>{_PROVES if receipt.version > 1 else _PROVED} The hash is the SHA-256 of all the fields of this
-receipt, and of the hash of the receipt before.</p>
-</body>
-</html>
-"""
+</table>"""
+    return document(title, body, _STYLE)
+
+
+def sentence(receipt: Receipt) -> str:
+    """What was done, for the person concerned, as HTML."""
+    rows, model = _count(receipt.rows), _model(receipt)
+    said = {
+        "new": f"{model} was made. It had learned nothing.",
+        "learn": f"{rows} {_were(receipt.rows)} learned by {model}.",
+        "forget": f"{_which(receipt)} {_were(receipt.rows)} removed from {model}.",
+        "relabel": f"{rows} in {model} {_were(receipt.rows)} given other labels.",
+        "merge": f"what another model had learned of {rows} was taken into {model}.",
+        "seal": f"{model} was computed anew from all that it had learned.",
+        "destroy": f"{_DESTROYED.get(receipt.subject or '', '')}{model} was destroyed.",
+    }.get(receipt.kind, f"an entry of the kind {named(receipt.kind)} was made for {model}.")
+    return f"On {_day(receipt.time)}, {said}{_now(receipt)}"
+
+
+def _which(receipt: Receipt) -> str:
+    """The records that were removed: by their request, or as the slice that they came in."""
+    many = f"the {_count(receipt.rows)}" if receipt.rows > 1 else "the record"
+    if receipt.subject is not None:
+        return f"{many} that had been taken in as {named(receipt.subject)}"
+    if not receipt.keys:
+        return _count(receipt.rows)
+    return f"{many} of {'request' if len(receipt.keys) == 1 else 'the requests'} " + _some(
+        named(key) for key in receipt.keys
+    )
+
+
+def _now(receipt: Receipt) -> str:
+    """What the model is since then."""
+    if receipt.kind == "destroy" or receipt.generation is None:
+        return ""
+    if receipt.kind not in ("forget", "learn", "merge", "relabel"):
+        return ""
+    if not receipt.held:
+        return " The model is now empty, as if it had never learned anything."
+    left = f"{_count(receipt.held)} left in it {'gives' if receipt.held == 1 else 'give'}"
+    if receipt.kind != "forget":
+        return f" It now holds {_count(receipt.held)}."
+    gone = "this one" if receipt.rows == 1 else f"these {receipt.rows}"
+    rounding = " (up to rounding, until it is sealed)" if _is_updated(receipt) else ""
+    return (
+        f" The model is now the one that the {left}{rounding}, as if {gone} had never been learned."
+    )
+
+
+def _is_updated(receipt: Receipt) -> bool:
+    """Whether the coefficients are carried from change to change, as Woodbury's formula does."""
+    try:
+        return bool(receipt.store["model"]["parameters"]["solver"] == "woodbury")
+    except (TypeError, KeyError):
+        return False
+
+
+def _model(receipt: Receipt) -> str:
+    """The model in words: whose it is, and what it is for."""
+    about = _about(receipt)
+    table, whose = about.get("table"), about.get("organisation")
+    said = f"the model of <bdi>{text(whose)}</bdi>" if whose else "the model"
+    try:
+        return f"{said} that predicts {_some(named(name) for name in list(table['target']))}"  # type: ignore[index]
+    except (TypeError, KeyError):
+        return said
+
+
+def _about(receipt: Receipt) -> Mapping[str, Any]:
+    about = receipt.store.get("about")
+    return about if isinstance(about, Mapping) else {}
+
+
+def _proven(receipt: Receipt) -> Iterable[str]:
+    yield (
+        "That its fields belong together: all of them, and the receipt before, are in its hash. "
+        "Whoever changes one gets another hash than the one kept here."
+    )
+    if receipt.digest_after is None:
+        return
+    if receipt.version > 1:
+        yield (
+            "Which records the model holds: the root is a hash of them, and the digest one of the "
+            "model that they give. Whoever has them can learn them from scratch, in any order, and "
+            "must find the same; other records give another root."
+        )
+    else:
+        yield (
+            "What the model holds of its records: the digest is one of its sums. Whoever has the "
+            "records can learn them from scratch, in any order, and must find the same. (A receipt "
+            "of version 1 has no root, which would tell apart other records with the same sums.)"
+        )
+
+
+def _not_proven(receipt: Receipt) -> Iterable[str]:
+    if receipt.kind == "forget":
+        yield (
+            "That no copy is left elsewhere: in tables, backups, earlier copies of the model, or "
+            "answers that it gave."
+        )
+        yield (
+            "That these were all records of a person: a receipt counts records, and names nobody. "
+            "Whoever has those that are left can look."
+        )
+    else:
+        yield "What is done with the model elsewhere: copies of it are not reached from here."
+    if receipt.revealing:
+        yield (
+            '<span class="warn">Secrecy from whoever kept the model before: so few records were '
+            "removed that the models before and after, together, would reveal them.</span>"
+        )
+    yield (
+        "Who wrote it, and when: it is not signed, and the time is that of the writer's own clock. "
+        "Keep the hash where nobody can change it."
+    )
+
+
+def _steps(receipt: Receipt) -> Iterable[str]:
+    yield (
+        f"Keep this page and the file {code('receipt.json')} that belongs to it "
+        f"({code(f'traceless receipt STORE {receipt.sequence} --out receipt.json')})."
+    )
+    yield f"On any computer with Python: {code(_INSTALL)}."
+    if receipt.digest_after is not None:
+        yield (
+            "Whoever may see the records that are left, such as an auditor, runs "
+            f"{code('traceless verify --receipt receipt.json remaining.csv')}. It learns them from "
+            "scratch, without the store, and compares."
+        )
+    yield (
+        f"Whoever may see the store runs {code('traceless verify STORE')} and compares the hash "
+        f"below with that of {code(f'traceless receipt STORE {receipt.sequence}')}."
+    )
+
+
+_DESTROYED = {"secret": "the secret of "}
+_INSTALL = "pip install 'traceless[cli]'"
 
 
 def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
-    classes = ", ".join(f"class {escape(k)}: {n:+d}" for k, n in entry.classes.items())
     model = store.get("model")
+    kind = model.get("kind") if isinstance(model, Mapping) else "?"
+    classes = _some(f"{named(label)} {n:+d}" for label, n in entry.classes.items())
     return {
-        "When": escape(entry.time),
-        "Store": _code(store.get("store")),
-        "Model": escape(str(model.get("kind")) if isinstance(model, Mapping) else "?"),
-        "Requests": "<br>".join(map(_code, entry.keys)),
-        "About": escape(entry.subject or ""),
-        "Rows": f"{entry.rows}{f' ({classes})' if classes else ''}",
-        "Rows held since": str(entry.held),
-        "Digest before": _code(entry.digest_before),
-        "Digest after": _code(entry.digest_after),
-        "Root before": _code(entry.root_before if entry.version > 1 else None),
-        "Root after": _code(entry.root_after if entry.version > 1 else None),
-        "File of the model": _code(entry.sha256),
-        "Note": _NOTE if entry.revealing else "",
-        "Receipt before": _code(entry.previous),
-        "Hash": _code(entry.hash),
+        "Time": text(entry.time),
+        "Store": f"{code(store.get('store'))} <span class='soft'>({text(kind)})</span>",
+        "Requests": _some(map(code, entry.keys)),
+        "About": text(entry.subject or ""),
+        "Records": f"{entry.rows}; {entry.held} are held since{f'. {classes}' if classes else ''}",
+        "Digest before": code(entry.digest_before),
+        "Digest after": code(entry.digest_after),
+        "Root before": code(entry.root_before if entry.version > 1 else None),
+        "Root after": code(entry.root_after if entry.version > 1 else None),
+        "File of the model": code(entry.sha256),
+        "Receipt before": code(entry.previous),
+        "Hash": code(entry.hash),
+        "Signature": code(entry.signature),
+        "Signed with the key": code(entry.signer),
     }
 
 
-def _code(text: Any) -> str:
-    return f"<code>{escape(str(text))}</code>" if text else ""
+def _list(tag: str, items: Iterable[str]) -> str:
+    return f"<{tag}>{''.join(f'<li>{item}</li>' for item in items)}</{tag}>"
+
+
+def _some(items: Iterable[str]) -> str:
+    """Some of several things, and how many more there are."""
+    found = list(items)
+    more = len(found) - _SEVERAL
+    return ", ".join(found[:_SEVERAL]) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(rows: int) -> str:
+    return f"{rows} record{'s' * (rows != 1)}"
+
+
+def _were(rows: int) -> str:
+    return "was" if rows == 1 else "were"
+
+
+def _day(time: str) -> str:
+    """The time of an entry in words; as it is, if it is none."""
+    try:
+        at = datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return text(time)
+    return f"{at.day} {_MONTHS[at.month - 1]} {at.year} at {at:%H:%M} UTC"
+
+
+_MONTHS = (  # strftime would write them in the language of the machine
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)

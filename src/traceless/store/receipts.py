@@ -33,6 +33,11 @@ class Receipt(Entry):
     replayed : bool
         Whether the request had been answered before; this is then the first answer, and nothing
         was changed again.
+    dry_run : bool
+        Whether the change was only tried: nothing was changed, and the receipt is not signed.
+    log_emptied : bool
+        Whether nothing of what was replaced is left in the log of the ledger. A process that was
+        reading can keep it for a while; the next change, or opening, empties it.
 
     Examples
     --------
@@ -51,6 +56,8 @@ class Receipt(Entry):
 
     store: Mapping[str, Any]
     replayed: bool = field(default=False, compare=False)
+    dry_run: bool = field(default=False, compare=False)
+    log_emptied: bool = field(default=True, compare=False)
 
     @classmethod
     def of(cls, entry: Entry, store: Mapping[str, Any], replayed: bool = False) -> Self:
@@ -59,9 +66,9 @@ class Receipt(Entry):
         return cls(**said, store=store, replayed=replayed)
 
     def check(self) -> bool:
-        """Whether its hashes are right: no field was changed after it was written."""
+        """Whether hashes and signature are right: nothing was changed after it was written."""
         honest = self.version > 1 or version_1.is_version_1(self.store)
-        return honest and self.is_intact() and self.origin == hash_of(self.store)
+        return honest and self.origin == hash_of(self.store) and self.is_intact()
 
     def to_json(self) -> str:
         """The receipt as JSON, to be kept or sent."""
@@ -69,6 +76,7 @@ class Receipt(Entry):
             "format": f"{_FORMAT}{self.version}",
             "entry": self.facts(),
             "hash": self.hash,
+            **({"signature": self.signature} if self.version > 2 else {}),
             "store": self.store,
         }
         return json.dumps(said, indent=2, ensure_ascii=False)
@@ -85,14 +93,18 @@ class Receipt(Entry):
         try:
             said = parsed_json(text)
             known = said["format"].startswith(_FORMAT) and isinstance(said["store"], dict)
-            facts, told = json.dumps(said["entry"]), said["hash"]
+            facts, told, signature = (
+                json.dumps(said["entry"]),
+                said["hash"],
+                said.get("signature", ""),
+            )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             known = False
         if not known:
             raise StoreError(
                 f"This is not a receipt: a JSON object of format '{_FORMAT}{VERSION}' is."
             )
-        entry = Entry.from_body(facts, told)
+        entry = Entry.from_body(facts, told, signature)
         if said["format"] != f"{_FORMAT}{entry.version}":
             raise StoreError(f"This is not a receipt: its entry is of version {entry.version}.")
         return cls.of(entry, said["store"])

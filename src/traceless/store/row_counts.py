@@ -156,18 +156,6 @@ class RowCounts:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def upgrade(self) -> None:
-        """Give the table of a store of version 1 or 2 its ids, which are empty."""
-        if self._id == "id":
-            return
-        self._sql.execute("ALTER TABLE alive RENAME TO old_alive")
-        from traceless.store.ledger import ROW_TABLES
-
-        for statement in ROW_TABLES.split(";")[:-1]:  # `executescript` would commit
-            self._sql.execute(statement)
-        self._sql.execute("INSERT INTO alive SELECT digest, x'', count, queued FROM old_alive")
-        self._sql.execute("DROP TABLE old_alive")
-
     @property
     def _id(self) -> str:
         """The column of ids, or what stands for it in a store of version 1 or 2."""

@@ -155,7 +155,8 @@ class RowHasher:
             raise ValueError(
                 f"ids must be one for each of the {n} rows, got {len(ids)}. Nothing was changed."
             )
-        names = [ids[i] for i in places.tolist()]
+        given = list(ids)  # a Series would count by its index
+        names = [given[i] for i in places.tolist()]
         known = {name: self.id_hash(name) for name in set(names)}
         return [known[name] for name in names]
 

@@ -1,33 +1,26 @@
-"""The store: a folder with one model, a ledger of all its changes, and receipts for them.
-
-Reading what the ledger says needs SQLite and JSON only: whatever loads scikit-learn is imported
-where it is used, so that `traceless status` answers at once.
-"""
+"""The store: a folder with one model, a ledger of all its changes, and receipts for them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from traceless.exceptions import StoreError
-from traceless.store.entries import Entry
-from traceless.store.folder import Folder
 from traceless.store.lock import write_lock
 from traceless.store.opening import open_ledger
 from traceless.store.queue import Queued
+from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
-from traceless.store.status import Status
+from traceless.store.schema import ForeignTablesError
 
 if TYPE_CHECKING:
-    from traceless.store.verification import Verification
-    from traceless.store.writer import Cached, Writer
+    from traceless.store.change import Cached
+    from traceless.store.writer import Writer
 
 
-class Store:
+class Store(StoreReader):
     """A model on disk, with a ledger of all its changes.
 
     Every change is all or nothing, also if the process is killed or the disk is full, and gives a
@@ -40,11 +33,16 @@ class Store:
         The folder of the store; `Store.new` makes one.
     wait : float, default=0.0
         Seconds to wait for another process that is changing the store.
+    signing_key : str or path, optional
+        The file of the key that signs its changes, if that is not in the folder. By default the
+        one that the environment variable TRACELESS_SIGNING_KEY names, if any.
 
     Attributes
     ----------
     about : dict
         What `Store.new` was given to keep with the store.
+    public_key : str
+        The public half of the key that signs its changes.
 
     Examples
     --------
@@ -66,12 +64,10 @@ class Store:
     True
     """
 
-    def __init__(self, path: Any, *, wait: float = 0.0) -> None:
-        self._folder, self._wait = Folder(path), float(wait)
-        self._folder.check()
+    def __init__(self, path: Any, *, wait: float = 0.0, signing_key: Any = None) -> None:
+        self._wait, self._signing_key = float(wait), signing_key
         self._cache: Cached = None
-        self._about: dict[str, Any] | None = None
-        self._look()
+        super().__init__(path)
 
     @classmethod
     def new(
@@ -81,6 +77,8 @@ class Store:
         *,
         about: Mapping[str, Any] | None = None,
         secret: Any = None,
+        shared: bool = False,
+        signing_key: Any = None,
     ) -> Self:
         """Make a store for a model that has learned nothing yet.
 
@@ -97,6 +95,13 @@ class Store:
         secret : bytes, optional
             32 random bytes that key the digests of rows, to be shared by stores that will be
             merged. By default new ones.
+        shared : bool, default=False
+            Whether the group of the folder may read and change the store too. By default only
+            its owner may.
+        signing_key : str or path, optional
+            The file of an Ed25519 key, as ``openssl genpkey -algorithm ed25519`` writes it, which
+            stays where it is. By default that which TRACELESS_SIGNING_KEY names, or else a new
+            one, in the folder.
 
         Returns
         -------
@@ -104,8 +109,8 @@ class Store:
         """
         from traceless.store.creation import create_store
 
-        create_store(Path(path), estimator, about, secret)
-        return cls(path)
+        create_store(Path(path), estimator, about, secret, shared, signing_key)
+        return cls(path, signing_key=signing_key)
 
     # --- changes --------------------------------------------------------------------------
 
@@ -115,20 +120,28 @@ class Store:
         y: Any = None,
         sample_weight: Any = None,
         *,
+        ids: Any = None,
         key: str | None = None,
         once: bool = False,
+        dry_run: bool = False,
     ) -> Receipt:
         """Learn rows.
 
         Parameters
         ----------
         X, y, sample_weight
-            As `partial_fit` takes them; or in place of X an iterable of batches (X, y) or
-            (X, y, sample_weight), which are one change together.
+            As `partial_fit` takes them; or in place of X an iterable of batches (X, y),
+            (X, y, sample_weight) or (X, y, sample_weight, ids), which are one change together.
+        ids : sequence of str or int, optional
+            What each row is known by, such as the number of a customer; None for a row that has
+            none. It is no feature, and only its keyed hash is kept.
         key : str, optional
             A name of the request. If it comes again, the first receipt is returned.
         once : bool, default=False
             Refuse the rows if they are those of the last change.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
@@ -141,8 +154,8 @@ class Store:
         """
         from traceless.store.row_digests import row_batches
 
-        with self._writing(key) as writer:
-            return cast(Receipt, writer.learn(row_batches(X, y, sample_weight), once))
+        with self._writing(key, dry_run) as writer:
+            return cast(Receipt, writer.learn(row_batches(X, y, sample_weight, ids), once))
 
     def forget(
         self,
@@ -150,9 +163,12 @@ class Store:
         y: Any = None,
         sample_weight: Any = None,
         *,
+        ids: Any = None,
+        whole: bool = False,
         key: str | None = None,
         batch: bool = False,
         name: str | None = None,
+        dry_run: bool = False,
     ) -> Receipt | Queued:
         """Forget rows; the model before is destroyed.
 
@@ -161,6 +177,10 @@ class Store:
         X, y, sample_weight
             The rows as they were learned, in any form that `learn` takes. Or in place of X what
             was merged: a Knowledge, an estimator, the path of a file or of a store, or a Store.
+        ids : sequence of str or int, optional
+            The id of each row: only a row that was learned under it is then forgotten.
+        whole : bool, default=False
+            Refuse if the store holds more rows of these ids than those given.
         key : str, optional
             A name of the request. If it comes again, the first answer is returned.
         batch : bool, default=False
@@ -168,6 +188,9 @@ class Store:
             they hide among each other, and then forget all of them at once.
         name : str, optional
             Under which a slice was merged.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
@@ -176,18 +199,65 @@ class Store:
         Raises
         ------
         NotLearnedError
-            If a row is not held. Nothing is changed.
+            If a row is not held; with `whole`, if others of these ids are. Nothing is changed.
 
         Warns
         -----
         RevealingWarning
             If the models before and after would reveal the rows.
         """
-        with self._writing(key) as writer:
-            return cast(Receipt | Queued, writer.forget((X, y, sample_weight), batch, name))
+        rows = X, y, sample_weight, ids
+        with self._writing(key, dry_run) as writer:
+            return cast(Receipt | Queued, writer.forget(rows, batch, name, whole))
+
+    def undo(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
+        key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Forget what the last learning has learned, given its rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight, ids
+            All rows of the last change that learned, in any form that `learn` takes and any order.
+        key : str, optional
+            A name of the request.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
+
+        Returns
+        -------
+        Receipt
+            That of a forgetting.
+
+        Raises
+        ------
+        NotLearnedError
+            If these are other rows, or some are forgotten already. Nothing is changed.
+        """
+        from traceless.store.row_digests import row_batches
+
+        with self._writing(key, dry_run) as writer:
+            return cast(Receipt, writer.undo(row_batches(X, y, sample_weight, ids)))
 
     def relabel(
-        self, X: Any, old: Any, new: Any, sample_weight: Any = None, *, key: str | None = None
+        self,
+        X: Any,
+        old: Any,
+        new: Any,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
+        whole: bool = False,
+        key: str | None = None,
+        dry_run: bool = False,
     ) -> Receipt:
         """Give rows other labels or targets; the model before is destroyed.
 
@@ -197,16 +267,61 @@ class Store:
             The rows as they were learned.
         new
             Their labels or targets from now on.
+        ids : sequence of str or int, optional
+            The id of each row: only a row that was learned under it is then changed. Rows keep
+            their ids in any case.
+        whole : bool, default=False
+            Refuse if the store holds more rows of these ids than those given.
         key : str, optional
             A name of the request.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
         Receipt
         """
-        before, after = (X, old, sample_weight), (X, new, sample_weight)
-        with self._writing(key) as writer:
-            return cast(Receipt, writer.relabel(before, after))
+        beside = (sample_weight,) if ids is None else (sample_weight, ids)
+        with self._writing(key, dry_run) as writer:
+            before, after = (X, old, *beside), (X, new, *beside)
+            return cast(Receipt, writer.correct(before, after, True, whole))
+
+    def correct(
+        self,
+        old: tuple[Any, ...],
+        new: tuple[Any, ...],
+        *,
+        whole: bool = False,
+        key: str | None = None,
+        dry_run: bool = False,
+    ) -> Receipt:
+        """Forget rows and learn others in their place, in one change.
+
+        Parameters
+        ----------
+        old, new : tuple
+            (X, y), (X, y, sample_weight) or (X, y, sample_weight, ids): the rows as they were
+            learned, and as they should be. They need not be as many. New rows have the ids that
+            are given with them.
+        whole : bool, default=False
+            Refuse if the store holds more rows of these ids than those given.
+        key : str, optional
+            A name of the request.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
+
+        Returns
+        -------
+        Receipt
+            Of the kind "relabel".
+        """
+        from traceless.store.row_digests import row_batches
+
+        (before,), (after,) = row_batches([old], None, None), row_batches([new], None, None)
+        with self._writing(key, dry_run) as writer:
+            return cast(Receipt, writer.correct(before, after, False, whole))
 
     def merge(
         self,
@@ -215,6 +330,7 @@ class Store:
         name: str | None = None,
         key: str | None = None,
         again: bool = False,
+        dry_run: bool = False,
     ) -> Receipt:
         """Take in what another model has learned.
 
@@ -231,30 +347,36 @@ class Store:
             A name of the request.
         again : bool, default=False
             Merge it even if it was merged before: its rows then count twice.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
         Receipt
         """
-        with self._writing(key) as writer:
+        with self._writing(key, dry_run) as writer:
             return cast(Receipt, writer.merge(other, name, again))
 
-    def seal(self, *, key: str | None = None) -> Receipt:
+    def seal(self, *, key: str | None = None, dry_run: bool = False) -> Receipt:
         """Compute the coefficients exactly: to the last bit as in a fit from scratch.
 
         Parameters
         ----------
         key : str, optional
             A name of the request.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
         Receipt
         """
-        with self._writing(key) as writer:
+        with self._writing(key, dry_run) as writer:
             return cast(Receipt, writer.seal())
 
-    def destroy(self, what: str, *, key: str | None = None) -> Receipt:
+    def destroy(self, what: str, *, key: str | None = None, dry_run: bool = False) -> Receipt:
         """Destroy something for good.
 
         Parameters
@@ -265,6 +387,9 @@ class Store:
             forgets whole slices only. "model": the model, and the digests; the ledger stays.
         key : str, optional
             A name of the request.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
@@ -272,150 +397,131 @@ class Store:
         """
         if what not in ("secret", "model"):
             raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
-        with self._writing(key) as writer:
+        with self._writing(key, dry_run) as writer:
             return cast(Receipt, writer.destroy(what))
 
     # --- the queue ------------------------------------------------------------------------
 
-    def pending(self) -> list[Queued]:
-        """The requests to forget that wait, the oldest first."""
-        with open_ledger(self._folder.ledger) as ledger:
-            return ledger.queue.pending()
-
-    def flush(self, force: bool = False) -> list[Receipt]:
+    def flush(self, force: bool = False, *, dry_run: bool = False) -> list[Receipt]:
         """Forget all rows that wait, in one change, if that is safe.
 
         Parameters
         ----------
         force : bool, default=False
             Do it even if the models before and after would reveal them.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
         list of Receipt
             Empty if nothing was done.
         """
-        with self._writing(None) as writer:
+        with self._writing(None, dry_run) as writer:
             return writer.flush(force)
 
-    # --- what is known --------------------------------------------------------------------
-
-    @property
-    def path(self) -> Path:
-        """The folder."""
-        return self._folder.path
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What `Store.new` was given to keep with the store."""
-        if self._about is None:  # nothing has been read, or damage was found: say how
-            with open_ledger(self._folder.ledger) as ledger:
-                self._about = ledger.origin["about"]
-        return deepcopy(self._about)
-
-    def model(self) -> Any:
-        """A copy of the model as it is now; the store ignores what you do with it."""
-        with self._folder.snapshot() as (_, entry, model):
-            return self._folder.load(entry) if model is None else model
-
-    def status(self) -> Status:
-        """The state of the store."""
-        with open_ledger(self._folder.ledger) as ledger:
-            last = ledger.last()
-            return Status(
-                path=str(self.path),
-                model=str(ledger.origin["model"]["kind"]),
-                sequence=last.sequence,
-                time=last.time,
-                rows=last.held,
-                classes=ledger.class_counts(),
-                unknown=last.unknown,
-                waiting=sum(queued.rows for queued in ledger.queue.pending()),
-                digest=last.digest_after,
-                root=last.root_after,
-                hash=last.hash,
-                has_secret=last.alive is not None,
-                has_model=last.generation is not None,
-                size=self._folder.size(),
-            )
-
-    def history(self) -> list[Entry]:
-        """All entries of the ledger, the first one first."""
-        with open_ledger(self._folder.ledger) as ledger:
-            return list(ledger.entries())
-
-    def receipt(self, sequence: int | None = None) -> Receipt:
-        """The receipt of an entry.
+    def cancel(self, request: Queued | int | str, *, dry_run: bool = False) -> Receipt:
+        """Take a request out of the queue: its rows stay.
 
         Parameters
         ----------
-        sequence : int, optional
-            Its number; by default the latest.
+        request : Queued, int or str
+            The request, the number of its entry, or its key.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
         Receipt
+            Of the kind "cancel".
         """
-        with open_ledger(self._folder.ledger) as ledger:
-            entry = ledger.last() if sequence is None else ledger.entry(sequence)
-            return Receipt.of(entry, ledger.origin)
+        which = request.sequence if isinstance(request, Queued) else request
+        with self._writing(None, dry_run) as writer:
+            return writer.cancel(which)
 
-    def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
-        """Check the ledger and the files; with rows, also fit the model from scratch and compare.
+    # --- the key --------------------------------------------------------------------------
+
+    def new_key(self, signing_key: Any = None, *, dry_run: bool = False) -> Receipt:
+        """Hand over to another key: the old one signs its public half, and nothing after that.
 
         Parameters
         ----------
-        X, y, sample_weight
-            All rows that the model should hold, in any form that `learn` takes and any order.
+        signing_key : str or path, optional
+            The file of the new key, which stays where it is. By default a new one, which takes the
+            place of the old one in the folder.
+        dry_run : bool, default=False
+            Do all but write: the answer is the one that would be given, not signed, and marked as
+            a `dry_run`. Nothing is changed.
 
         Returns
         -------
-        Verification
+        Receipt
+            Of the kind "key".
         """
-        from traceless.store.row_digests import row_batches
-        from traceless.store.verification import verify
+        from traceless.store.keys import SigningKey
 
-        with suppress(OSError, StoreError):
-            self._look()
-        return verify(self._folder, None if X is None else row_batches(X, y, sample_weight))
+        key = SigningKey.new() if signing_key is None else SigningKey.read(signing_key)
+        with self._writing(None, dry_run) as writer:
+            receipt = writer.new_key(key, keep=signing_key is None)
+        if not dry_run:
+            self._signing_key = signing_key
+        return receipt
 
-    def __repr__(self) -> str:
-        return f"Store({str(self.path)!r})"
+    def upgrade(self, signing_key: Any = None) -> Receipt:
+        """Bring a store of an older version to this one, in place, all or nothing.
+
+        Parameters
+        ----------
+        signing_key : str or path, optional
+            As for `Store.new`.
+
+        Returns
+        -------
+        Receipt
+            Of the kind "upgrade": the history up to here is signed by it.
+        """
+        from traceless.store.upgrade import upgrade
+
+        given, patience = signing_key or self._signing_key, max(self._wait, 1.0)
+        folder = self._folder
+        with write_lock(folder.lock, self._wait, folder.permissions()):
+            folder.sweep()
+            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
+                receipt = upgrade(folder, ledger, given)
+        self._signing_key = given
+        return receipt
 
     # --- inside ---------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self, key: str | None) -> Iterator[Writer]:
+    def _writing(self, key: str | None, dry_run: bool = False) -> Iterator[Writer]:
         """The one writer of the store, for one change."""
         if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
             raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
+        from traceless.store.change import Asked
         from traceless.store.writer import Writer
 
         cached, self._cache = self._cache, None
         folder, patience = self._folder, max(self._wait, 1.0)
-        with (
-            write_lock(folder.lock, self._wait),
-            open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger,
-        ):
-            writer = Writer(folder, ledger, key, cached)
-            self._about = writer.origin["about"]
-            yield writer
-            self._cache = writer.cached
+        with write_lock(folder.lock, self._wait, folder.permissions()):
+            folder.sweep()
+            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
+                writer = Writer(folder, ledger, Asked(key, dry_run, self._signing_key), cached)
+                self._about = writer.origin["about"]
+                yield writer
+                self._cache = writer.cached
 
     def _look(self) -> None:
-        """Read what the store is about, and remove the files that a killed process left."""
-        folder, left_over = self._folder, []
-        damages = OSError, ValueError, LookupError, sqlite3.Error  # `verify` names them
-        with open_ledger(folder.ledger) as ledger, suppress(*damages):
-            left_over = folder.left_over(ledger.last())
+        """Read what the store is about."""
+        damages = ValueError, LookupError, sqlite3.Error  # `verify` names them
+        with (
+            suppress(ForeignTablesError),
+            open_ledger(self._folder.ledger) as ledger,
+            suppress(*damages),
+        ):
             self._about = ledger.origin["about"]
-        if left_over:
-            with (
-                suppress(OSError, StoreError),  # another process is writing
-                write_lock(folder.lock, 0.0),
-                open_ledger(folder.ledger, "", 1.0) as ledger,
-            ):
-                folder.tidy(ledger)
 
 
 class UnreadStore(Store):

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from traceless.estimators import loading
-from traceless.exceptions import StoreBusyError, StoreError
+from traceless.exceptions import StoreError
 from traceless.files import saving
 from traceless.store import version_1
 from traceless.store.entries import Entry, ModelState, hash_of
 from traceless.store.folder import Folder
+from traceless.store.ids import hash_of_lines
 from traceless.store.ledger import Ledger
-from traceless.store.lock import write_lock
+from traceless.store.lock import no_writer
 from traceless.store.opening import open_ledger
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
+from traceless.store.row_lanes import lanes_text, no_lanes
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Auditor:
 
     def ledger_checks(self) -> Iterator[Check]:
         """The checks that need no model."""
-        for name in ("ledger", "chain", "requests", "rows", "queue", "secret", "files"):
+        for name in ("ledger", "chain", "requests", "rows", "ids", "queue", "secret", "files"):
             yield _check(name, getattr(self, f"_check_{name}"))
 
     def _check_ledger(self) -> str:
@@ -132,6 +134,10 @@ class Auditor:
             _require(entry.origin == origin, f"{where} belongs to another store")
             _require(old or entry.version > 1, f"{where} is older than its store")
             _require(entry.is_intact(), f"{where} was changed after it was written")
+            signer = described.get("key") if before is None else before.next_signer
+            if before is not None and entry.kind == "upgrade" and before.signer is None:
+                signer = entry.signer
+            _require(entry.signer == signer, f"{where} is not signed with the key of this store")
             if before is None:
                 first = entry.sequence == 0 and entry.kind == "new"
                 _require(first, f"the first is {where}, a {entry.kind}")
@@ -141,6 +147,12 @@ class Auditor:
                 links = entry.previous, entry.digest_before, entry.root_before
                 same = links == (before.hash, before.digest_after, before.root_after)
                 _require(same, f"{where} does not continue the entry before")
+                _require(entry.time >= before.time, f"{where} is older than the entry before")
+                if entry.added is not None and entry.removed is not None:
+                    held = before.held + entry.added - entry.removed
+                    _require(
+                        entry.held == held, f"{where} does not add up: {held} rows would be held"
+                    )
             classes.update(entry.classes)
             before = entry
         if before is None:
@@ -152,20 +164,40 @@ class Auditor:
 
     def _check_requests(self) -> str:
         entries = {key: entry.sequence for entry in self._ledger.entries() for key in entry.keys}
-        pending = {q.key: None for q in self._ledger.queue.pending() if q.key is not None}
+        pending: dict[str, int | None] = {}
+        if self._ledger.version < 3:
+            pending = {q.key: None for q in self._ledger.queue.pending() if q.key is not None}
         found = dict(self._ledger.sql.execute("SELECT key, sequence FROM requests"))
         same = found == {**pending, **entries}
         _require(same, "the keys of requests are not those of the entries and of the queue")
         return f"{len(entries)} keys of requests are those of the entries"
 
     def _check_rows(self) -> str:
-        last = self._ledger.last()
-        rows, checksum = self._ledger.rows.totals()[0], self._ledger.rows.checksum()
+        last, ledger = self._ledger.last(), self._ledger
+        rows, lanes = ledger.rows.totals()
         known = last.held - last.unknown
         _require(rows == known, f"{rows} rows have a digest, and {known} should")
-        same = checksum_text(checksum) == (last.alive or checksum_text(0))
-        _require(same, "the checksum over the digests is not that of the latest entry")
-        return f"{rows} digests have the checksum {last.alive}"
+        if last.version < 3:
+            found, none = checksum_text(ledger.rows.checksum()), checksum_text(0)
+        else:
+            found, none = lanes_text(lanes), lanes_text(no_lanes())
+            kept = lanes_text(ledger.rows.kept_lanes())
+            _require(kept == found, "the sum that is kept is not that of the digests")
+        same = found == (last.alive or none)
+        _require(same, "the sum over the digests is not that of the latest entry")
+        return f"{rows} digests have the sum {last.alive}"
+
+    def _check_ids(self) -> str:
+        ledger = self._ledger
+        if ledger.version < 3:
+            return "a store of this version has none"
+        found = {n: hash_of_lines(lines) for n, lines in ledger.ids.lines()}
+        said = {e.sequence: e.ids for e in ledger.entries() if e.ids is not None}
+        destroyed = any(e.kind == "destroy" for e in ledger.entries())
+        _require(
+            found == ({} if destroyed else said), "what happened to ids is not what entries say"
+        )
+        return f"{len(found)} changes with ids are as their entries say"
 
     def _check_queue(self) -> str:
         waiting: Counter[tuple[bytes, bytes]] = Counter()
@@ -174,7 +206,28 @@ class Auditor:
             waiting.update(zip(rows.digests, rows.ids, strict=True))
         same = waiting == self._ledger.rows.reserved()
         _require(same, "the rows in the queue are not those that are reserved")
+        said = self._ledger.last().waiting
+        same = said in (None, waiting.total()) and self._waiting() in (None, self._queued())
+        _require(same, "the requests in the queue are not those of the entries")
         return f"{waiting.total()} rows wait to be forgotten"
+
+    def _queued(self) -> dict[int, tuple[str | None, int]]:
+        """The requests in the queue: key and rows, by number."""
+        return {q.sequence: (q.key, q.rows) for q in self._ledger.queue.pending()}
+
+    def _waiting(self) -> dict[int, tuple[str | None, int]] | None:
+        """The same by the entries; None before version 3."""
+        if self._ledger.version < 3:
+            return None
+        waiting: dict[int, tuple[str | None, int]] = {}
+        for entry in self._ledger.entries():
+            if entry.kind == "queue":
+                waiting[entry.sequence] = (entry.keys[0] if entry.keys else None, entry.rows)
+            elif entry.kind == "cancel":
+                waiting.pop(int(str(entry.subject).removeprefix("entry ")), None)
+            elif entry.kind == "forget" and entry.waiting == 0:
+                waiting.clear()
+        return waiting
 
     def _check_secret(self) -> str:
         if self._ledger.last().alive is None:
@@ -186,16 +239,15 @@ class Auditor:
         folder = self._folder
         left = folder.left_over(self._ledger.last())
         if left:  # a process may be at work: look again while none can be
-            try:
-                with (
-                    write_lock(folder.lock, 0.0),
-                    open_ledger(folder.ledger, "BEGIN IMMEDIATE", 1.0) as ledger,
-                ):
-                    left = folder.left_over(ledger.last())
-            except StoreBusyError:
-                return "another process is changing the store, and will remove what it replaces"
+            with no_writer(folder.lock) as quiet, open_ledger(folder.ledger) as ledger:
+                if not quiet:
+                    return "another process is changing the store, and will remove what it replaces"
+                left = folder.left_over(ledger.last())
+        strange = ", ".join(repr(path.name) for path in folder.strangers()[:5])
+        _require(not strange, f"there are files that are not of the store: {strange}")
         names = ", ".join(path.name for path in left[:5])
-        _require(not left, f"there are files that should be gone: {names}")
+        said = f"there are files that should be gone, and the next change removes: {names}"
+        _require(not left, said)
         return "there are none but those that the ledger names"
 
     def _check_model(self) -> str:
@@ -236,7 +288,8 @@ class Auditor:
             said = "is" if ok else "is not"
             yield Check("refit", ok, f"a fit from scratch {said} the model in the file")
         if last.alive is not None and not last.unknown:
-            ok = checksum_text(tally.checksum) == last.alive
+            sum_ = checksum_text(tally.checksum) if last.version < 3 else lanes_text(tally.lanes)
+            ok = sum_ == last.alive
             said = "have" if ok else "do not have"
             yield Check("digests", ok, f"these rows {said} the digests that are kept here")
 

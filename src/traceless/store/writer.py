@@ -1,8 +1,4 @@
-"""The writer of a store: it makes one change, which one commit of the ledger completes.
-
-Whatever is raised before the commit leaves the store as it was: the transaction is rolled back,
-the model in memory is thrown away, and a model file that was written is removed.
-"""
+"""The writer of a store: requests, of which each is recognised if it comes again, and answered."""
 
 from __future__ import annotations
 
@@ -11,71 +7,54 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, cast
 
-from traceless.exceptions import (
-    AlreadyLearnedError,
-    FileError,
-    NotLearnedError,
-    RevealingWarning,
-    StoreError,
-)
+from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
 from traceless.knowledge.sums import Knowledge
 from traceless.store import version_1
-from traceless.store.entries import Entry, ModelState
+from traceless.store.change import Asked, Cached, Change
+from traceless.store.entries import ModelState
 from traceless.store.folder import Folder
+from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger, Request
 from traceless.store.merge_source import MergeSource, open_merge_source
-from traceless.store.queue import SAFE_ROWS, Queued, are_enough, plain_arrays
+from traceless.store.queue import Queued, plain_arrays
 from traceless.store.receipts import Receipt
 from traceless.store.row_counts import Taken
-from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
-
-Cached = tuple[str, Any] | None  # a generation, and the model that it holds
+from traceless.store.row_digests import Counted, RowBatch, Tally, checksum_text, row_batches
 
 _SHOWN = 5  # positions of rows that an error names
-_REVEALING = (
-    f"Fewer than {SAFE_ROWS} rows of a class change at once: whoever holds the models before and "
-    "after can reconstruct them. Collect requests to forget with batch=True (--batch), and see "
-    "that no copy of the model before is left."
-)
 
 
 class Writer:
     """One change of a store.
 
-    Parameters
-    ----------
-    folder : Folder
-    ledger : Ledger
-        In a transaction.
-    key : str or None
-        Idempotency key of the request. If a request came with it before, its answer is given
-        again, and nothing is changed.
-    cached : tuple, optional
-        A generation, and its model, which the change may modify. Afterwards the attribute of this
-        name holds the latest generation that was read, for the next change.
+    If a request came before with the key that is asked for, its answer is given again, and nothing
+    is changed.
     """
 
-    def __init__(
-        self, folder: Folder, ledger: Ledger, key: str | None, cached: Cached = None
-    ) -> None:
-        self._folder, self._ledger, self._key, self.cached = folder, ledger, key, cached
-        self._before, self.origin = ledger.last(), ledger.origin
-        self._secret = folder.secret(self._before)
-        self._hasher = RowHasher.of(self._secret, self.origin)
-        self._hasher.check_secret(self.origin["secret"])
-        self._known = None if key is None else ledger.request(key)
-        self._unknown = self._before.unknown
-        self._removed, self._added = Tally(), Tally()
+    def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
+        if ledger.version < 3:
+            raise StoreError(
+                f"This store is of version {ledger.version}: it can be read, and must be upgraded "
+                f"before it is changed, with Store.upgrade (or traceless upgrade {folder.path}). "
+                "Nothing was changed."
+            )
+        self._change = Change(folder, ledger, asked, cached)
+        self._folder, self._ledger, self.origin = folder, ledger, ledger.origin
+        self._hasher, self._secret = self._change.hasher, self._change.secret
+        self._known = None if asked.key is None else ledger.request(asked.key)
+        if self._known is None:
+            self._change.signing_key  # noqa: B018  raises at once if it is not there
 
-    @cached_property
-    def model(self) -> Any:
-        """The model, to be changed."""
-        if self.cached is None or self.cached[0] != self._before.generation:
-            self.cached = str(self._before.generation), self._folder.load(self._before)
-        return self.cached[1]
+    @property
+    def cached(self) -> Cached:
+        """The latest generation that was read, and its model."""
+        return self._change.cached
+
+    @property
+    def _model(self) -> Any:
+        return self._change.model
 
     # --- requests that came before --------------------------------------------------------
 
@@ -86,7 +65,14 @@ class Writer:
         was another request, this raises.
         """
         before = cast(Request, self._known)
-        same = before.request in requests or self._secret is None
+        if self._secret is None and rows:
+            raise StoreError(
+                f"A request with the key {before.key!r} came before, and since the secret of this "
+                "store was destroyed nobody can tell whether it is this one. Look at its entry "
+                f"({before.sequence}), and give a new request a key of its own. Nothing was "
+                "changed."
+            )
+        same = before.request in requests
         if (kind, rows) != (before.kind, before.rows) or not same:
             raise StoreError(
                 f"The key {before.key!r} is that of another request: {before.kind} of "
@@ -94,10 +80,16 @@ class Writer:
                 f"{'' if same else ' other'} rows. Give every request a key of its own. Nothing "
                 "was changed."
             )
-        if before.sequence is None:
-            pending = self._ledger.queue.pending(replayed=True)
-            return next(queued for queued in pending if queued.key == before.key)
-        return Receipt.of(self._ledger.entry(before.sequence), self.origin, replayed=True)
+        answer = self._ledger.receipt(cast(int, before.sequence), replayed=True)
+        if answer.kind == "cancel":
+            raise StoreError(
+                f"The request with the key {before.key!r} was cancelled (entry {answer.sequence}, "
+                f"{answer.time}). Give a new request a key of its own. Nothing was changed."
+            )
+        if answer.kind == "queue":
+            pending = self._ledger.pending(replayed=True)
+            return next(queued for queued in pending if queued.sequence == answer.sequence)
+        return answer
 
     def _rows_again(
         self, kind: str, removed: Iterable[RowBatch] = (), added: Iterable[RowBatch] = ()
@@ -131,22 +123,19 @@ class Writer:
         if self._known:
             return self._rows_again("learn", added=batches)
         for batch in batches:
-            rows = self._hasher(batch)
-            if len(rows.places):
+            if self._add(batch):
                 X, y, weight = version_1.rounded_as_in(self.origin, batch)
-                self.model.partial_fit(X, y, sample_weight=weight)
-                self._ledger.rows.add(rows.digests, rows.ids)
-                self._added.add(rows)
-        last, request = self._before, self._rows_request()
-        learned = "learn", self._added.rows, request
+                self._model.partial_fit(X, y, sample_weight=weight)
+        last, request = self._change.before, self._rows_request()
+        learned = "learn", self._change.added.rows, request
         if once and self._secret and learned == (last.kind, last.rows, last.request):
             raise AlreadyLearnedError(
                 f"The last change (entry {last.sequence}, {last.time}) learned exactly these "
                 f"{last.rows} rows. Leave out once to learn them twice. Nothing was changed."
             )
-        return self._commit("learn", request)
+        return self._change.finish("learn", request)
 
-    def forget(self, rows: RowBatch, batch: bool, name: str | None) -> Any:
+    def forget(self, rows: RowBatch, batch: bool, name: str | None, whole: bool) -> Any:
         """Forget rows, or a slice; with `batch`, once there are enough rows in the queue."""
         X = rows[0]
         if (
@@ -159,58 +148,121 @@ class Writer:
         if self._known:
             return self._rows_again("forget", removed=batches)
         if batch:
-            return self._enqueue(batches)
-        for held in self._taken(batches, self._ledger.rows.remove):
-            self.model.forget(*version_1.rounded_as_in(self.origin, held))
-        return self._commit("forget", self._rows_request())
+            return self._enqueue(batches, whole)
+        self._forget(batches, whole)
+        return self._change.finish("forget", self._rows_request())
 
-    def relabel(self, before: RowBatch, after: RowBatch) -> Any:
-        """Give rows other labels or targets."""
+    def undo(self, batches: Iterable[RowBatch]) -> Any:
+        """Forget what the last change that learned has learned, if it is these rows."""
+        kept = list(batches)
+        if self._known:
+            return self._rows_again("forget", removed=kept)
+        last = next(iter(self._ledger.entries(_LEARNED)), None)
+        if last is None:
+            raise StoreError(
+                "This store has learned nothing that could be undone. Nothing was changed."
+            )
+        subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
+        if any(
+            e.subject == subject for e in self._ledger.entries("WHERE sequence > ?", last.sequence)
+        ):
+            raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
+        if self._secret and last.request != self._hasher.request(Tally(), self._tally(kept)):
+            raise NotLearnedError(
+                f"The last learning ({said}) was one of {last.rows} rows, and these are not they. "
+                "Give the rows, and the ids, as they were learned. Nothing was changed."
+            )
+        self._forget(kept, whole=False)
+        return self._change.finish("forget", self._rows_request(), subject=subject)
+
+    def correct(self, before: RowBatch, after: RowBatch, keep_ids: bool, whole: bool) -> Any:
+        """Put rows in the place of others, under their ids or under ids of their own."""
         if self._known:
             return self._rows_again("relabel", [before], [after])
-        for held in self._taken([before], self._ledger.rows.remove):
-            rows = self._hasher(after)
-            self._ledger.rows.add(rows.digests, rows.ids)
-            self._added.add(rows)
+        for held in self._taken([before], self._ledger.rows.remove, whole):
+            self._add(after, held[3] if keep_ids and len(held) > 3 else None)
             old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
-            self.model.update(add=new, forget=old)
-        return self._commit("relabel", self._rows_request())
+            self._model.update(add=new, forget=old)
+        return self._change.finish("relabel", self._rows_request())
 
-    def _rows_request(self) -> str | None:
+    def _add(self, batch: RowBatch, ids: list[bytes] | None = None) -> bool:
+        """Count the rows of a batch as learned, under these ids if given; False if it has none."""
+        rows = self._hasher(batch)
+        held_as = rows.ids if ids is None else [ids[i] for i in rows.places.tolist()]
+        if len(rows.places):
+            self._ledger.rows.add(rows.digests, held_as)
+            self._change.added.add(rows, held_as)
+            self._change.ids.added.update(held_as)
+        return bool(len(rows.places))
+
+    def _forget(self, batches: Iterable[RowBatch], whole: bool) -> None:
+        for held in self._taken(batches, self._ledger.rows.remove, whole):
+            self._model.forget(*version_1.rounded_as_in(self.origin, held))
+
+    def _rows_request(self, asked: Tally | None = None) -> str | None:
         """The hash of a request for these rows; raises if there are none."""
-        if not (self._removed.rows or self._added.rows):
+        removed, added = asked or self._change.removed, self._change.added
+        if not (removed.rows or added.rows):
             raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
-        return self._hasher.request(self._removed, self._added)
+        return self._hasher.request(removed, added)
 
     def _taken(
-        self, batches: Iterable[RowBatch], remove: Callable[[list[bytes], list[bytes]], Taken]
+        self,
+        batches: Iterable[RowBatch],
+        take: Callable[[list[bytes], list[bytes]], Taken],
+        whole: bool = False,
+        into: Tally | None = None,
+        ids: Counter[bytes] | None = None,
     ) -> Iterator[RowBatch]:
-        """Remove the digests of batches, and yield each batch; raises if a row is not held."""
+        """Take the digests of batches, and yield each batch; raises if a row is not held.
+
+        They are counted as removed, or into the tally and the counter given.
+        """
         if self._secret is None:
             raise StoreError(
                 "The secret of this store was destroyed, so it cannot tell which rows it holds: "
                 "only whole slices can be forgotten (a Knowledge, or the file of a model), and not "
                 "rows. Nothing was changed."
             )
+        tally = self._change.removed if into is None else into
+        counter = self._change.ids.removed if ids is None else ids
         start, reserved, missing = 0, 0, []
         for batch in batches:
             rows = self._hasher(batch)
-            ours = getattr(self.model, "n_features_in_", rows.width)
+            ours = getattr(self._model, "n_features_in_", rows.width)
             if rows.width != ours:
                 raise ValueError(
                     f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
                     "was changed."
                 )
-            lost, held_as = remove(rows.digests, rows.ids)
+            lost, held_as = take(rows.digests, rows.ids)
             if lost:
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
                 yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch
-            self._removed.add(rows, held_as)
+            tally.add(rows, held_as)
+            counter.update(held_as)
             start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))
+        if whole:
+            self._check_whole(counter)
+
+    def _check_whole(self, ids: Counter[bytes]) -> None:
+        """Raise if rows of these ids are left that nobody has asked to forget."""
+        if ids[b""] or not ids:
+            raise ValueError(
+                "whole=True (--whole) asks that all rows of the ids given go, and some rows have "
+                "no id. Give one for each row. Nothing was changed."
+            )
+        left = [held - waiting for held, waiting in map(self._ledger.rows.held_by_id, ids)]
+        if any(left):
+            raise NotLearnedError(
+                f"{sum(left)} more rows of {sum(map(bool, left))} of these {len(left)} ids are "
+                "held here, and are not among those given. Give all rows of each id, or leave out "
+                "whole=True (--whole). Nothing was changed."
+            )
 
     def _not_held(self, missing: list[int], n: int, reserved: int) -> str:
         places = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
@@ -220,32 +272,40 @@ class Writer:
         )
         if reserved:
             said += f" {reserved} of them wait in the queue already."
-        if self._before.unknown:
+        unknown = self._change.before.unknown
+        if unknown:
             said += (
-                f" {self._before.unknown} rows came by merge, without their digests, and can only "
+                f" {unknown} rows came by merge, without their digests, and can only "
                 "go as the slice they came in: forget the Knowledge, or the file, that was merged."
             )
         return f"{said} Nothing was changed."
 
     # --- the queue ------------------------------------------------------------------------
 
-    def _enqueue(self, batches: Iterable[RowBatch]) -> Receipt | Queued:
+    def _enqueue(self, batches: Iterable[RowBatch], whole: bool) -> Receipt | Queued:
         """Keep rows until they can be forgotten with others; forget all if that is safe now."""
-        kept = [plain_arrays(batch) for batch in self._taken(batches, self._ledger.rows.reserve)]
-        again = self._tally(kept).checksum
-        if checksum_text(again) != checksum_text(self._removed.checksum):
+        change, queue, asked = self._change, self._ledger.queue, Tally()
+        reserve, waiting = self._ledger.rows.reserve, change.ids.waiting
+        kept = [
+            plain_arrays(batch) for batch in self._taken(batches, reserve, whole, asked, waiting)
+        ]
+        again = self._tally(batch[:3] for batch in kept).checksum
+        if checksum_text(again) != checksum_text(asked.checksum):
             raise ValueError(
                 "These labels cannot be kept in the queue as they are. Forget the rows without "
                 "batch=True (--batch). Nothing was changed."
             )
-        request = self._rows_request()
-        self._ledger.queue.put(self._key, kept, self._removed)
-        if self._key is not None:
-            self._ledger.note(Request(self._key, "forget", self._removed.rows, request, None))
-        if self._ledger.queue.is_safe():
+        request = self._rows_request(asked)
+        wait = cast(int, change.before.waiting) + asked.rows
+        entry = change.note("queue", request, rows=asked.rows, waiting=wait)
+        queue.put(entry, asked.classes, kept)
+        if queue.is_safe():
             return self._flush()
-        self._ledger.commit()
-        return self._ledger.queue.pending()[-1]
+        receipt = change.commit()
+        found = Queued(
+            entry.time, change.asked.key, entry.rows, dict(asked.classes), entry.sequence
+        )
+        return found.with_receipt(receipt)
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""
@@ -253,14 +313,42 @@ class Writer:
         return [self._flush()] if queue.pending() and (force or queue.is_safe()) else []
 
     def _flush(self) -> Receipt:
-        queue, self._removed = self._ledger.queue, Tally()
+        queue, change = self._ledger.queue, self._change
         keys = tuple(queued.key for queued in queue.pending() if queued.key is not None)
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             for held in self._taken(queue.batches(), self._ledger.rows.remove_reserved):
-                self.model.forget(*version_1.rounded_as_in(self.origin, held))
+                self._model.forget(*version_1.rounded_as_in(self.origin, held))
+        change.ids.waiting.subtract(change.ids.removed)
         queue.clear()
-        return self._commit("forget", self._rows_request(), keys=keys)
+        return change.finish("forget", self._rows_request(), keys=keys, waiting=0)
+
+    def cancel(self, which: int | str) -> Receipt:
+        """Take a request out of the queue, by its number or its key."""
+        queue, change, taken = self._ledger.queue, self._change, Tally()
+        queued = next((q for q in queue.pending() if which in (q.sequence, q.key)), None)
+        if queued is None:
+            waiting = ", ".join(str(q.sequence) for q in queue.pending()) or "none"
+            raise StoreError(
+                f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
+                "changed."
+            )
+        batches, release = queue.batches(queued.sequence), self._ledger.rows.release
+        ids = Counter[bytes]()
+        for _ in self._taken(batches, release, into=taken, ids=ids):
+            pass
+        change.ids.waiting.subtract(ids)
+        queue.clear(queued.sequence)
+        entry = self._ledger.entry(queued.sequence)
+        change.note(
+            "cancel",
+            entry.request,
+            keys=entry.keys,
+            rows=taken.rows,
+            waiting=cast(int, change.before.waiting) - taken.rows,
+            subject=f"entry {queued.sequence}",
+        )
+        return change.commit()
 
     # --- slices ---------------------------------------------------------------------------
 
@@ -268,25 +356,28 @@ class Writer:
         """Take in what another model has learned; knowledge of fewer than no rows takes it out."""
         if isinstance(other, Knowledge) and other.n_samples < 0:
             return self.take_out(-other, name)
+        change = self._change
         with open_merge_source(other, self._hasher, self._folder) as source:
             requests = self._slice_requests(source)
             if self._known:
                 return self._first_answer("merge", source.rows, *requests)
             what = source.knowledge if source.estimator is None else source.estimator
             self._merge(what, source, name, again)
-            self._ledger.rows.add_counted(source.count_into(self._added))
-            self._unknown += source.unknown
-            return self._commit("merge", requests[0], subject=name)
+            rows = _counting(source.count_into(change.added), change.ids.added)
+            self._ledger.rows.add_counted(rows)
+            change.unknown += source.unknown
+            return change.finish("merge", requests[0], subject=name)
 
     def take_out(self, other: Any, name: str | None) -> Any:
         """Take out a slice that was merged."""
+        change = self._change
         with open_merge_source(other, self._hasher, self._folder) as source:
             requests = self._slice_requests(source)
             if self._known:
                 return self._first_answer("forget", source.rows, *requests)
             self._check_merged(source, requests)
             self._merge(-source.knowledge, source, name, again=False)
-            counted = source.count_into(self._removed)
+            counted = _counting(source.count_into(change.removed), change.ids.removed)
             each = [row for *row, n in counted for _ in range(n)]
             lost, _ = self._ledger.rows.remove([d for d, _ in each], [i for _, i in each])
             if lost:
@@ -294,25 +385,26 @@ class Writer:
                     f"{len(lost)} of the {source.rows} rows of the slice are not held here, or "
                     "wait in the queue. Nothing was changed."
                 )
-            self._unknown -= source.unknown
-            return self._commit("forget", requests[0], subject=name)
+            change.unknown -= source.unknown
+            return change.finish("forget", requests[0], subject=name)
 
     def _merge(self, other: Any, source: MergeSource, name: str | None, again: bool) -> None:
         """Merge under a name, or under the digest by which a model of version 1 knows the slice."""
-        if not hasattr(self.model, "merge"):
+        model = self._model
+        if not hasattr(model, "merge"):
             raise TypeError(
-                f"A {type(self.model).__name__} has no merge: it keeps its rows. Learn, or forget, "
+                f"A {type(model).__name__} has no merge: it keeps its rows. Learn, or forget, "
                 "the rows themselves. Nothing was changed."
             )
-        merged = getattr(self.model, "merged_", {})
+        merged = getattr(model, "merged_", {})
         old = next((digest for digest in self._old_digest(source) if digest in merged), None)
-        self.model.merge(other, name=name or old, again=again)
+        model.merge(other, name=name or old, again=again)
 
     def _check_merged(self, source: MergeSource, requests: list[str | None]) -> None:
         """Raise unless the rows without digests came in this slice."""
         came = [entry.kind for entry in self._ledger.entries() if entry.request in requests]
         merged = self._secret is None or came.count("merge") > came.count("forget")
-        if source.unknown and (source.unknown > self._unknown or not merged):
+        if source.unknown and (source.unknown > self._change.unknown or not merged):
             raise NotLearnedError(
                 f"This slice of {source.rows} rows was not merged here as it is now, or is taken "
                 "out already. Slices go as they came; forget other rows themselves, or give a "
@@ -325,15 +417,16 @@ class Writer:
         """Compute the exact coefficients; models without `seal` have them always."""
         if self._known:
             return self._first_answer("seal", 0, None)
-        if hasattr(self.model, "seal") and ModelState.of(self.model).held:
-            self.model.seal()
-        return self._commit("seal", None)
+        if hasattr(self._model, "seal") and ModelState.of(self._model).held:
+            self._model.seal()
+        return self._change.finish("seal")
 
     def destroy(self, what: str) -> Any:
-        """Destroy the secret or the model; the digests go with either."""
+        """Destroy the secret or the model; digests and ids go with either."""
         if self._known:
             return self._first_answer("destroy", 0, what)
-        if self._secret is None if what == "secret" else self._before.generation is None:
+        change, before = self._change, self._change.before
+        if self._secret is None if what == "secret" else before.generation is None:
             raise StoreError(f"The {what} of this store was destroyed before. Nothing was changed.")
         if self._ledger.queue.pending():
             raise StoreError(
@@ -341,73 +434,33 @@ class Writer:
                 "Nothing was changed."
             )
         self._ledger.rows.clear()
+        self._ledger.ids.clear()
+        change.emptied, removed = True, 0
         if what == "secret":
-            self._secret = None
+            change.secret = None
         else:
-            self.model, self.cached, self._unknown = None, None, 0
-            self._removed.checksum = int(self._before.alive or "0", 16)  # chain: and the lanes
-            self._removed.classes.update(self._ledger.class_counts())
-        return self._commit("destroy", what, subject=what)
+            change.model, change.cached, change.unknown = None, None, 0
+            change.removed.classes.update(self._ledger.class_counts())
+            removed = before.held
+        return change.finish("destroy", what, subject=what, removed=removed)
 
-    # --- the entry ------------------------------------------------------------------------
+    def new_key(self, key: SigningKey, keep: bool) -> Receipt:
+        """Hand over to another key, which is kept in the folder or elsewhere."""
+        change = self._change
+        if key.public == change.before.next_signer:
+            raise StoreError("This is the key that the store has already. Nothing was changed.")
+        if keep and not change.asked.dry_run:
+            self._folder.write_private("key.new", key.pem())
+        change.note("key", subject=key.public)
+        return change.commit()
 
-    def _commit(
-        self,
-        kind: str,
-        request: str | None,
-        subject: str | None = None,
-        keys: tuple[str, ...] | None = None,
-    ) -> Receipt:
-        """Write the new model and the entry, commit both, and remove the model before."""
-        before, removed, added = self._before, self._removed, self._added
-        counts = Counter(added.classes)
-        counts.subtract(removed.classes)
-        classes = {label: n for label, n in sorted(counts.items()) if n}
-        alive = checksum_text(int(before.alive or "0", 16) + added.checksum - removed.checksum)
-        revealing = removed.rows > 0 and not are_enough(removed.rows, removed.classes)
-        if revealing:
-            warnings.warn(_REVEALING, RevealingWarning, stacklevel=4)
-        model = None if before.generation is None else self.model
-        state, name, sha256 = ModelState.of(model), None, None
-        if model is not None:
-            name, sha256 = self._folder.write(model, before.sequence + 1)
-        try:
-            if name is not None:
-                self._read_back(name, sha256, state)
-            entry = Entry.after(
-                before,
-                state,
-                kind=kind,
-                keys=keys or (() if self._key is None else (self._key,)),
-                rows=max(removed.rows, added.rows),
-                classes=classes,
-                unknown=state.held if self._secret is None else self._unknown,
-                alive=None if self._secret is None else alive,
-                request=request,
-                generation=name,
-                sha256=sha256,
-                revealing=revealing,
-                subject=subject,
-                origin=before.origin,
-            )
-            self._ledger.append(entry)
-        except BaseException:
-            if name is not None:
-                (self._folder.generations / name).unlink(missing_ok=True)
-            raise
-        self._ledger.commit()
-        self._folder.tidy(self._ledger, committed=entry)
-        self._before = entry
-        return Receipt.of(entry, self.origin)
 
-    def _read_back(self, name: str, sha256: str | None, state: ModelState) -> None:
-        """Make sure that the file holds the model, since the model before will be removed."""
-        try:
-            self.model = self._folder.read(name, sha256)
-            self.cached = name, self.model
-        except FileError as error:
-            raise StoreError(
-                f"The new model cannot be read back from its file: {error} Nothing was changed."
-            ) from error
-        if ModelState.of(self.model) != state:
-            raise StoreError("The file of the new model holds another one. Nothing was changed.")
+_LEARNED = "WHERE json_extract(body, '$.kind') = 'learn' ORDER BY sequence DESC LIMIT 1"
+
+
+def _counting(counted: Iterable[Counted], ids: Counter[bytes]) -> Iterator[Counted]:
+    """The rows of another store, whose ids are counted on their way."""
+    for digest, one, n in counted:
+        if one:
+            ids[one] += n
+        yield digest, one, n

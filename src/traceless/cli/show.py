@@ -1,0 +1,178 @@
+"""``traceless show``: what was declared, and the coefficients that the rows give."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceless.cli import inputs
+from traceless.cli.command import command
+from traceless.cli.model_options import as_options
+from traceless.cli.output import Grid, Result, fields
+
+if TYPE_CHECKING:
+    from traceless.store import Store
+
+MOST = 40  # coefficients in a terminal
+_LABELS = {"text": "labels", "int": "labels, whole numbers", "number": "numbers"}
+
+
+@command(
+    "traceless show shop",
+    "traceless show shop --all",
+    "traceless show prices --level 0.9 --json",
+)
+@inputs.store_argument
+@click.option("--level", type=float, default=0.95, help="Of the intervals [0.95].")
+@click.option("--all", "all_", is_flag=True, help=f"All coefficients, not the {MOST} largest.")
+def show(store: Store, level: float, all_: bool) -> Result:
+    """Show columns, model and coefficients.
+
+    Coefficients have the names of their columns and come with the largest effect first, that is
+    the coefficient times the deviation of its column. Those of regressions have errors: an interval
+    holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho is not too
+    large.
+    """
+    now, origin = store.status(), store.receipt().store
+    about, model = store.about, origin["model"]
+    table = about.get("table")
+    data: dict[str, Any] = {
+        "store": now.path,
+        "organisation": about.get("organisation"),
+        "created": origin["created"],
+        "rows": now.rows,
+        "classes": dict(now.classes),
+        "table": table,
+        "model": model,
+        "options": as_options(model),
+    }
+    facts = {
+        "store": now.path,
+        "organisation": about.get("organisation"),
+        "created": origin["created"],
+        "rows": now.rows,
+        **{f"  of {label}": count for label, count in now.classes.items()},
+    }
+    shown: list[str | Grid] = [
+        fields({name: value for name, value in facts.items() if value is not None}),
+        "",
+        Grid(columns_of(table), ["column", "kind", "meaning"]) if table else _NO_TABLE,
+        "",
+        fields({name: _short(value) for name, value in data["options"].items()}),
+        "",
+    ]
+    if now.rows and now.has_model:
+        found, said = _coefficients(store.model(), table, level, all_)
+        return Result(data | found, shown + said)
+    why = "has learned no rows yet" if now.has_model else "is destroyed"
+    return Result(data, [*shown, f"The model {why}: there are no coefficients."])
+
+
+_NO_TABLE = "No table is declared: this store was made in Python."
+
+
+def columns_of(table: Mapping[str, Any]) -> list[list[str]]:
+    """Name, kind and meaning of each column of a table that `Schema.facts` describes."""
+    found = [[one["name"], one["kind"], _meaning(one)] for one in table["columns"]]
+    classes = ", ".join(map(str, table["classes"])) or "any"
+    target = _LABELS[table["labels"]] + ("" if table["labels"] == "number" else f": {classes}")
+    found += [[name, "target", target] for name in table["target"]]
+    others = {k: v for k, v in table.items() if k not in ("columns", "target", "labels", "classes")}
+    return found + [[str(name), role, ""] for role, name in others.items() if name]
+
+
+def _meaning(column: Mapping[str, Any]) -> str:
+    """What becomes of the values of a column, in words."""
+    rest = {k: v for k, v in column.items() if k not in ("kind", "name")}
+    said = []
+    if column["kind"] == "number":
+        shift, scale = rest.pop("shift"), rest.pop("scale")
+        said = [f"(x - {shift:g}) / {scale:g}" if (shift, scale) != (0, 1) else "as it is"]
+    elif column["kind"] == "category":
+        said = [", ".join(value or "(missing)" for value in rest.pop("values"))]
+    elif column["kind"] == "hashed":
+        said = [f"{rest.pop('buckets')} buckets"]
+    return "; ".join(said + [f"{k} {v}" for k, v in rest.items() if v not in (None, False, [], "")])
+
+
+def _coefficients(
+    model: Any, table: Mapping[str, Any] | None, level: float, all_: bool
+) -> tuple[dict[str, Any], list[str | Grid]]:
+    """The table of coefficients, largest effect first, and how it is shown."""
+    import numpy as np
+
+    from traceless.sources import Schema
+
+    if not hasattr(model, "summary"):
+        return {}, [f"A {type(model).__name__} has no coefficients: it is made of rows."]
+    model = copy.copy(model)
+    if table is not None:
+        names = Schema.from_facts(table).feature_names
+        model.feature_names_in_ = np.array(names, dtype=object)
+    is_regression = hasattr(model, "predict_interval")
+    found = model.summary(level) if is_regression else model.summary()
+    columns = {name: list(column) for name, column in found.columns.items()}
+    if "target" in columns and is_regression and table is not None:
+        columns["target"] = [table["target"][k] for k in columns["target"]]
+    deviations = _deviations(model, is_regression)
+    deviations *= len(columns["name"]) // len(deviations)  # of each target
+    order = _largest_first(columns, deviations, is_regression)
+    columns = {name: [column[k] for k in order] for name, column in columns.items()}
+    deviations = [deviations[k] for k in order]
+    cells = zip(*columns.values(), deviations, strict=True)
+    rows = [[_short(cell) for cell in row] for row in cells]
+    kept = rows if all_ else rows[:MOST]
+    said: list[str | Grid] = [
+        found.title,
+        fields({name: _short(value) for name, value in found.facts.items()}),
+        Grid(kept, [*columns, "deviation"]),
+    ]
+    if len(kept) < len(rows):
+        said.append(f"{len(rows) - len(kept)} smaller ones are shown with --all.")
+    data = {"fit": dict(found.facts), "coefficients": columns, "deviations": deviations}
+    return data, [*said, found.note]
+
+
+def _deviations(model: Any, is_regression: bool) -> list[float | None]:
+    """Standard deviations of the features, of the rows held; None for the intercept.
+
+    By whole numbers: n² times the variance is nΣφ² - (Σφ)². Without a constant feature there is no
+    Σφ, and the root of the mean square takes the place of the deviation.
+    """
+    import numpy as np
+
+    from traceless.features import Linear
+
+    phi, known = model.feature_map or Linear(), model.knowledge_
+    S = known.feature_gram.astype(object)
+    width = len(S) - bool(phi.bias)
+    squares, steps = S.diagonal()[:width], np.broadcast_to(np.ravel(phi.resolution), width)
+    total, sums = (
+        (S[-1, -1], S[:width, -1]) if phi.bias else (known.n_samples << known.weight_bits, 0)
+    )
+    variances = (total * squares - sums * sums) / (total * total)
+    each: list[float | None] = (np.sqrt(variances.astype(float)) * steps).tolist()
+    return [None, *each] if phi.bias or not is_regression else each
+
+
+def _largest_first(
+    columns: Mapping[str, list[Any]], deviations: list[float | None], is_regression: bool
+) -> list[int]:
+    """The order of the rows: by target, the intercept first, then by effect."""
+    wanted = ["coefficient"] if is_regression else [c for c in columns if c != "name"]
+    targets = columns.get("target", []) if is_regression else []
+
+    def key(k: int) -> tuple[int, float]:
+        deviation = deviations[k]
+        largest = max(abs(columns[name][k]) for name in wanted)
+        effect = float("inf") if deviation is None else largest * deviation
+        return (targets.index(targets[k]) if targets else 0, -effect)
+
+    return sorted(range(len(deviations)), key=key)
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value

@@ -1,0 +1,128 @@
+"""What may come in place of a NumPy array: torch tensors, and whatever speaks DLPack.
+
+Rows are worked on where they are. Those in the host's memory become NumPy arrays and go the usual
+way; those on a device stay tensors. torch is imported only once one of these has come.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+Tensor = Any  # torch.Tensor, where torch is installed
+
+HOST = frozenset({"cpu"})  # kinds of devices whose memory NumPy reads
+_DLPACK_HOST = frozenset({1, 3})  # numbers that DLPack gives to the host's memory: plain, pinned
+_PLAIN = frozenset({np.ndarray, list, tuple, int, float, type(None)})  # types that are surely here
+_NARROW = frozenset({"float16", "bfloat16", "float32", "float64"})
+_WHOLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether something is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_on_device(value: Any) -> bool:
+    """Whether something is a tensor that the host cannot read."""
+    return type(value) not in _PLAIN and is_tensor(value) and value.device.type not in HOST
+
+
+def taken(value: Any) -> Any:
+    """An array as the library takes it: for NumPy where the host has it, else as a torch tensor.
+
+    Anything that is not an array of a device, or a tensor, comes back as it is.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if is_tensor(value):
+        tensor = value.detach()
+        if tensor.layout != sys.modules["torch"].strided:
+            raise TypeError(
+                f"Sparse tensors ({tensor.layout}) are not taken: give a dense tensor, or a "
+                "matrix of scipy.sparse."
+            )
+        return to_array(tensor) if tensor.device.type in HOST else tensor
+    where = getattr(value, "__dlpack_device__", None)
+    if where is None or where()[0] in _DLPACK_HOST:
+        return value
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"{type(value).__name__} has its numbers on a device, where torch would work on them: "
+            "pip install 'traceless[torch]', or bring them to the host first."
+        ) from error
+    return taken(torch.from_dlpack(value))
+
+
+def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    """(X, y, weight) as the library takes them; labels and weights go where they are read.
+
+    Labels of rows on a device may stay there. Everything else that stands beside rows is for the
+    host.
+    """
+    if _PLAIN.issuperset(map(type, rows)):
+        return rows
+    X, *beside = map(taken, rows)
+    return X, *(
+        value if k == 0 and is_on_device(X) else to_array(value) for k, value in enumerate(beside)
+    )
+
+
+def on_host(rows: Any) -> Any:
+    """(X, y, weight) in the host's memory; anything else as it is."""
+    return tuple(map(to_array, rows)) if isinstance(rows, tuple) else rows
+
+
+def to_array(value: Any) -> Any:
+    """A tensor as a NumPy array, in the host's memory; anything else as it is."""
+    if not is_tensor(value):
+        return value
+    tensor = value.detach()
+    if kind_of(tensor) == "bfloat16":
+        tensor = tensor.float()  # which holds it exactly, and NumPy has no such type
+    return tensor.cpu().numpy()
+
+
+def like(rows: Any, answer: Any) -> Any:
+    """An answer where its rows were: a tensor on their device if they came as one.
+
+    Answers that no tensor can hold, such as labels that are strings, stay NumPy arrays.
+    """
+    if type(rows) in _PLAIN or is_tensor(answer):
+        return answer
+    rows = rows if is_tensor(rows) else taken(rows)
+    if not is_tensor(rows) or answer.dtype.kind not in "biuf":
+        return answer
+    import torch
+
+    try:
+        return torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
+    except TypeError:
+        return answer  # of a type that this torch does not know
+
+
+def kind_of(tensor: Tensor) -> str:
+    """The name of a tensor's type, as NumPy would have it."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def check_rows(X: Tensor) -> None:
+    """Raise if a tensor on a device is nothing that rows can be."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got a tensor of shape {tuple(X.shape)} instead: rows come as "
+            "(n_samples, n_features). Reshape it with tensor.reshape(len(tensor), -1)."
+        )
+    kind = kind_of(X)
+    if kind not in _NARROW | _WHOLE:
+        raise TypeError(
+            f"Rows of {kind} are not taken: give float16, bfloat16, float32, float64, int8 to "
+            "int64, uint8 or bool."
+        )
+    if not X.shape[1]:
+        raise ValueError("Found tensor with 0 feature(s), and a minimum of 1 is required.")

@@ -1,0 +1,215 @@
+"""One change of a store: what it adds and removes, its entries, and the commit that makes it.
+
+Whatever is raised before the commit leaves the store as it was: the transaction is rolled back,
+the model in memory is thrown away, and a model file that was written is removed. A dry run ends
+before the commit, and before a model is written.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from traceless.exceptions import FileError, RevealingWarning, StoreError
+from traceless.knowledge.fingerprint import Lanes
+from traceless.store import keys
+from traceless.store.commit import commit
+from traceless.store.entries import Entry, ModelState
+from traceless.store.folder import Folder
+from traceless.store.ids import IdChanges, hash_of_lines
+from traceless.store.keys import SigningKey
+from traceless.store.ledger import Ledger
+from traceless.store.opening import log_is_empty
+from traceless.store.queue import SAFE_ROWS, are_enough
+from traceless.store.receipts import Receipt
+from traceless.store.row_digests import RowHasher, Tally
+from traceless.store.row_lanes import lanes_text, no_lanes
+
+Cached = tuple[str, Any] | None  # a generation, and the model that it holds
+
+_REVEALING = (
+    f"Fewer than {SAFE_ROWS} rows of a class change at once: whoever holds the models before and "
+    "after can reconstruct them. Collect requests to forget with batch=True (--batch), and see "
+    "that no copy of the model before is left."
+)
+
+
+class Asked(NamedTuple):
+    """How a change was asked for.
+
+    Attributes
+    ----------
+    key : str or None
+        Idempotency key of the request.
+    dry_run : bool
+        Do all but write.
+    signing_key : path or None
+        The file of the key, if it is not in the folder.
+    """
+
+    key: str | None = None
+    dry_run: bool = False
+    signing_key: Any = None
+
+
+class Change:
+    """One change of a store.
+
+    Parameters
+    ----------
+    folder : Folder
+    ledger : Ledger
+        In a transaction.
+    asked : Asked
+    cached : tuple, optional
+        A generation, and its model, which the change may modify. Afterwards the attribute of this
+        name holds the latest generation that was read, for the next change.
+
+    Attributes
+    ----------
+    before : Entry
+        The latest entry.
+    secret : bytes or None
+    removed, added : Tally
+        The rows that are forgotten, and those that are learned.
+    ids : IdChanges
+        The same by id.
+    unknown : int
+        How many rows have no digest afterwards.
+    emptied : bool
+        Whether all digests were destroyed.
+    """
+
+    def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
+        self.folder, self.ledger, self.asked, self.cached = folder, ledger, asked, cached
+        self.before, self.origin = ledger.last(), ledger.origin
+        self.secret = folder.secret(self.before)
+        self.hasher = RowHasher.of(self.secret, self.origin)
+        self.hasher.check_secret(self.origin["secret"])
+        self.unknown, self.emptied = self.before.unknown, False
+        self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+
+    @cached_property
+    def model(self) -> Any:
+        """The model, to be changed."""
+        if self.cached is None or self.cached[0] != self.before.generation:
+            self.cached = str(self.before.generation), self.folder.load(self.before)
+        return self.cached[1]
+
+    @cached_property
+    def signing_key(self) -> SigningKey | None:
+        """The key of the store; a dry run needs none."""
+        if self.asked.dry_run:
+            return None
+        public = self.before.next_signer or ""
+        return keys.find(self.folder, self.asked.signing_key, public)
+
+    # --- entries --------------------------------------------------------------------------
+
+    def note(self, kind: str, request: str | None = None, **facts: Any) -> Entry:
+        """Append the entry of something that leaves the model as it is."""
+        before = self.before
+        files = {"generation": before.generation, "sha256": before.sha256}
+        return self._append(before.state, kind, request, **files, **facts)
+
+    def finish(self, kind: str, request: str | None = None, **facts: Any) -> Receipt:
+        """Write the new model and the entry, commit both, and remove the model before."""
+        removed = self.removed
+        revealing = removed.rows > 0 and not are_enough(removed.rows, removed.classes)
+        if revealing:
+            warnings.warn(_REVEALING, RevealingWarning, stacklevel=4)
+        model = None if self.before.generation is None else self.model
+        state, name, sha256 = ModelState.of(model), None, None
+        if model is not None and not self.asked.dry_run:
+            name, sha256 = self.folder.write(model, self.before.sequence + 1)
+        try:
+            if name is not None:
+                self._read_back(name, sha256, state)
+            files = {"generation": name, "sha256": sha256}
+            self._append(state, kind, request, **files, revealing=revealing, **facts)
+        except BaseException:
+            if name is not None:
+                self.folder.remove(self.folder.generations / name)
+            raise
+        return self.commit()
+
+    def commit(self) -> Receipt:
+        """Make the change, and give the receipt of its latest entry."""
+        entry, path = self.before, self.folder.ledger
+        receipt = Receipt.of(entry, self.origin)
+        if self.asked.dry_run:
+            self.cached = None  # the model in it has changed
+            return replace(receipt, dry_run=True)
+        commit(path, self.ledger, entry)
+        keys.settle(self.folder, entry.next_signer or "")
+        self.folder.tidy(self.ledger, committed=entry)
+        return replace(receipt, log_emptied=log_is_empty(path))
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
+        before, removed, added = self.before, self.removed, self.added
+        counts = Counter(added.classes)
+        counts.subtract(removed.classes)
+        lines = self.ids.lines()
+        key = self.asked.key
+        said = {
+            "keys": () if key is None else (key,),
+            "rows": max(removed.rows, added.rows),
+            "added": added.rows,
+            "removed": removed.rows,
+            "waiting": before.waiting,
+            **facts,
+        }
+        entry = Entry.after(
+            before,
+            state,
+            self.signing_key,
+            kind=kind,
+            classes={label: n for label, n in sorted(counts.items()) if n},
+            unknown=state.held if self.secret is None else self.unknown,
+            alive=self._keep_lanes(),
+            ids=hash_of_lines(lines),
+            request=request,
+            signer=before.next_signer,
+            origin=before.origin,
+            **said,
+        )
+        self.ledger.append(entry, lines)
+        self.before = entry
+        self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        return entry
+
+    def _keep_lanes(self) -> str | None:
+        """Bring the lanes of the rows held up to date, and give their hash."""
+        rows = self.ledger.rows
+        if self.secret is None or self.emptied:
+            lanes = no_lanes()
+        else:
+            lanes = self._lanes_before() + self.added.lanes - self.removed.lanes
+        rows.keep_lanes(lanes)
+        return None if self.secret is None else lanes_text(lanes)
+
+    def _lanes_before(self) -> Lanes:
+        lanes = self.ledger.rows.kept_lanes()
+        if lanes_text(lanes) != self.before.alive:
+            raise StoreError(
+                "The ledger is damaged: the sum over the rows held is not that of the latest "
+                "entry. Restore the store from a backup. Nothing was changed."
+            )
+        return lanes
+
+    def _read_back(self, name: str, sha256: str | None, state: ModelState) -> None:
+        """Make sure that the file holds the model, since the model before will be removed."""
+        try:
+            self.model = self.folder.read(name, sha256)
+            self.cached = name, self.model
+        except FileError as error:
+            raise StoreError(
+                f"The new model cannot be read back from its file: {error} Nothing was changed."
+            ) from error
+        if ModelState.of(self.model) != state:
+            raise StoreError("The file of the new model holds another one. Nothing was changed.")

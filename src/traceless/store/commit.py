@@ -1,0 +1,64 @@
+"""The commit of a change, and what is true after one that failed.
+
+If the sync of a commit fails, its pages may be in SQLite's log all the same, and the next process
+that opens the ledger would find the change made. So after any error the ledger is opened again: the
+change is there, or it is not, and then what is left of it in the log is made unreadable.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from traceless.exceptions import StoreError
+from traceless.store.entries import Entry
+from traceless.store.ledger import Ledger
+from traceless.store.opening import open_ledger, os_error
+
+_PATIENCE = 1.0  # seconds
+_NOT_MADE = "Nothing was changed"
+_UNSURE = (
+    "It could not be seen whether the change was made: look at the latest entry (traceless status) "
+    "before you try again, or try again with the same key"
+)
+
+
+def commit(path: Path, ledger: Ledger, entry: Entry) -> None:
+    """Commit a transaction whose latest entry is this one, or raise and say what is true now."""
+    try:
+        ledger.commit()
+        return
+    except BaseException as error:
+        ledger.sql.close()
+        made, safe = _look(path, entry)
+        if made and safe and isinstance(error, Exception):
+            return  # SQLite could not say so, but it is made, and on the disk
+        said = _UNSURE
+        if made is not None:
+            said = f"The change was made (entry {entry.sequence}); do not repeat it"
+            said += "" if safe else ". A power cut could still undo it: free the disk, then seal"
+            said = said if made else _NOT_MADE
+        found = os_error(error, path, said)
+        if found is not None:
+            raise found from error
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(
+                f"The ledger {path} could not be committed: {error}. {said}."
+            ) from error
+        error.add_note(f"{said}.")
+        raise
+
+
+def _look(path: Path, entry: Entry) -> tuple[bool | None, bool]:
+    """Whether an entry is in the ledger (None: nobody can tell), and whether that is for good."""
+    try:
+        with open_ledger(path, "", _PATIENCE) as ledger:
+            emptied = ledger.empty_log()
+            made = ledger.last() == entry
+            if not emptied and not made:  # a page written in its place ends what is left in the log
+                ledger.sql.execute("BEGIN IMMEDIATE")
+                ledger.sql.execute(f"PRAGMA user_version = {ledger.version}")
+                ledger.sql.execute("COMMIT")
+            return made, emptied
+    except (OSError, sqlite3.Error, StoreError):
+        return None, False

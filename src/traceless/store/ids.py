@@ -1,0 +1,107 @@
+"""What happened to the rows of an id, and when: kept under the keyed hash of the id.
+
+For each change and each id with rows in it, the ledger keeps how many rows were learned (`added`)
+and forgotten (`removed`), and by how many more or fewer wait (`waiting`). So these add up:
+
+    rows held = Σ added - Σ removed        rows that wait = Σ waiting        forgotten = Σ removed
+
+The entry of a change has the SHA-256 of all its lines, in the order of the ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from sqlite3 import Connection
+from typing import NamedTuple
+
+from traceless.store.entries import hash_of
+
+Line = tuple[bytes, int, int, int]  # an id, and its rows: added, removed, waiting
+
+
+class Event(NamedTuple):
+    """A change that concerned rows of an id; the numbers are those of its rows alone."""
+
+    sequence: int
+    time: str
+    kind: str
+    added: int
+    removed: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a store knows of an id.
+
+    Attributes
+    ----------
+    held : int
+        Rows that the model holds, those that wait among them.
+    waiting : int
+        Rows that wait in the queue to be forgotten.
+    forgotten : int
+        Rows that were forgotten (a row that was given another label was forgotten, and learned).
+    events : tuple of Event
+        The changes with rows of this id, the first one first.
+    """
+
+    held: int
+    waiting: int
+    forgotten: int
+    events: tuple[Event, ...]
+
+
+@dataclass
+class IdChanges:
+    """The rows of each id in one change; the empty id, of rows without one, does not count."""
+
+    added: Counter[bytes] = field(default_factory=Counter)
+    removed: Counter[bytes] = field(default_factory=Counter)
+    waiting: Counter[bytes] = field(default_factory=Counter)
+
+    def lines(self) -> list[Line]:
+        """One line for each id, in their order."""
+        ids = sorted({*self.added, *self.removed, *self.waiting} - {b""})
+        return [(one, self.added[one], self.removed[one], self.waiting[one]) for one in ids]
+
+
+def hash_of_lines(lines: Iterable[Line]) -> str | None:
+    """What an entry says of the ids of its change; None if there are none."""
+    said = [[one.hex(), *numbers] for one, *numbers in lines]
+    return hash_of(said) if said else None
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The lines of all changes, in a transaction of the ledger."""
+
+    _sql: Connection
+
+    def note(self, sequence: int, lines: Iterable[Line]) -> None:
+        """Keep the lines of a change."""
+        self._sql.executemany(f"INSERT INTO ids VALUES (?, {int(sequence)}, ?, ?, ?)", lines)
+
+    def lines(self) -> Iterator[tuple[int, list[Line]]]:
+        """The lines of each change that has any, by its number."""
+        query = "SELECT sequence, id, added, removed, waiting FROM ids ORDER BY sequence, id"
+        number, found = -1, list[Line]()
+        for sequence, *line in self._sql.execute(query):
+            if sequence != number and found:
+                yield number, found
+                found = []
+            number = sequence
+            found.append(tuple(line))
+        if found:
+            yield number, found
+
+    def of(self, one: bytes) -> list[tuple[int, int, int, int]]:
+        """The changes of an id: number, rows added, removed and waiting."""
+        query = "SELECT sequence, added, removed, waiting FROM ids WHERE id = ? ORDER BY sequence"
+        return list(self._sql.execute(query, (one,)))
+
+    def clear(self) -> None:
+        """Delete all lines."""
+        self._sql.execute("DELETE FROM ids")

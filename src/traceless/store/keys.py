@@ -1,0 +1,149 @@
+r"""The key of a store: Ed25519, with which every entry of its ledger is signed.
+
+    signature = Ed25519 over b"traceless entry 3\0" + the 32 bytes of the entry's hash
+
+The file is PEM (PKCS 8), as ``openssl genpkey -algorithm ed25519`` writes it. It lies in the folder
+of the store as `key`, or wherever TRACELESS_SIGNING_KEY says: who may write the folder can then
+still not sign. A new key, `key.new`, takes the place of the old one after the commit of the entry
+that hands over to it; if the process is killed between, the next one finds it by its public half.
+
+Public keys, hashes and signatures are written in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from traceless.exceptions import StoreError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from traceless.store.folder import Folder
+
+VARIABLE = "TRACELESS_SIGNING_KEY"
+_CONTEXT = b"traceless entry 3\0"
+_LARGEST = 10_000  # bytes of a file: a key has 119
+
+
+class SigningKey:
+    """A private key.
+
+    Attributes
+    ----------
+    public : str
+        The public half, 64 digits.
+    """
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public: str = private.public_key().public_bytes_raw().hex()
+
+    @classmethod
+    def new(cls) -> Self:
+        """A random key."""
+        return cls(_ed25519().Ed25519PrivateKey.generate())
+
+    @classmethod
+    def read(cls, path: Any) -> Self:
+        """The key of a file, which may be anywhere."""
+        with open(path, "rb") as file:
+            return cls.from_pem(file.read(_LARGEST), path)
+
+    @classmethod
+    def from_pem(cls, content: bytes, path: Any) -> Self:
+        """The key that the file of this path contains."""
+        ed25519 = _ed25519()
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        try:
+            key = load_pem_private_key(content, password=None)
+        except (ValueError, TypeError) as error:  # TypeError: it needs a password
+            raise StoreError(f"{path} is not a signing key: {error}. {_HOW}") from None
+        if not isinstance(key, ed25519.Ed25519PrivateKey):
+            raise StoreError(f"{path} is a key of another kind than Ed25519. {_HOW}")
+        return cls(key)
+
+    def pem(self) -> bytes:
+        """The content of a file with the key."""
+        from cryptography.hazmat.primitives.serialization import (
+            Encoding,
+            NoEncryption,
+            PrivateFormat,
+        )
+
+        return self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+    def sign(self, digest: str) -> str:
+        """The signature of the entry with this hash."""
+        return self._private.sign(_CONTEXT + bytes.fromhex(digest)).hex()
+
+    def __repr__(self) -> str:
+        return f"SigningKey(public={self.public!r})"
+
+
+def is_signed(digest: str, public: str, signature: str) -> bool:
+    """Whether the entry with this hash was signed with the private half of this public key."""
+    ed25519 = _ed25519()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key.verify(bytes.fromhex(signature), _CONTEXT + bytes.fromhex(digest))
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def find(folder: Folder, given: Any, public: str) -> SigningKey:
+    """The private half of the public key of the store in a folder.
+
+    It is the file given, or that which TRACELESS_SIGNING_KEY names, or that in the folder.
+    """
+    elsewhere = [Path(path) for path in (given, os.environ.get(VARIABLE)) if path]
+    for path in elsewhere:
+        key = SigningKey.read(path)
+        if key.public == public:
+            return key
+    for name in ("key", "key.new"):
+        inside = _inside(folder, name)
+        if inside is not None and inside.public == public:
+            return inside
+    looked = ", ".join(str(path) for path in (*elsewhere, folder.path / "key"))
+    raise StoreError(
+        f"The changes of this store are signed with the key {public[:16]}…, and its private half "
+        f"is not in {looked}. Say where it is with {VARIABLE} or signing_key=FILE "
+        "(--signing-key FILE). Nothing was changed."
+    )
+
+
+def settle(folder: Folder, public: str) -> None:
+    """Put the new key of a store in the place of the old one, once the ledger names it."""
+    with suppress(OSError, StoreError):
+        new = _inside(folder, "key.new")
+        if new is not None and new.public == public:
+            os.replace(folder.path / "key.new", folder.path / "key")
+
+
+def _inside(folder: Folder, name: str) -> SigningKey | None:
+    """A key in the folder; None if there is none."""
+    try:
+        return SigningKey.from_pem(folder.read_private(name), folder.path / name)
+    except FileNotFoundError:
+        return None
+
+
+_HOW = "Give a file as 'openssl genpkey -algorithm ed25519' writes it. Nothing was changed."
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise ImportError(
+            "Stores need the package cryptography: pip install 'traceless[store]'"
+        ) from error
+    return ed25519

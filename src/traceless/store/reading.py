@@ -1,0 +1,173 @@
+"""What a store says of itself: nothing here changes it.
+
+Reading what the ledger says needs SQLite and JSON only: whatever loads scikit-learn is imported
+where it is used, so that `traceless status` answers at once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traceless.exceptions import StoreError
+from traceless.store.entries import Entry
+from traceless.store.folder import Folder
+from traceless.store.ids import Found
+from traceless.store.opening import log_is_empty, open_ledger
+from traceless.store.queue import Queued
+from traceless.store.receipts import Receipt
+from traceless.store.status import Status
+
+if TYPE_CHECKING:
+    from traceless.store.verification import Verification
+
+
+class StoreReader:
+    """The part of a store that reads.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder of the store.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self._folder = Folder(path)
+        self._folder.check()
+        self._about: dict[str, Any] | None = None
+        self._look()
+
+    def _look(self) -> None:
+        """Read what the store is about."""
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._folder.path
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What `Store.new` was given to keep with the store."""
+        if self._about is None:  # nothing has been read, or damage was found: say how
+            with open_ledger(self._folder.ledger) as ledger:
+                self._about = ledger.origin["about"]
+        return deepcopy(self._about)
+
+    @property
+    def public_key(self) -> str | None:
+        """The public half of the key that signs the next change; None before version 3."""
+        with open_ledger(self._folder.ledger) as ledger:
+            return ledger.last().next_signer
+
+    def model(self) -> Any:
+        """A copy of the model as it is now; the store ignores what you do with it."""
+        with self._folder.snapshot() as (_, entry, model):
+            return self._folder.load(entry) if model is None else model
+
+    def status(self) -> Status:
+        """The state of the store."""
+        with open_ledger(self._folder.ledger) as ledger:
+            last = ledger.last()
+            return Status(
+                path=str(self.path),
+                model=str(ledger.origin["model"]["kind"]),
+                sequence=last.sequence,
+                time=last.time,
+                rows=last.held,
+                classes=ledger.class_counts(),
+                unknown=last.unknown,
+                waiting=sum(queued.rows for queued in ledger.queue.pending()),
+                digest=last.digest_after,
+                root=last.root_after,
+                hash=last.hash,
+                has_secret=last.alive is not None,
+                has_model=last.generation is not None,
+                size=self._folder.size(),
+                version=ledger.version,
+                log_emptied=log_is_empty(self._folder.ledger),
+            )
+
+    def history(self) -> list[Entry]:
+        """All entries of the ledger, the first one first."""
+        with open_ledger(self._folder.ledger) as ledger:
+            return list(ledger.entries())
+
+    def receipt(self, sequence: int | None = None) -> Receipt:
+        """The receipt of an entry.
+
+        Parameters
+        ----------
+        sequence : int, optional
+            Its number; by default the latest.
+
+        Returns
+        -------
+        Receipt
+        """
+        with open_ledger(self._folder.ledger) as ledger:
+            entry = ledger.last() if sequence is None else ledger.entry(sequence)
+            return Receipt.of(entry, ledger.origin)
+
+    def find(self, name: str | int) -> Found:
+        """What the store knows of the rows of an id: how many are held, wait and are forgotten.
+
+        Parameters
+        ----------
+        name : str or int
+            The id, as it was given to `learn` with the rows.
+
+        Returns
+        -------
+        Found
+        """
+        from traceless.store.row_digests import RowHasher
+
+        with open_ledger(self._folder.ledger) as ledger:
+            secret = self._folder.secret(ledger.last())
+            if secret is None:
+                raise StoreError(
+                    "The secret of this store was destroyed, and with it all that could tell ids "
+                    "apart."
+                )
+            hashed = RowHasher.of(secret, ledger.origin).id_hash(name)
+            return ledger.find(hashed) if ledger.version > 2 and hashed else Found(0, 0, 0, ())
+
+    def head(self) -> str:
+        """One line that stands for the whole history, to be kept or published elsewhere.
+
+        It has the format's version, the store, the number of the latest entry, its hash and its
+        signature. A store that was set back, or rewritten, does not continue it.
+        """
+        with open_ledger(self._folder.ledger) as ledger:
+            last, store = ledger.last(), ledger.origin["store"]
+            signature = last.signature or "unsigned"
+            return f"traceless {last.version} {store} {last.sequence} {last.hash} {signature}"
+
+    def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
+        """Check the ledger and the files; with rows, also fit the model from scratch and compare.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            All rows that the model should hold, in any form that `learn` takes and any order.
+
+        Returns
+        -------
+        Verification
+        """
+        from traceless.store.row_digests import row_batches
+        from traceless.store.verification import verify
+
+        with suppress(OSError, StoreError):
+            self._look()
+        return verify(self._folder, None if X is None else row_batches(X, y, sample_weight))
+
+    def pending(self) -> list[Queued]:
+        """The requests to forget that wait, the oldest first."""
+        with open_ledger(self._folder.ledger) as ledger:
+            return ledger.pending()
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"

@@ -1,0 +1,111 @@
+"""Regular files only: how a store opens what is in its folder, which anybody may have made.
+
+No link is followed, and a pipe or a device is refused before anything can wait for it. A file
+that is changed in place (the ledger, the lock) must have no second name either: the change would
+reach a file elsewhere. Reading files with several names is fine; backups are made of such.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from traceless.exceptions import StoreError
+
+_CAREFULLY = sum(
+    getattr(os, name, 0)  # Windows has none of them
+    for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
+)
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def found_at(path: Path, *, to_change: bool = False, within: int | None = None) -> os.stat_result:
+    """What a regular file is like.
+
+    Parameters
+    ----------
+    path : Path
+    to_change : bool, default=False
+        Whether it will be changed in place.
+    within : int, optional
+        An open folder, in place of that of the path.
+
+    Raises
+    ------
+    FileNotFoundError
+    StoreError
+        If it is a link, a pipe or anything else.
+    """
+    name = path if within is None else path.name
+    found = os.stat(name, dir_fd=within, follow_symlinks=False)
+    _check(path, found, to_change)
+    return found
+
+
+def open_regular(
+    path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, within: int | None = None
+) -> int:
+    """Open a regular file, as `os.open` does; see `found_at`."""
+    to_change = bool(flags & (os.O_WRONLY | os.O_RDWR))
+    try:
+        found_at(path, to_change=to_change, within=within)
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+    name = path if within is None else path.name
+    handle = os.open(name, flags | _CAREFULLY, mode, dir_fd=within)
+    try:
+        _check(path, os.fstat(handle), to_change)  # it may have been replaced meanwhile
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def read_regular(path: Path, most: int | None = None, within: int | None = None) -> bytes:
+    """The bytes of a regular file, or the first of them."""
+    with os.fdopen(open_regular(path, within=within), "rb") as file:
+        return file.read(-1 if most is None else most)
+
+
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    """Open a folder that is no link, for `dir_fd`."""
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        raise StoreError(f"{path} is {_kind(found)}, and a store has a folder there. {_MEND}")
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _CAREFULLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+_MEND = "Somebody put it there: restore the store from a backup. Nothing was changed."
+
+
+def _check(path: Path, found: os.stat_result, to_change: bool) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is {_kind(found)}, and a store has only regular files. {_MEND}")
+    if to_change and found.st_nlink > 1:
+        raise StoreError(
+            f"{path} has {found.st_nlink} names (hard links), so that a change would also change "
+            "a file elsewhere, such as a backup. Replace the folder by a true copy of itself "
+            "(cp -r). Nothing was changed."
+        )
+
+
+def _kind(found: os.stat_result) -> str:
+    if stat.S_ISREG(found.st_mode):
+        return "a file"
+    return _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")

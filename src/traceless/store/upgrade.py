@@ -1,0 +1,128 @@
+"""Bring a store of version 1 or 2 to version 3, in place and in one commit.
+
+The old entries stay as they are, without signatures. An entry of the kind "upgrade" follows them:
+it has the hash of the last one, and is signed, so that none of them can be changed from then on.
+What they say before that is proven no better than it was. Requests that wait get their entries.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from traceless.exceptions import StoreError
+from traceless.store import keys
+from traceless.store.commit import commit
+from traceless.store.entries import Entry, ModelState
+from traceless.store.folder import Folder
+from traceless.store.keys import SigningKey
+from traceless.store.ledger import Ledger
+from traceless.store.receipts import Receipt
+from traceless.store.row_digests import RowBatch, RowHasher, Tally
+from traceless.store.row_lanes import lanes_text
+from traceless.store.schema import SCHEMA, VERSION
+from traceless.store.verification import Auditor, Verification
+
+_COPIED = {
+    "origin": "document",
+    "entries": "sequence, body, hash, ''",
+    "alive": "digest, x'', count, queued",
+    "classes": "label, rows",
+}
+
+
+def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
+    """Upgrade the store whose ledger this is, in a transaction that writes."""
+    if old.version == VERSION:
+        raise StoreError(f"{folder.path} is of version {VERSION} already. Nothing was changed.")
+    last = old.last()
+    model = None if last.generation is None else folder.load(last)
+    _check(folder, old, model)
+    elsewhere = signing_key or os.environ.get(keys.VARIABLE)
+    key = SigningKey.read(elsewhere) if elsewhere else SigningKey.new()
+    if not elsewhere:
+        folder.write_private("key.new", key.pem())
+    waiting = [(queued, *_content(old, queued.sequence)) for queued in old.queue.pending()]
+    _, lanes = old.rows.totals()
+    ledger = _rebuilt(old)
+    ledger.rows.keep_lanes(lanes)
+    same = {
+        "added": 0,
+        "removed": 0,
+        "unknown": last.unknown,
+        "alive": None if last.alive is None else lanes_text(lanes),
+        "generation": last.generation,
+        "sha256": last.sha256,
+        "signer": key.public,
+        "origin": last.origin,
+    }
+    state, rows = ModelState.of(model), 0
+    subject = f"version {old.version}"
+    entry = Entry.after(last, state, key, kind="upgrade", waiting=0, subject=subject, **same)
+    ledger.append(entry)
+    receipt = Receipt.of(entry, ledger.origin)
+    hasher = RowHasher.of(folder.secret(last), ledger.origin)
+    for queued, content, batches in waiting:
+        rows += queued.rows
+        entry = Entry.after(
+            entry,
+            state,
+            key,
+            kind="queue",
+            keys=() if queued.key is None else (queued.key,),
+            rows=queued.rows,
+            waiting=rows,
+            request=hasher.request(_tally(hasher, batches), Tally()),
+            **same,
+        )
+        ledger.append(entry)
+        ledger.sql.execute(
+            "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", (entry.sequence, *content)
+        )
+    commit(folder.ledger, ledger, entry)
+    keys.settle(folder, key.public)
+    folder.tidy(ledger, committed=entry)
+    return receipt
+
+
+def _check(folder: Folder, old: Ledger, model: Any) -> None:
+    """Raise if the store is not sound: what is signed must be right."""
+    found = Verification(tuple(Auditor(folder, old, model).checks(None)))
+    if not found.ok:
+        bad = "; ".join(f"{check.name}: {check.said}" for check in found.checks if not check.ok)
+        raise StoreError(
+            f"{folder.path} is damaged, and cannot be signed as it is ({bad}). Restore it from a "
+            "backup. Nothing was changed."
+        )
+
+
+def _content(old: Ledger, number: int) -> tuple[tuple[Any, ...], list[RowBatch]]:
+    """A request that waits: its columns, and its rows."""
+    query = "SELECT time, key, rows, classes, content FROM queue WHERE number = ?"
+    return old.sql.execute(query, (number,)).fetchone(), list(old.queue.batches(number))
+
+
+def _tally(hasher: RowHasher, batches: list[RowBatch]) -> Tally:
+    tally = Tally()
+    for batch in batches:
+        tally.add(hasher(batch))
+    return tally
+
+
+def _rebuilt(old: Ledger) -> Ledger:
+    """Make the tables of today, with what is in the old ones."""
+    sql = old.sql
+    for kind, name in sql.execute("SELECT type, name FROM sqlite_master").fetchall():
+        if kind == "trigger":
+            sql.execute(f"DROP TRIGGER {name}")
+        elif kind == "table":
+            sql.execute(f"ALTER TABLE {name} RENAME TO old_{name}")
+    for statement in SCHEMA:
+        sql.execute(statement)
+    for table, columns in _COPIED.items():
+        sql.execute(f"INSERT INTO {table} SELECT {columns} FROM old_{table}")
+    sql.execute("INSERT INTO requests SELECT * FROM old_requests WHERE sequence NOT NULL")
+    for table in (*_COPIED, "requests", "queue"):
+        sql.execute(f"DROP TABLE old_{table}")
+    sql.execute(f"PRAGMA user_version = {VERSION}")
+    return Ledger(sql)

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from people import table
+
+from traceless import LSSVR, Store
+from traceless.features import Linear
+from traceless.sources import Schema, Table
+
+
+def encoded(store, path):
+    return Table([path], Schema.from_facts(Store(store).about["table"])).arrays()[0]
+
+
+def test_declarations_are_shown(call, shop):
+    told = call("show", "shop", "--json").json
+    assert told["table"] == Store("shop").about["table"]
+    assert told["options"]["model"] == "lssvc"
+    assert told["options"]["map"] == "linear"
+    text = call("show", "shop").out
+    for said in ("(x - 50) / 20", "red, green", "bought  target", "solver:", "120"):
+        assert said in text
+
+
+def test_the_options_shown_make_the_same_model(call, shop):
+    """What is shown as options is taken as options, and gives the same description."""
+    call(
+        *("new", "first", "--target", "y", "--columns", "a", "--map", "fourier", "--seed", "3"),
+        *("--components", "7", "--gamma", "0.25", "--rho", "0.5", "--class-weight", "u=2,v=1"),
+        *("--solver", "cholesky", "--no-bias", "--no-free-intercept"),
+    )
+    said = call("show", "first", "--json").json
+    options = []
+    for name, value in said["options"].items():
+        if value in ("yes", "no"):
+            options.append(f"--{'' if value == 'yes' else 'no-'}{name}")
+        else:
+            options += [f"--{name}", str(value)]
+    call("new", "second", "--target", "y", "--columns", "a", *options)
+    assert call("show", "second", "--json").json["model"] == said["model"]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_coefficients_have_names_and_the_largest_effect_is_first(call, tmp_path, bias):
+    rng = np.random.default_rng(0)
+    X = rng.normal([0, 5, -3], [1, 100, 0.01], (60, 3)).round(3)
+    labels = np.where((X - X.mean(axis=0)) @ [1, 0.02, 50] + rng.normal(size=60) > 0, "b", "a")
+    lines = [f"{a},{b},{c},{label}" for (a, b, c), label in zip(X, labels, strict=True)]
+    table(tmp_path / "t.csv", lines, "p,q,r,label")
+    options = [] if bias else ["--no-bias"]
+    call("new", "s", "--target", "label", "--columns", "p,q,r", *options)
+    call("learn", "s", "t.csv")
+    told, model = call("show", "s", "--json").json, Store("s").model()
+    found = dict(zip(told["coefficients"]["name"], told["coefficients"]["b"], strict=True))
+    assert found.pop("intercept") == np.ravel(model.intercept_)[0]
+    assert told["coefficients"]["name"][0] == "intercept"
+    assert found == dict(zip("pqr", model.coef_[0].tolist(), strict=True))
+    grid = (X / 2**-14).round() * 2**-14  # the model sees whole multiples of its resolution
+    spread = dict(
+        zip("pqr", grid.std(axis=0) if bias else np.sqrt((grid**2).mean(axis=0)), strict=True)
+    )
+    assert told["deviations"][0] is None
+    np.testing.assert_allclose(told["deviations"][1:], [spread[name] for name in found], 1e-12)
+    effects = [abs(coefficient) * spread[name] for name, coefficient in found.items()]
+    assert effects == sorted(effects, reverse=True)
+    assert list(found) != sorted(found, key=lambda name: -abs(found[name]))  # effects, not sizes
+
+
+def test_coefficients_of_a_regression_have_errors(call, prices):
+    told = call("show", "prices", "--level", "0.9", "--json").json["coefficients"]
+    expected = {name: list(column) for name, column in prices.summary(0.9).columns.items()}
+    assert told == expected | {"name": ["intercept", "size", "age"]}
+    text = call("show", "prices").out
+    assert "95 % from" in text
+    assert "chosen by the evidence" in text
+
+
+def test_several_targets_are_shown_by_name(call, tmp_path):
+    lines = [f"{k},{k % 3},{k % 7}" for k in range(20)]
+    table(tmp_path / "t.csv", lines, "a,u,v")
+    call("new", "s", "--target", "u,v", "--columns", "a", "--regression")
+    call("learn", "s", "t.csv")
+    told = call("show", "s", "--json").json["coefficients"]
+    assert told["target"] == ["u", "u", "v", "v"]
+    assert told["name"] == ["intercept", "a"] * 2
+
+
+def test_few_are_shown_of_many(call, tmp_path):
+    table(tmp_path / "t.csv", [f"{k},{k % 2}" for k in range(30)], "a,y")
+    call("new", "s", "--target", "y", "--columns", "a", "--map", "fourier", "--components", "90")
+    call("learn", "s", "t.csv")
+    few, all_ = call("show", "s").out, call("show", "s", "--all").out
+    assert "51 smaller ones are shown with --all." in few
+    assert all_.count("feature ") == 90
+    assert len(call("show", "s", "--json").json["coefficients"]["name"]) == 91
+
+
+def test_what_has_no_coefficients_is_shown_too(call, shop, tmp_path):
+    call("new", "s", "--target", "y", "--columns", "a")
+    assert "has learned no rows yet" in call("show", "s").out
+    call("destroy", "shop", "model", "--yes")
+    assert "is destroyed" in call("show", "shop").out
+    assert "income" in call("show", "shop").out
+    pytest.importorskip("numba")
+    call("new", "p", "--target", "bought", "--columns", "age", "--model", "pathsvc")
+    call("learn", "p", "people.csv")
+    assert "made of rows" in call("show", "p").out
+
+
+def test_a_store_that_was_made_in_python_is_shown(call):
+    store = Store.new("s", LSSVR(Linear()))
+    store.learn([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
+    assert call("show", "s", "--json").json["coefficients"]["name"] == ["intercept", "column 0"]
+    assert "No table is declared" in call("show", "s").out

@@ -1,0 +1,135 @@
+"""The page of a receipt says what was done, to people, and obeys nothing that is written on it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import Page
+
+from traceless import LSSVC, LSSVR, Store
+from traceless.store.page import code, document, named, text
+
+pytestmark = pytest.mark.filterwarnings("ignore::traceless.exceptions.RevealingWarning")
+X, Y = np.arange(80.0).reshape(40, 2), np.repeat(["no", "yes"], 20)
+ABOUT = {"table": {"target": ["ill"]}, "organisation": "Clinic <St. Anna>"}
+HOSTILE = '"><img src=x onerror=alert(1)></title></style><script>\u202egnp\x00\x1b[31m&lt;'
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store.new(tmp_path / "s", LSSVC(), about=ABOUT)
+    store.learn(X, Y, key="first")
+    return store
+
+
+def said(receipt):
+    page = Page(receipt.to_html())
+    page.check()
+    return page.text
+
+
+def test_the_person_concerned_reads_a_sentence(store):
+    receipt = store.forget(X[:3], Y[:3], key="letter 7")
+    receipt = replace(receipt, time="2026-03-04T05:06:07Z")
+    text_ = said(receipt)
+    assert (
+        "On 4 March 2026 at 05:06 UTC, the 3 records of request “letter 7” were removed from the "
+        "model of Clinic <St. Anna> that predicts “ill”. The model is now the one that the 37 "
+        "records left in it give, as if these 3 had never been learned."
+    ) in text_
+    assert "would reveal them" in text_
+
+
+def test_every_kind_of_change_has_a_sentence(store, tmp_path):
+    other = Store.new(tmp_path / "o", LSSVC(), about=ABOUT)
+    other.learn(X + 100, Y)
+    told = [said(store.receipt(0)), said(store.receipt(1))]
+    told.append(said(store.relabel(X[:25], Y[:25], Y[15:])))
+    told.append(said(store.merge(other, name="branch")))
+    told.append(said(store.forget(other, name="branch")))
+    told.append(said(store.seal()))
+    told.append(said(store.destroy("secret")))
+    told.append(said(store.destroy("model")))
+    for sentence, text_ in zip(
+        (
+            "the model of Clinic <St. Anna> that predicts “ill” was made. It had learned nothing.",
+            "40 records were learned by the model of",
+            "25 records in the model of Clinic <St. Anna> that predicts “ill” were given other",
+            "what another model had learned of 40 records was taken into the model of",
+            "the 40 records that had been taken in as “branch” were removed from the model of",
+            "was computed anew from all that it had learned.",
+            "the secret of the model of Clinic <St. Anna> that predicts “ill” was destroyed.",
+            "UTC, the model of Clinic <St. Anna> that predicts “ill” was destroyed.",
+        ),
+        told,
+        strict=True,
+    ):
+        assert sentence in text_
+    assert "It now holds 80 records." in told[3]
+
+
+def test_one_record_and_the_last_ones(store):
+    receipt = store.forget(X[:1], Y[:1])
+    assert "1 record was removed from" in said(receipt)
+    assert "as if this one had never been learned" in said(receipt)
+    receipt = store.forget(X[1:], Y[1:])
+    assert "The model is now empty, as if it had never learned anything." in said(receipt)
+    assert "--receipt receipt.json remaining.csv" not in said(receipt)  # nothing remains
+
+
+def test_what_is_exact_up_to_rounding_is_said_to_be(tmp_path):
+    model = LSSVR(solver="woodbury", free_intercept=False, standardize=False)
+    store = Store.new(tmp_path / "s", model)
+    store.learn(X, np.arange(40.0))
+    receipt = store.forget(X[:20], np.arange(20.0))
+    assert "give (up to rounding, until it is sealed), as if these 20" in said(receipt)
+    assert "of the model" not in said(receipt).split("What this proves")[0]  # no organisation
+
+
+def test_names_from_anywhere_are_only_text(tmp_path):
+    about = {"table": {"target": [HOSTILE]}, "organisation": HOSTILE}
+    store = Store.new(tmp_path / "s", LSSVC(), about=about)
+    receipt = store.learn(X, [f"{HOSTILE}{label}" for label in Y], key=HOSTILE)
+    html = receipt.to_html()
+    Page(html).check()
+    assert "<img" not in html
+    assert not [c for c in html if not c.isprintable() and c != "\n"]
+    assert "<img src=x onerror=alert(1)>" in Page(html).text
+
+
+@pytest.mark.parametrize("about", [{}, {"table": 3}, {"table": {"target": 3}}, {"organisation": 3}])
+def test_descriptions_of_any_form_have_a_page(tmp_path, about):
+    receipt = Store.new(tmp_path / "s", LSSVC(), about=about).receipt()
+    for store in (receipt.store, {}, {"about": 3, "model": 3}):
+        assert "was made" in said(replace(receipt, store=store))
+
+
+def test_much_stays_on_one_page(tmp_path):
+    """Few of many keys and classes are named, and long names are shortened."""
+    store = Store.new(tmp_path / "s", LSSVC(), about={"organisation": "x" * 5000})
+    receipt = store.learn(X, [f"{'y' * 300}{k}" for k in range(40)])
+    receipt = replace(receipt, keys=tuple(f"{k}{'z' * 190}" for k in range(90)))
+    text_ = said(receipt)
+    assert "and 86 more" in text_
+    assert "and 36 more" in text_
+    assert len(text_) < 5000
+
+
+def test_the_hashes_are_there_and_a_wrong_one_is_said(store):
+    receipt = store.receipt()
+    for value in (receipt.hash, receipt.digest_after, receipt.root_after, receipt.previous):
+        assert value in said(receipt)
+    assert "hashes of this receipt are wrong" not in said(receipt)
+    assert "hashes of this receipt are wrong" in said(replace(receipt, rows=5))
+
+
+def test_the_parts_of_a_page():
+    assert text("<a>&\"'") == "&lt;a&gt;&amp;&quot;&#x27;"
+    assert text("a\nb\u202ec") == "a\ufffdb\ufffdc"
+    assert text("x" * 100, 10) == "x" * 9 + "…"
+    assert named("é") == "“<bdi>é</bdi>”"
+    assert code(None) == code("") == ""
+    page = Page(document("<b>", "<p>body</p>"))
+    page.check()
+    assert "<b>" in page.text
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
