@@ -117,6 +117,7 @@ def _impossible(why: str) -> str:
 
 def can_be_semidefinite(G: Sums) -> bool:
     """False if the matrix certainly has an eigenvalue below 0."""
+    G = as_sums(G)
     diagonal = G.diagonal()
     if not diagonal.all():
         used = np.flatnonzero(diagonal)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceless.arithmetic.integers import Integers, Sums, wide
+from traceless.arithmetic.integers import Integers, Sums, as_sums, wide
 from traceless.arithmetic.words import Wide, with_rows
 
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
@@ -37,6 +37,7 @@ def whole_means(S: Sums) -> Integers:
 
 def shifted(S: Sums, m: Integers) -> Sums:
     """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1."""
+    S = as_sums(S)
     s, n = S[:, -1], int(S[-1, -1])
     if not isinstance(S, Wide) and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
         out: Integers = S - m[:, None] * (s - n * m) - s[:, None] * m  # all products fit

@@ -49,7 +49,16 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
-from traceless.arithmetic.integers import Floats, Integers, Sums, matrix_times, nearest, parts, wide
+from traceless.arithmetic.integers import (
+    Floats,
+    Integers,
+    Sums,
+    as_sums,
+    matrix_times,
+    nearest,
+    parts,
+    wide,
+)
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
@@ -114,7 +123,7 @@ class Mixture:
         cut = [
             (part, weight << shift)
             for whole, weight in zip(self.parts, self.weights, strict=True)
-            for shift, part in parts(whole)
+            for shift, part in parts(as_sums(whole))
         ]
         return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
 

@@ -41,7 +41,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, Sums, nearest, wide
+from traceless.arithmetic.integers import Floats, Integers, Sums, as_sums, nearest, wide
 from traceless.arithmetic.words import Wide
 from traceless.solvers.refinement import Mixture, powers, refined
 from traceless.solvers.ridge import Ridge
@@ -84,6 +84,7 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
+    S = S if isinstance(S, Mixture) else as_sums(S)
     Z = np.zeros((len(Q) + (shift is not None), Q.shape[1]))
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
