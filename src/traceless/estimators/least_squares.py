@@ -29,7 +29,7 @@ from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
-from traceless.features.grid import dense_rows, report_coarse
+from traceless.features.grid import dense_rows, report_coarse, report_large
 from traceless.features.linear import Linear
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
@@ -354,9 +354,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
-        """Check the first rows: there are some, and their grid is not too coarse."""
+        """Check the first rows: there are some, and their grid is neither too coarse nor too fine."""
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
+        if self._map().features_are_columns:
+            report_large(part.large_features())
         steps = self._map().input_steps(self.n_features_in_)
         if is_on_device(X):
             from traceless.device.encoders import narrow_columns

@@ -64,6 +64,7 @@ __all__ = ["Knowledge"]
 
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
+_INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -434,6 +435,14 @@ class Knowledge(saving.Savable):
     def normal_equations(self) -> tuple[Sums, Integers]:
         """Σ ω φφᵀ and Σ ω φ rᵀ: both sides of the equations before ρ and the label coding."""
         return self.feature_gram, self.response_sums
+
+    def large_features(self) -> NDArray[np.intp]:
+        """The features whose sums of squares, in steps and without weights' units, leave int64."""
+        if not isinstance(self.total, Wide):
+            return np.empty(0, dtype=np.intp)
+        several = self.total if self.classwise else (self.total,)
+        diagonals = [matrix.diagonal()[: self.n_outputs] >> self.weight_bits for matrix in several]
+        return np.flatnonzero((np.array(diagonals) > _INT64_MAX).any(axis=0))
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
