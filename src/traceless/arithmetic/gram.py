@@ -229,7 +229,8 @@ class _Parts:
         self.groups = [(shift, _span(columns[same]), _span(same)) for shift, same in alike]
         self.whole, self.width = False, _padded(len(columns))
         divided = np.flatnonzero(zeros)
-        self._n, self._divided, self._scale = len(zeros), _span(divided), np.ldexp(1.0, -zeros[divided])
+        self._n, self._divided = len(zeros), _span(divided)
+        self._scale = np.ldexp(1.0, -zeros[divided])
         self._power, self._steps, first = 2.0**bits, [], 0
         for lower, upper in itertools.pairwise(levels):
             place, first = first + np.searchsorted(lower, upper), first + len(lower)

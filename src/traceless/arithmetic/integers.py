@@ -192,7 +192,8 @@ def triangle_bytes(a: Sums) -> Iterator[bytes]:
         pieces = []
         for i, width in enumerate(widths):
             start = i * rows.shape[2]
-            pieces += b"wide%d:" % width, raw[width][start * width : (start + first + i + 1) * width]
+            own = slice(start * width, (start + first + i + 1) * width)
+            pieces += b"wide%d:" % width, raw[width][own]
         yield b"".join(pieces)
 
 

@@ -3,12 +3,13 @@
     a = Σ_k 2^(64 k) w_k,     0 ≤ w_k < 2^64,     the last w_k signed (two's complement)
 
 All entries of an array have as many words, two at least, and as few as hold them and their
-negatives: equal arrays have equal words. Sums go word by word with a carry, c = (a + b < a) modulo 2^64, so an
-array of two words takes about twice the time of int64, and one of Python integers thirty times.
+negatives: equal arrays have equal words. Sums go word by word; modulo 2^64 there is a carry where
+a + b < b. An array of two words takes about twice the time of int64, and one of Python integers
+thirty times.
 
 Bytes of a fixed width are written word by word too. Word k of entry n goes to the bytes from
-n · width + 8 k on, the last words first: what one of them writes beyond its entry are lower words of
-the next, which are still to come, if entries have eight bytes or more.
+n · width + 8 k on, the last words first: what one of them writes beyond its entry are lower words
+of the next, which are still to come, if entries have eight bytes or more.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Wide:
         """Which numbers are equal, as arrays say it: slow."""
         return np.asarray(self) == np.asarray(other)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ARG002
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Python integers, or float64."""
         return self.astype(object if dtype is None else dtype)
 

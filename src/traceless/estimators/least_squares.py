@@ -354,7 +354,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
-        """Check the first rows: there are some, and their grid is neither too coarse nor too fine."""
+        """Check the first rows: there are some, on a grid neither too coarse nor too fine."""
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         if self._map().features_are_columns:

@@ -163,9 +163,7 @@ def _half(a: Integers, start: int) -> Integers:
     return np.asarray(a >> 32 if start else a & (2**32 - 1))
 
 
-def refined(
-    S: Sums | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None
-) -> Floats:
+def refined(S: Sums | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     No column of Q and no entry of the diagonal of S is zero. With a shift there is one row more:
