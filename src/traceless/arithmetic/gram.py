@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
-from traceless.arithmetic.integers import LARGEST, Floats, Integers, ShiftedSum, Sums, mirror
-from traceless.arithmetic.words import Wide
+from traceless.arithmetic.integers import LARGEST, Floats, Integers, ShiftedSum, mirror
+from traceless.arithmetic.words import Sums, Wide
 
 _WEIGHT_BITS = 11  # weights of 20 bits, which is usual, are cut into two
 _LIMB_BITS, _WEIGHTED_LIMB_BITS = 21, 14  # 4096 · 2^40 ≤ 2^52, 4096 · 2^11 · 2^26 ≤ 2^52

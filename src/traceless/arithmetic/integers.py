@@ -189,7 +189,7 @@ def triangle_bytes(a: Sums) -> Iterator[bytes]:
         widths = np.maximum(*map(in_words.byte_widths, several)).tolist()
         flat = rows.reshape(len(rows), -1)
         raw = {width: in_words.to_bytes(flat, width).data for width in {*widths}}
-        pieces = []
+        pieces: list[Any] = []
         for i, width in enumerate(widths):
             start = i * rows.shape[2]
             own = slice(start * width, (start + first + i + 1) * width)

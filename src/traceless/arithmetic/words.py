@@ -64,10 +64,10 @@ class Wide:
     @property
     def size(self) -> int:
         """The number of integers."""
-        return self.words[0].size
+        return int(self.words[0].size)
 
     def __len__(self) -> int:
-        return self.words.shape[1]
+        return int(self.words.shape[1])
 
     def __getitem__(self, index: Any) -> Any:
         index = index if isinstance(index, tuple) else (index,)
@@ -292,7 +292,7 @@ def _nearest(words: Words) -> NDArray[np.float64]:
     for word in words[1:-1]:
         far |= word != words[-1]
     out[far] = _nearest_of_large(words[:, far])
-    return out
+    return np.asarray(out)
 
 
 def _nearest_of_large(words: Words) -> NDArray[np.float64]:
@@ -312,13 +312,14 @@ def _nearest_of_large(words: Words) -> NDArray[np.float64]:
         leading = (high << unsaid) | (low >> n.astype(np.uint64))
         leading |= (low << unsaid != 0) | size[: k - 1, some].any(axis=0)
         out[some] = np.ldexp(leading.astype(np.float64), n + 64 * (k - 1))
-    return np.where(negative, -out, out)
+    return np.asarray(np.where(negative, -out, out))
 
 
 def _bit_lengths(word: Words) -> NDArray[np.int64]:
     """How many bits each number has."""
     n = np.frexp(word.astype(np.float64))[1].astype(np.int64)
-    return n - ((word >> np.maximum(n - 1, 0).astype(np.uint64) == 0) & (n > 0))  # if rounded up
+    rounded_up = (word >> np.maximum(n - 1, 0).astype(np.uint64) == 0) & (n > 0)
+    return np.asarray(n - rounded_up)
 
 
 # --- bytes ---------------------------------------------------------------------------------

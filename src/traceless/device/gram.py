@@ -27,7 +27,8 @@ import numpy as np
 import torch
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import LARGEST, Integers, ShiftedSum
+from traceless.arithmetic.integers import LARGEST, ShiftedSum
+from traceless.arithmetic.words import Sums
 from traceless.device.cutting import padded
 from traceless.device.tensors import Tensor
 
@@ -78,7 +79,7 @@ class TensorGram:
         self.features, self.beside, self.device = features, beside, device
         self._sums: dict[int, Tensor] = {}  # of 2^shift
         self._bounds: defaultdict[int, float] = defaultdict(float)
-        self._before: Integers | None = None
+        self._before: Sums | None = None
 
     def add_planes(self, features: Tensor, beside: Tensor) -> None:
         """Add rows that are cut into digits: int8 tensors (digits, *`plane_shape`)."""
@@ -138,7 +139,7 @@ class TensorGram:
                     if limb is None and t < s:
                         self._sums[shift + s + t] += product.T
 
-    def total(self) -> Integers:
+    def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers, in the host's memory."""
         width = self.features + self.beside
         joined = ShiftedSum((width, width))

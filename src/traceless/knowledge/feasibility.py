@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.double_double import Factor, Twofold, two_sum
-from traceless.arithmetic.integers import Floats, Sums, as_sums, wide
-from traceless.arithmetic.words import Wide
+from traceless.arithmetic.integers import Floats, as_sums, wide
+from traceless.arithmetic.words import Sums, Wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Sums, wide
+from traceless.arithmetic.integers import wide
+from traceless.arithmetic.words import Sums
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes

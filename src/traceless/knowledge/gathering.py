@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.gram import GramSum
-from traceless.arithmetic.integers import Floats, Sums
+from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.words import Sums
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint

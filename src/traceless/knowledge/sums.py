@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers, Sums, wide
-from traceless.arithmetic.words import Wide
+from traceless.arithmetic.integers import Integers, wide
+from traceless.arithmetic.words import Sums, Wide
 from traceless.device.tensors import check_rows, is_on_device, taken_rows
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
@@ -243,7 +243,7 @@ class Knowledge(saving.Savable):
     def __sub__(self, other: Any) -> Knowledge:
         return self._combined(other, integers.subtract, operator.sub)
 
-    def _combined(self, other: Any, join: Callable[[Sums, Sums], Sums], each: Any) -> Knowledge:
+    def _combined(self, other: Any, join: Callable[[Sums, Sums], Sums], each: Any) -> Any:
         if not isinstance(other, Knowledge):
             return NotImplemented
         self._check_combinable(other)
@@ -366,7 +366,8 @@ class Knowledge(saving.Savable):
         features: Sums = np.zeros((J, J), dtype=np.int64)
         for part in self.total:
             features = integers.add(features, part[:J, :J])
-        return _read_only(integers.bordered(features, self.total[:, J]))
+        gram: Sums = _read_only(integers.bordered(features, self.total[:, J]))
+        return gram
 
     def pooled(self) -> Knowledge:
         """The same knowledge with the sums of all classes in one matrix: smaller, for good."""

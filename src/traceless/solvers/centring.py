@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceless.arithmetic.integers import Integers, Sums, as_sums, wide
-from traceless.arithmetic.words import Wide, with_rows
+from traceless.arithmetic.integers import Integers, as_sums, wide
+from traceless.arithmetic.words import Sums, Wide, with_rows
 
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
 _FITS = 2**62

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, Sums, add, wide
+from traceless.arithmetic.integers import Floats, Integers, add, wide
 from traceless.arithmetic.products import Coefficients
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows

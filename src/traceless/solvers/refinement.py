@@ -43,6 +43,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,13 +53,13 @@ from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_
 from traceless.arithmetic.integers import (
     Floats,
     Integers,
-    Sums,
     as_sums,
     matrix_times,
     nearest,
     parts,
     wide,
 )
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
@@ -109,7 +110,7 @@ class Mixture:
             return self
         parts, weights = [], []
         for start, length in halves:
-            cut = [p if bits == length else _half(p, start) for p in self.parts]
+            cut: list[Any] = [p if bits == length else _half(p, start) for p in self.parts]
             for shift in pieces:
                 total = np.zeros(self.parts[0].shape, dtype=np.int64)
                 for weight, part in zip(self.weights, cut, strict=True):
@@ -158,7 +159,7 @@ class Mixture:
         return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
 
 
-def _half(a: Integers, start: int) -> Integers:
+def _half(a: Any, start: int) -> Integers:
     """The upper bits of int64, with the sign, from 32 on; or the 32 bits below."""
     return np.asarray(a >> 32 if start else a & (2**32 - 1))
 

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, Sums, nearest, wide
+from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import RangeError
 
 if TYPE_CHECKING:

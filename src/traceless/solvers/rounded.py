@@ -41,8 +41,8 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, Sums, as_sums, nearest, wide
-from traceless.arithmetic.words import Wide
+from traceless.arithmetic.integers import Floats, Integers, as_sums, nearest, wide
+from traceless.arithmetic.words import Sums, Wide
 from traceless.solvers.refinement import Mixture, powers, refined
 from traceless.solvers.ridge import Ridge
 
