@@ -164,7 +164,8 @@ class GramSum:
 
     def _flush(self) -> None:
         if self._floats is not None:
-            self._move(0, mirror(self._floats.T.astype(np.int64)))
+            n = self._parts.n
+            self._move(0, mirror(self._floats.T[:n, :n].astype(np.int64)))
             self._floats, self._bound = None, 0.0
 
     def _move(self, shift: int, product: Integers) -> None:
@@ -187,8 +188,8 @@ class _Parts:
     ----------
     whole : bool
         Whether each column is its only part.
-    width : int
-        How many parts there are, padded.
+    n, width : int
+        How many parts there are, and the same padded.
     rows : int
         How many rows are multiplied at a time.
     groups : list of (shift, columns, parts)
@@ -196,7 +197,7 @@ class _Parts:
     """
 
     def __init__(self, width: int) -> None:
-        self.whole, self.width, self.rows = True, _padded(width), _ROWS[0]
+        self.whole, self.n, self.width, self.rows = True, width, _padded(width), _ROWS[0]
         self.groups: list[tuple[int, Any, Any]] = [(0, slice(0, width), slice(0, width))]
 
     @classmethod
@@ -227,9 +228,9 @@ class _Parts:
         runs = [(shift, run) for shift, same in alike for run in _runs(same, columns)]
         alike = runs if len(runs) <= _MOST_RUNS else alike
         self.groups = [(shift, _span(columns[same]), _span(same)) for shift, same in alike]
-        self.whole, self.width = False, _padded(len(columns))
+        self.whole, self.n, self.width = False, len(columns), _padded(len(columns))
         divided = np.flatnonzero(zeros)
-        self._n, self._divided = len(zeros), _span(divided)
+        self._columns, self._divided = len(zeros), _span(divided)
         self._scale = np.ldexp(1.0, -zeros[divided])
         self._power, self._steps, first = 2.0**bits, [], 0
         for lower, upper in itertools.pairwise(levels):
@@ -250,7 +251,7 @@ class _Parts:
 
     def _write(self, Z: Floats, W: Floats) -> bool:
         """Write the parts of a few rows, which stay in the cache; whether columns had the zeros."""
-        W[:, : self._n] = Z[:, : self._n]
+        W[:, : self._columns] = Z[:, : self._columns]
         if self._scale.size:
             W[:, self._divided] = low = Z[:, self._divided] * self._scale
             if (low != np.rint(low)).any():

@@ -72,13 +72,18 @@ def least(a: Sums) -> Sums:
     return in_words.least(a.words) if isinstance(a, Wide) else a
 
 
-def spread(a: Sums, shape: tuple[int, ...], where: Any) -> Sums:
-    """`a` at some rows and columns of zeros."""
-    words = _words(a)
-    out = np.zeros((len(words), *shape), dtype=np.uint64)
-    for held, word in zip(out, words, strict=True):
-        held[where] = word
-    return Wide(out) if isinstance(a, Wide) else out[0].view(np.int64)
+def spread(a: Sums, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Sums:
+    """Parts of `a` at places of zeros: pairs of where they come from, and where they go."""
+    if isinstance(a, Wide):
+        return Wide(np.stack([_spread(word, shape, places) for word in a.words]))
+    return _spread(a, shape, places)
+
+
+def _spread(a: Integers, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Integers:
+    out = np.zeros(shape, dtype=a.dtype)
+    for source, target in places:
+        out[target] = a[source]
+    return out
 
 
 def stack(several: Sequence[Sums]) -> Sums:

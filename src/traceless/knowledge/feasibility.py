@@ -37,11 +37,14 @@ from traceless.arithmetic.words import Sums, Wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
 
+Indices = NDArray[np.intp]
+
 if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Task
     from traceless.knowledge.sums import Knowledge
 
 _LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
+_CACHE = 2**15  # numbers that are worked on together
 _TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
 
 
@@ -92,20 +95,20 @@ def check_sums(known: Knowledge) -> None:
 
 
 def _without_bias(known: Knowledge) -> Iterator[Sums]:
-    """The matrices, less a constant feature that is in the responses anyway.
+    """The matrices, less a last response if a constant feature is the sum of all responses.
 
     With it they would all be singular, and a look at them would take longer.
     """
     J, sums = known.n_outputs, known.total
-    rest = np.arange(sums.shape[-1])
+    size = sums.shape[-1]
     if known.task != "regression" and J:
         responses = sums[..., -1:, :] if known.task == "multilabel" else sums[..., J:, :]
         ones = (wide(responses) if isinstance(responses, Wide) else responses).sum(axis=-2)
         found = sums[..., J - 1, :]
         found = wide(found) if isinstance(found, Wide) else found
-        rest = np.delete(rest, J - 1) if np.array_equal(found, ones) else rest
+        size -= int(np.array_equal(found, ones))
     for matrix in sums if known.classwise else (sums,):
-        yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
+        yield matrix[:size, :size]
 
 
 def _impossible(why: str) -> str:
@@ -126,45 +129,53 @@ def can_be_semidefinite(G: Sums) -> bool:
         return True
     if (diagonal < 0).any():
         return False
-    C = _unit_diagonal(G)
-    if not _minors_hold(G, C):
+    C, pairs = _unit_diagonal(G)
+    if not _minors_hold(G, pairs):
         return False
-    m = len(G)
+    m, ones = len(G), C.diagonal().copy()
     tolerance = 1.2 * 2.0**-53 * m * (m + 12)
-    if _has_cholesky(C, -tolerance):
+    if _has_cholesky(C, ones - tolerance, lower=False):
         return True
     distinct = _distinct(G)
     if len(distinct) < m:
         return can_be_semidefinite(G[np.ix_(distinct, distinct)])
-    return _has_cholesky(C, tolerance) and (m > _TWOFOLD or _has_twofold_factor(G))
+    holds = _has_cholesky(C, ones + tolerance, lower=True)  # a triangle that is as it was
+    return holds and (m > _TWOFOLD or _has_twofold_factor(G))
 
 
-def _distinct(G: Sums) -> NDArray[np.intp]:
+def _distinct(G: Sums) -> Indices:
     """The first of each group of equal rows: the others, and their columns, add nothing."""
     rows = G.words.swapaxes(0, 1) if isinstance(G, Wide) else G
     seen = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
     return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
 
 
-def _unit_diagonal(G: Sums) -> Floats:
-    C = np.asfortranarray(G.astype(np.float64))
-    scale = 1.0 / np.sqrt(C.diagonal())
-    C *= scale
-    C *= scale[:, None]
-    return C
+def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
+    """G, scaled to a diagonal of ones, and the pairs whose minors float64 cannot tell from 0."""
+    C = np.empty(G.shape, order="F")
+    scale, pairs = 1.0 / np.sqrt(G.diagonal().astype(np.float64)), []
+    size = max(1, _CACHE // len(G))
+    for start in range(0, len(G), size):
+        rows = slice(start, start + size)
+        part = C.T[rows]
+        part[:] = G[rows].astype(np.float64)
+        part *= scale
+        part *= scale[rows, None]
+        i, j = np.nonzero(np.abs(part) > 1 - 1e-12)
+        pairs.append((i + start, j))
+    return C, pairs
 
 
-def _minors_hold(G: Sums, C: Floats) -> bool:
-    """Whether G_ij² ≤ G_ii G_jj for all i and j; most are seen to hold in float64."""
-    i, j = np.nonzero(np.abs(C) > 1 - 1e-12)
+def _minors_hold(G: Sums, pairs: list[tuple[Indices, Indices]]) -> bool:
+    """Whether G_ij² ≤ G_ii G_jj for some pairs."""
     d = G.diagonal().astype(object)  # Python integers, which cannot overflow
-    return bool((G[i, j].astype(object) ** 2 <= d[i] * d[j]).all())
+    return all((G[i, j].astype(object) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
 
 
-def _has_cholesky(C: Floats, shift: float) -> bool:
-    A = C.copy(order="F")
-    A[np.diag_indices_from(A)] += shift
-    return bool(dpotrf(A, overwrite_a=True, clean=False)[1] == 0)
+def _has_cholesky(C: Floats, diagonal: Floats, lower: bool) -> bool:
+    """Whether C with another diagonal has a factor, written over one of its triangles."""
+    np.fill_diagonal(C, diagonal)
+    return bool(dpotrf(C, lower=lower, overwrite_a=True, clean=False)[1] == 0)
 
 
 def _has_twofold_factor(G: Sums) -> bool:

@@ -519,7 +519,16 @@ class Knowledge(saving.Savable):
         where = [responses.index(r) for r in self.responses]
         J, K = self.n_outputs, len(responses)
         shape = (K, J + 1, J + 1) if self.classwise else (J + K, J + K)
-        total = integers.spread(self.total, shape, self._index(where))
+        places: list[tuple[Any, Any]] = [(..., np.array(where, dtype=np.intp))]
+        if not self.classwise:  # the features, which are many, by slices
+            own, new = slice(J, None), J + np.array(where, dtype=np.intp)
+            places = [
+                (np.s_[:J, :J], np.s_[:J, :J]),
+                ((own, slice(J)), (new, slice(J))),
+                ((slice(J), own), (slice(J), new)),
+                ((own, own), np.ix_(new, new)),
+            ]
+        total = integers.spread(self.total, shape, places)
         counts = [0] * len(responses)
         for k, n in zip(where, self.counts, strict=True):
             counts[k] = n

@@ -25,6 +25,7 @@ from traceless.arithmetic.words import Sums, Wide, with_rows
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
 _FITS = 2**62
 _WORD = 2**64 - 1
+_CACHE = 2**14  # integers that are worked on together
 
 
 def whole_means(S: Sums) -> Integers:
@@ -40,21 +41,30 @@ def shifted(S: Sums, m: Integers) -> Sums:
     S = as_sums(S)
     s, n = S[:, -1], int(S[-1, -1])
     if not isinstance(S, Wide) and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
-        out: Integers = S - m[:, None] * (s - n * m) - s[:, None] * m  # all products fit
-        return out
+        return _moved(S, m, s - n * m, s)  # all products fit
     wide_s, wide_m = wide(s), wide(m)
     new = wide_s - n * wide_m
     new[-1] = n
     diagonal = wide(S.diagonal()) - wide_m * (wide_s + new)
     diagonal[-1] = n
-    out = S.words[0].view(np.int64).copy() if isinstance(S, Wide) else S.copy()
-    out -= m[:, None] * _low_word(new)
-    out -= _low_word(wide_s)[:, None] * m
+    low = S.words[0].view(np.int64) if isinstance(S, Wide) else S
+    out = _moved(low, m, _low_word(new), _low_word(wide_s))
     large = np.flatnonzero(diagonal >= _FITS)
     if not large.size:
         return out
     rows = wide(S[large]) - wide_m[large, None] * new - wide_s[large, None] * wide_m
     return with_rows(out, large, rows)
+
+
+def _moved(S: Integers, m: Integers, new: Integers, s: Integers) -> Integers:
+    """S - m new' - s m', modulo 2^64, a few rows at a time."""
+    out = np.empty(S.shape, dtype=np.int64)
+    size = max(1, _CACHE // len(S))
+    for start in range(0, len(S), size):
+        rows = slice(start, start + size)
+        np.subtract(S[rows], m[rows, None] * new, out=out[rows])
+        out[rows] -= s[rows, None] * m
+    return out
 
 
 def shifted_right_side(Q: Sums, m: Integers) -> Integers:

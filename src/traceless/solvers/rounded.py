@@ -130,9 +130,14 @@ class _System:
         A, self.high, self.low = (np.empty((J, J), order="F") for _ in range(3))
         for i in range(0, J, max(1, _CACHE // J)):
             rows = slice(i, i + max(1, _CACHE // J))
-            A.T[rows] = S[rows]
-            high = (S[rows] + (1 << (h - 1))) >> h
-            self.high.T[rows], self.low.T[rows] = high, S[rows] - (high << h)
+            whole_part, upper, lower = A.T[rows], self.high.T[rows], self.low.T[rows]
+            whole_part[:] = S[rows]
+            if m <= 54:  # then float64 has no rounding errors here
+                np.rint(np.multiply(whole_part, 2.0**-h, out=upper), out=upper)
+                np.subtract(whole_part, np.multiply(upper, 2.0**h, out=lower), out=lower)
+            else:
+                high = (S[rows] + (1 << (h - 1))) >> h
+                upper[:], lower[:] = high, S[rows] - (high << h)
         high = (whole + (1 << (h - 1))) >> h
         np.fill_diagonal(self.high, high)
         np.fill_diagonal(self.low, whole - (high << h))
