@@ -37,6 +37,7 @@ def test_large_weights_are_no_large_columns(rows, rng):
     X, y = rows
     weights = rng.uniform(1, 2, size=60)
     many = Knowledge.of(Linear(), X[:, :2] * 2**12, y, weights)
+    assert Knowledge.of(Linear(), X, y, weights).large_features().tolist() == [2]
     assert isinstance(many.total, Wide)
     assert not many.large_features().size
 

@@ -151,7 +151,7 @@ def report_coarse(
 
 
 def report_large(columns: NDArray[np.intp]) -> None:
-    """Warn of columns that take so many steps of their grid that sums of squares leave int64."""
+    """Warn of columns that take very many steps of their grid."""
     if columns.size:
         warnings.warn(
             f"Column {_named(columns)} is so large, in steps of its grid, that its sums need more "

@@ -64,7 +64,7 @@ __all__ = ["Knowledge"]
 
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
-_INT64_MAX = 2**63 - 1
+_LARGE = 2**84  # a mean square, in steps
 
 
 @dataclass(frozen=True)
@@ -438,12 +438,12 @@ class Knowledge(saving.Savable):
         return self.feature_gram, self.response_sums
 
     def large_features(self) -> NDArray[np.intp]:
-        """The features whose sums of squares, in steps and without weights' units, leave int64."""
+        """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
         if not isinstance(self.total, Wide):
             return np.empty(0, dtype=np.intp)
-        several = self.total if self.classwise else (self.total,)
-        diagonals = [matrix.diagonal()[: self.n_outputs] >> self.weight_bits for matrix in several]
-        return np.flatnonzero((np.array(diagonals) > _INT64_MAX).any(axis=0))
+        squares = sum(m.diagonal() for m in (self.total if self.classwise else (self.total,)))
+        mean = (squares[: self.n_outputs] >> self.weight_bits) // max(self.n_samples, 1)
+        return np.flatnonzero(mean >= _LARGE)
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""

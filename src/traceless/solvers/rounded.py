@@ -13,16 +13,16 @@ in int64 modulo 2^64. The same residual in float64 is off by less than 2^60; whe
 by less than 2^61 and the float64 one is below 2^62, nothing has wrapped. The fractional bits of r
 and of the residual are kept in planes of a fixed number of bits, with carries.
 
-*The error is bounded.* A - diag(r) is positive semidefinite, so v = A⁻¹R - c obeys
+*The error is bounded.* A - diag(r) is positive semidefinite, so v = A⁻¹R obeys
 
-    |v_j| ≤ r_j^(-1/2) (Σ_i (R - A c)_i² / r_i)^(1/2)
+    |v_j| ≤ r_j^(-1/2) (Σ_i R_i² / r_i)^(1/2)
 
 (and with `traceless.solvers.refinement`'s bound where the last coefficient is an intercept that is
-not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and
-|L_ij| ≤ 2^(h-1) for its rounding errors. Fractions r without an end are cut after two planes; what
-that leaves out of R, below 2^-40 times X, is added in float64. X + c is added in double-double
-arithmetic. Where both ends of the interval around it round to the same float64, so does the exact
-coefficient: rounding is monotone.
+not penalised). After three steps X has about 120 bits, of which the bound leaves more than enough:
+it costs A_jj J / r_j, some 40 bits for the systems that one float64 factor can do. Fractions r
+without an end are cut after two planes; what that leaves out of R, below 2^-40 times X, is added
+in float64. X is added up in double-double arithmetic. Where both ends of the interval around it
+round to the same float64, so does the exact coefficient: rounding is monotone.
 
 Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
 coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
@@ -53,7 +53,8 @@ _DIGIT_BITS = 40  # at most, for each step
 _STEPS = 6
 _PLANES = 12
 _GUARD = 60  # bits of an intercept below the last digit
-_CACHE = 2**15  # entries of S that are cut at a time
+_CACHE = 2**15  # entries of S that are worked on together
+_KEPT = 2**21  # entries of S up to which limbs are kept; larger ones are cut again for each product
 
 
 def correctly_rounded_solve(
@@ -113,42 +114,22 @@ class _HardError(Exception):
 
 
 class _System:
-    """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
+    """A = S + diag(r): a Cholesky factor, two limbs of its rows, the fractions of r in planes."""
 
     def __init__(self, S: Sums, ridge: Ridge, shift: Integers | None) -> None:
         J = len(S)
         if isinstance(S, Wide) or not max(ridge.near.max(), S.diagonal().max()) < 2.0**61:
             raise _HardError
-        whole = S.diagonal() + ridge.whole()
-        m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
-        self.h = h = m // 2
+        self.S, self.whole = S, S.diagonal() + ridge.whole()
+        m = int(self.whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
+        self.m, self.h = m, m // 2
         # pieces of digits up to 2^g: J products with a limb stay below 2^53
-        self.g = 52 - max(h - 1, m - h) - J.bit_length()
+        self.g = 52 - max(self.h - 1, m - self.h) - J.bit_length()
         self.bits = min(2 * self.g - 1, _DIGIT_BITS)
         if m > 62 or self.bits < 24:
             raise _HardError
-        A, self.high, self.low = (np.empty((J, J), order="F") for _ in range(3))
-        for i in range(0, J, max(1, _CACHE // J)):
-            rows = slice(i, i + max(1, _CACHE // J))
-            whole_part, upper, lower = A.T[rows], self.high.T[rows], self.low.T[rows]
-            whole_part[:] = S[rows]
-            if m <= 54:  # then float64 has no rounding errors here
-                np.rint(np.multiply(whole_part, 2.0**-h, out=upper), out=upper)
-                np.subtract(whole_part, np.multiply(upper, 2.0**h, out=lower), out=lower)
-            else:
-                high = (S[rows] + (1 << (h - 1))) >> h
-                upper[:], lower[:] = high, S[rows] - (high << h)
-        high = (whole + (1 << (h - 1))) >> h
-        np.fill_diagonal(self.high, high)
-        np.fill_diagonal(self.low, whole - (high << h))
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
         self.planes, self.rest = ridge.planes(self.plane_bits, _PLANES)
-        self.fraction = self.rest + sum(
-            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(self.planes)
-        )
-        diagonal = whole + self.fraction[:, 0]
-        np.fill_diagonal(A, diagonal)
-        self.root = np.sqrt(diagonal)[:, None] * (1 + 1e-6)
         penalised = ridge.near[:, None] > 0
         self.weight = np.where(
             penalised, 1.0 / np.sqrt(np.where(penalised, ridge.near[:, None], 1)), 0.0
@@ -156,9 +137,25 @@ class _System:
         self.mean = np.abs(S[:, -1:]) / S[-1, -1] * (1 + 1e-9) if ridge.is_free else None
         self.weight_of_rows = float(S[-1, -1])
         self.shift = None if shift is None else _Shift(shift, 52 - self.g - J.bit_length())
-        self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
+        self.factor = self._factor()
+        self.limbs: tuple[Floats, Floats] | None = None
+        if J * J <= _KEPT:
+            self.limbs = np.empty((J, J)), np.empty((J, J))
+            for rows in _strips(J):
+                self._cut(rows, *(limb[rows] for limb in self.limbs))
+
+    def _factor(self) -> Floats:
+        A = np.empty(self.S.shape, order="F")
+        for rows in _strips(len(A)):
+            A.T[rows] = self.S[rows]
+        fractions = (
+            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(self.planes)
+        )
+        np.fill_diagonal(A, self.whole + (self.rest + sum(fractions))[:, 0])
+        factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
         if failed:
             raise _HardError
+        return np.asarray(factor)
 
     def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
         """Z, and which columns are certainly the float64 nearest to A⁻¹Q."""
@@ -168,26 +165,15 @@ class _System:
         moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
         cut = np.zeros((1, 1))  # what the planes leave out of R
         for step in range(_STEPS):
-            near = residual.near - cut
-            c = dpotrs(self.factor, near, lower=True)[0]
+            c = dpotrs(self.factor, residual.near - cut, lower=True)[0]
             size = np.abs(c).max(axis=0)
-            if not (size.min() > 0 and size.max() < np.inf):
+            if not size.max() < np.inf:
                 raise _HardError
-            shifts = self.bits - np.frexp(size)[1].astype(np.int64)
+            shifts = self.bits - np.frexp(np.where(size > 0, size, 1))[1].astype(np.int64)
             if step:
                 np.minimum(shifts, self.bits, out=shifts)  # fractions stay below 2^62
             if shifts.min() < (4 if step else 0):
                 raise _HardError  # a step must gain four bits
-            if step >= 2:
-                down = np.ldexp(1.0, -E)
-                error = self._error(near, c, np.abs(residual.near) + 4 * np.abs(cut))
-                Z, decided = _rounded([*terms, c * down], error * down)
-                decided = np.asarray(decided.all(axis=0))
-                if self.shift is not None:
-                    own, certain = self.shift.intercepts(moved, E, c, error)
-                    Z, decided = np.vstack([Z, own]), decided & certain
-                if step == _STEPS - 1 or decided.all():
-                    break
             digits = np.rint(c * np.ldexp(1.0, shifts))
             upper = np.rint(digits * 2.0**-self.g)
             pieces = np.hstack([upper, digits - upper * 2.0**self.g])
@@ -197,9 +183,20 @@ class _System:
             E = E + shifts
             if E.max() > 800:
                 raise _HardError  # so that 2^-E and the bounds stay normal numbers
-            terms.append(digits * np.ldexp(1.0, -E))
+            down = np.ldexp(1.0, -E)
+            terms.append(digits * down)
             if self.rest.any():
                 cut = self.rest * (sum(terms) * np.ldexp(1.0, E))
+            if step < 2:
+                continue
+            bound = self._bound(residual, cut)
+            Z, decided = _rounded(terms, bound * down)
+            decided = np.asarray(decided.all(axis=0))
+            if self.shift is not None:
+                own, certain = self.shift.intercepts(moved, E, bound)
+                Z, decided = np.vstack([Z, own]), decided & certain
+            if decided.all():
+                break
         return Z, decided
 
     def _after(
@@ -207,7 +204,7 @@ class _System:
     ) -> _Residual:
         """R ← 2^shifts R - A digits, in int64 and, near to it, in float64."""
         K, g, h = digits.shape[1], self.g, self.h
-        H, L = dgemm(1.0, self.high, pieces), dgemm(1.0, self.low, pieces)
+        H, L = self._products(pieces)
         near = before.near * np.ldexp(1.0, shifts) - (
             (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
         )
@@ -228,15 +225,39 @@ class _System:
             raise _HardError  # R may have wrapped
         return after
 
-    def _error(self, near: Floats, c: Floats, parts: Floats) -> Floats:
-        """A bound of |A⁻¹R - c|; `near` is R, rounded, from parts of this size."""
-        size, rounding = np.abs(c), (2 * len(c) + 16) * _U
-        product = dgemm(1.0, self.high, c) * 2.0**self.h + dgemm(1.0, self.low, c)
-        rest = np.abs(near - (product + self.fraction * c))
-        rest += (4 * _U) * (np.abs(near) + parts)
+    def _products(self, pieces: Floats) -> tuple[Floats, Floats]:
+        """H and L times pieces."""
+        J = len(self.S)
+        if self.limbs is not None:
+            H, L = (dgemm(1.0, limb.T, pieces, trans_a=True) for limb in self.limbs)
+            return H, L
+        out = np.empty((2, pieces.shape[1], J)).transpose(0, 2, 1)
+        for rows in _strips(J):
+            limbs = np.empty((2, rows.stop - rows.start, J))
+            self._cut(rows, *limbs)
+            for product, limb in zip(out, limbs, strict=True):
+                product[rows] = dgemm(1.0, limb.T, pieces, trans_a=True)
+        return out[0], out[1]
+
+    def _cut(self, rows: slice, H: Floats, L: Floats) -> None:
+        """Write H and L of some rows of S + diag(whole ridge)."""
+        own = np.arange(len(H)), np.arange(rows.start, rows.stop)
+        if self.m <= 53:  # float64 has no rounding errors here
+            L[:] = self.S[rows]
+            L[own] = self.whole[rows]
+            np.rint(np.multiply(L, 2.0**-self.h, out=H), out=H)
+            L -= H * 2.0**self.h
+        else:
+            S = self.S[rows].copy()
+            S[own] = self.whole[rows]
+            rounded = (S + (1 << (self.h - 1))) >> self.h
+            H[:], L[:] = rounded, S - (rounded << self.h)
+
+    def _bound(self, residual: _Residual, cut: Floats) -> Floats:
+        """A bound of |A⁻¹R| for a residual that is exact, but for what the planes left out."""
+        size = np.abs(residual.near) + np.abs(cut)
+        rest = np.abs(residual.near - cut) + (8 * _U) * size
         rest += 2.0**-self.plane_bits if self.planes else 0.0
-        rest += rounding * self.root * (self.root * size).sum(axis=0)
-        rest += 2.0 ** (self.h - 1) * rounding * size.sum(axis=0)  # of L, which is not definite
         if self.mean is None:
             return self._spread(rest)
         own = rest[-1] / self.weight_of_rows
@@ -248,6 +269,12 @@ class _System:
         """r_j^(-1/2) (Σ_i rest_i² / r_i)^(1/2), over the penalised coefficients."""
         rest = rest * self.weight
         return np.asarray(self.weight * np.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6))
+
+
+def _strips(J: int) -> list[slice]:
+    """Rows of J numbers, as many together as stay in the cache."""
+    step = max(1, _CACHE // J)
+    return [slice(i, min(i + step, J)) for i in range(0, J, step)]
 
 
 class _Shift:
@@ -267,19 +294,14 @@ class _Shift:
         return np.asarray((((upper << g) + lower) << self.places).sum(axis=0))
 
     def intercepts(
-        self, moved: Integers, E: NDArray[np.int64], c: Floats, error: Floats
+        self, moved: Integers, E: NDArray[np.int64], error: Floats
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """The sum 2^-E (moved + c_b - Σ_j m_j c_j), and whether its float64 is certain."""
-        sizes = self.sizes[:, None]
-        near = c[-1] - (self.signs[:, None] * sizes * c).sum(axis=0)
-        bound = error[-1] + (sizes * error).sum(axis=0)
-        bound += (2 * len(c) + 16) * _U * (np.abs(c[-1]) + (sizes * np.abs(c)).sum(axis=0))
-        bound *= 1 + 1e-6
+        """2^-E moved, and whether the float64 nearest to what it is near to is certain."""
+        bound = (error[-1] + (self.sizes[:, None] * error).sum(axis=0)) * (1 + 1e-6)
         whole, units = moved << _GUARD, powers(E + _GUARD)
-        low = whole + _whole(np.ldexp(near - bound, _GUARD))
-        high = whole + _whole(np.ldexp(near + bound, _GUARD)) + 1
-        below = nearest(low, units)
-        return below, below == nearest(high, units)
+        margin = _ceiling(np.ldexp(bound, _GUARD))
+        below = nearest(whole - margin, units)
+        return below, below == nearest(whole + margin, units)
 
 
 class _Residual:
@@ -294,7 +316,7 @@ class _Residual:
             self.near += planes[0] * 2.0**-plane_bits
 
 
-_whole = np.frompyfunc(math.floor, 1, 1)
+_ceiling = np.frompyfunc(math.ceil, 1, 1)
 
 
 def _rounded(terms: list[Floats], bound: Floats) -> tuple[Floats, NDArray[np.bool_]]:
