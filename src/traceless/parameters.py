@@ -100,12 +100,10 @@ def check_parameters(thing: Any, *names: str) -> None:
     """Raise ValueError if a parameter, or one of these names, is not what its class declares."""
     for name in names or thing.constraints:
         constraint, value = thing.constraints[name], getattr(thing, name)
-        if value is None or isinstance(value, str | bool):
+        if value is None or isinstance(value, (str, bool)):
             good = value in constraint.constants
         else:
-            good = False
-            for test in constraint.tests:
-                good = good or test(value)
+            good = any(test(value) for test in constraint.tests)
         if not good:
             raise constraint.error(f"{name} must be {constraint.said}, got {value!r}.")
 

@@ -51,9 +51,9 @@ def changing(estimator: E) -> Iterator[E]:
         draft, before = snapshot(estimator), estimator.__dict__.copy()
         draft.__dict__ = before.copy()
         yield draft
-        now = estimator.__dict__.items()
-        parameters = {k: v for k, v in now if not k.startswith("_") and not k.endswith("_")}
-        meanwhile = {k: v for k, v in parameters.items() if before.get(k, now) is not v}
+        now = estimator.__dict__
+        others = [(k, v) for k, v in now.items() if before.get(k, now) is not v]
+        meanwhile = {k: v for k, v in others if not k.startswith("_") and not k.endswith("_")}
         estimator.__dict__ = draft.__dict__ | meanwhile
 
 

@@ -1,4 +1,6 @@
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from people import people, table
@@ -13,6 +15,13 @@ def forgot(call, shop, tmp_path):
     table(tmp_path / "rest.csv", shop[60:])
     call("forget", "shop", "gone.csv", "--key", "ticket 7")
     return shop
+
+
+@pytest.fixture
+def old_shop(tmp_path):
+    """A store of version 2."""
+    made = Path(__file__).parents[1] / "fixtures" / "stores-v2" / "lssvc"
+    return shutil.copytree(made, tmp_path / "old")
 
 
 def test_status_and_history(call, forgot):
@@ -63,7 +72,8 @@ def test_a_receipt_is_verified_without_the_store(call, forgot, tmp_path):
     assert call("verify", "--receipt", "r.json", "people.csv", code=1).code == 1
     text = (tmp_path / "r.json").read_text()
     assert call("verify", "--receipt", "-", "rest.csv", stdin=text).code == 0
-    assert "Name the files" in call("verify", "--receipt", "r.json", code=2).err
+    alone = call("verify", "--receipt", "r.json", "--json").json
+    assert [check["name"] for check in alone["checks"]] == ["receipt"]
     facts = json.loads(text)
     facts["entry"]["rows"] = 59
     (tmp_path / "forged.json").write_text(json.dumps(facts))
@@ -87,3 +97,46 @@ def test_tampering_is_a_failed_check(call, forgot, tmp_path):
 def test_other_rows_in_the_same_number_fail(call, forgot, tmp_path):
     people(tmp_path / "others.csv", n=60, seed=4)
     assert call("verify", "shop", "others.csv", code=1).code == 1
+
+
+def test_what_was_kept_elsewhere_is_compared(call, forgot, tmp_path):
+    call("receipt", "shop", "1", "--out", "kept.json")
+    line = call("head", "shop").out
+    assert line.split()[:2] == ["traceless", "3"]
+    (tmp_path / "heads.txt").write_text(f"{call('head', 'shop').out}\n")
+    call("key", "shop", "--public", "shop.pub")
+    key = call("key", "shop", "--json").json["public_key"]
+    kept = ("--receipt", "kept.json", "--head", line.strip(), "--public-key", key)
+    call("key", "shop", "--replace")
+    assert "All is as it should be" in call("verify", "shop", *kept).out
+    files = ("--head", "heads.txt", "--public-key", "shop.pub")
+    assert call("verify", "shop", "rest.csv", *files, "--json").json["ok"]
+    assert call("verify", "--receipt", "kept.json", "--public-key", "shop.pub").code == 0
+    other = call("key", "shop", "--json").json["public_key"]
+    assert other != key
+    assert call("verify", "--receipt", "kept.json", "--public-key", other, code=1).code == 1
+    assert "is not the head" in call("verify", "shop", "--head", "traceless 3", code=2).err
+    assert "neither a public key" in call("verify", "shop", "--public-key", "abc", code=2).err
+    assert "is a file" in call("verify", "rest.csv", code=2).err
+
+
+def test_the_key_can_be_kept_elsewhere(call, forgot, tmp_path):
+    call("key", "shop", "--private", "safe.pem")
+    assert (tmp_path / "safe.pem").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "shop" / "key").unlink()
+    assert "private half" in call("seal", "shop", code=2).err
+    call("seal", "shop", "--signing-key", "safe.pem")
+    call("key", "shop", "--signing-key", "safe.pem", "--replace-with", "safe.pem", code=2)
+    assert call("verify", "shop").code == 0
+
+
+def test_an_old_store_says_what_it_lacks_and_is_upgraded(call, old_shop):
+    assert "takes no changes until" in call("status", old_shop).out
+    assert "no signatures" in call("verify", old_shop).out
+    assert "traceless upgrade" in call("seal", old_shop, code=2).err
+    assert "traceless upgrade" in call("key", old_shop, code=2).err
+    assert "(upgrade)" in call("upgrade", old_shop).out
+    assert "older version" not in call("status", old_shop).out
+    assert call("verify", old_shop).code == 0
+    call("seal", old_shop)
+    assert "already" in call("upgrade", old_shop, code=2).err

@@ -94,6 +94,17 @@ def test_options_become_the_model(call, options, model):
         ("--scale b=1:0", "above 0"),
         ("--columns a --class-weight u=x", "'x' is not a number"),
         ("--columns a --labels int --classes a,b", "'a' is not a number"),
+        ("--missing a=x", "--missing a=x: 'x' is not a number"),
+        ("--missing a=1 --missing a=2", "--missing is given twice"),
+        ("--category b=x --missing b=y", "Declare it as a value: --category b=A,B,"),
+        ("--boolean b=ja", "NAME=YES:NO is needed"),
+        ("--boolean b --missing b=perhaps", "must be one of true, yes, 1, false, no, 0"),
+        ("--date b=day", "a date in ISO 8601 is needed, such as 2000-01-01, got 'day'"),
+        ("--date b=%d.%m.%Y,%Y", "two of the kind format"),
+        ("--columns a --id a", "'a' is there twice"),
+        ("--columns a --delimiter ++", "The delimiter must be one of"),
+        ("--columns a --decimal ;", "The decimal sign must be . or ,"),
+        ("--columns a --check none.csv", "There is no file none.csv"),
         ("--like none.csv", "There is no file none.csv"),
         ("--columns a --secret none", "none: No such file"),
     ],
@@ -121,6 +132,7 @@ def test_a_column_that_the_file_does_not_name_is_refused(call, tmp_path):
 @pytest.mark.parametrize("example", new.examples)
 def test_the_examples_work(call, tmp_path, example):
     (tmp_path / "customers.csv").write_text("name,email,age,bought\n")
+    (tmp_path / "january.csv").write_text("age,income,bought\n31,2000,yes\n")
     np.savez("digits.npz", pixels=np.zeros((1, 4)), digit=[0])
     words = shlex.split(example.replace("digits.parquet", "digits.npz"))[1:]
     assert call(*words, "--json").json["ok"]
@@ -174,6 +186,73 @@ def test_build_says_what_it_takes():
         ValueError, match="--spread does nothing with --model lpsvm, which takes --C"
     ):
         build("lpsvm", None, {"spread": 1.0})
+
+
+def test_real_columns_are_declared(call):
+    call(
+        *("new", "s", "--target", "ill", "--columns", "age,weight", "--missing", "age=40"),
+        *("--scale", "weight=70:10", "--missing", "weight=75", "--boolean", "smoker=ja,j:nein"),
+        *("--date", "visited", "--missing", "visited=2020-01-01", "--boolean", "new"),
+        *("--date", "born=%d.%m.%Y,365.25 days,1950-01-01", "--missing", "dose=0"),
+        *("--id", "patient", "--delimiter", "tab", "--decimal", ",", "--null", "NA,?"),
+    )
+    facts = Store("s").about["table"]
+    number = {"kind": "number", "shift": 0.0, "scale": 1.0}
+    assert facts["columns"] == [
+        number | {"name": "age", "missing": 40.0},
+        number | {"name": "weight", "shift": 70.0, "scale": 10.0, "missing": 75.0},
+        {"kind": "boolean", "name": "smoker", "true": ["ja", "j"], "false": ["nein"]},
+        {
+            "kind": "boolean",
+            "name": "new",
+            "true": ["true", "yes", "1"],
+            "false": ["false", "no", "0"],
+        },
+        {
+            "kind": "date",
+            "name": "visited",
+            "origin": "2000-01-01",
+            "unit": "days",
+            "missing": "2020-01-01",
+        },
+        {
+            "kind": "date",
+            "name": "born",
+            "origin": "1950-01-01",
+            "unit": "365.25 days",
+            "format": "%d.%m.%Y",
+        },
+        number | {"name": "dose", "missing": 0.0},
+    ]
+    assert facts["id"] == "patient"
+    assert facts["text"] == {"delimiter": "\t", "decimal": ",", "nulls": ["NA", "?"]}
+
+
+def test_like_reads_names_between_the_declared_signs(call, tmp_path):
+    (tmp_path / "t.csv").write_text("patient;a;y\n")
+    call(*NEW, "--like", "t.csv", "--id", "patient", "--delimiter", ";")
+    assert [c["name"] for c in Store("s").about["table"]["columns"]] == ["a"]
+
+
+def test_check_lists_what_does_not_fit_and_makes_nothing(call, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\ntwo,x,u\n3,,v\n4,x,\n")
+    declared = (*NEW, "--columns", "a", "--category", "b=x,", "--check", "t.csv")
+    answer = call(*declared, "--json", code=1).json
+    assert answer["problems"] == [
+        "t.csv, line 3, column 'a': a number is needed, got 'two'.",
+        "t.csv, line 5, column 'y': the label is missing, there is none.",
+    ]
+    assert (answer["rows"], answer["columns"], answer["features"]) == (4, 2, 3)
+    assert "2 problems were found. Nothing was made." in call(*declared, code=1).out
+    (tmp_path / "t.csv").write_text("a,b,y\n1,x,u\n2,x,v\n2,x,v\n")
+    answer = call(*declared, "--json").json
+    assert answer["labels"] == {"u": 1, "v": 2}
+    assert answer["problems"] == []
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "?,x,u\n" * 100)
+    answer = call(*declared, "--json", code=1).json
+    assert len(answer["problems"]) == 20
+    assert not answer["all_read"]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
 def test_a_store_for_its_owner_or_for_a_group(call, tmp_path):

@@ -21,6 +21,35 @@ def test_declarations_are_shown(call, shop):
         assert said in text
 
 
+def test_every_kind_of_column_is_told(call):
+    call(
+        *("new", "s", "--target", "ill", "--columns", "age", "--missing", "age=40"),
+        *(
+            "--date",
+            "visit=2020-01-01,weeks,%d.%m.%Y",
+            "--boolean",
+            "smoker=ja:nein",
+            "--hash",
+            "city=8",
+        ),
+        *("--category", "sex=f,m,", "--id", "patient", "--weight", "w", "--delimiter", ";"),
+        *("--decimal", ",", "--null", "NA,?"),
+    )
+    text = call("show", "s").out
+    for said in (
+        *(
+            "as it is; 40.0 if missing, and marked so",
+            "weeks since 2020-01-01, written as %d.%m.%Y",
+            "8 buckets",
+        ),
+        *("1 for ja; 0 for nein", "f, m, (missing)", "whose row it is", "how much a row counts"),
+        "cells between ';', decimal sign ',', missing as NA, ?",
+    ):
+        assert said in text
+    shown = {line.split()[0] for line in text.splitlines() if line}
+    assert {"age", "visit", "smoker", "city", "sex", "ill", "w", "patient"} <= shown
+
+
 def test_the_options_shown_make_the_same_model(call, shop):
     """What is shown as options is taken as options, and gives the same description."""
     call(

@@ -4,9 +4,12 @@ import ast
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 import traceless
+from traceless.cli.defaults import all_commands
+from traceless.cli.group import root
 from traceless.cli.words import PHRASES, in_commands
 
 SOURCE = Path(traceless.__file__).parent
@@ -15,6 +18,18 @@ PYTHON = re.compile(
     r"|\b\w+\(\)|\.\w+\(|\bStore[.(]|`|\w_\b"  # a method, a class, an attribute
     r"|\bpartial_fit\b|(?<!not )\bfit\b|\bsample_weight\b|\bKnowledge\b|\bestimator\b|\bndarray\b"
     r"|\b(?:numpy|sklearn)\.|\bX\b|\by\b|\biterable\b|\bos\.|\bdict\b|\bcallable\b"
+)
+LIBRARY = re.compile(PYTHON.pattern.replace(r"|`|\w_\b", r"|`").replace(r"|\bX\b|\by\b", ""))
+SAYING = (
+    "UsageError",
+    "ValueError",
+    "TypeError",
+    "Result",
+    "fields",
+    "Grid",
+    "say",
+    "ask",
+    "append",
 )
 ROOMS = ("estimators", "features", "files", "hinge", "knowledge", "solvers", "sources", "store")
 # no command calls what is in these files: engines, sources and windows are for Python only
@@ -48,6 +63,7 @@ NO_ARGUMENT = (
     "A batch must be (X, y)",
     "kernel {}: expected 'rbf', 'linear' or 'poly', 'precomputed'",
     "{} cannot be written to a file",
+    "Found array with 0 sample(s)",  # of tensors
 )
 
 
@@ -98,6 +114,23 @@ def test_messages_are_in_the_words_of_commands():
         if not text.startswith(NO_ARGUMENT) and PYTHON.search(in_commands(text))
     ]
     assert left == []
+
+
+def test_the_commands_own_texts_are_in_their_words():
+    """Help, options and what commands print: Python is named only where it is meant."""
+    texts = []
+    for one in [root, *(one for _, one in all_commands(root))]:
+        texts.append(one.help)
+        texts += [o.help for o in one.params if isinstance(o, click.Option)]
+    checks = [SOURCE / "store" / name for name in ("verification.py", "chain.py", "kept.py")]
+    for path in [*checks, *sorted((SOURCE / "cli").glob("*.py"))]:
+        if path.name != "words.py":  # which translates
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and _name(node.func) in SAYING:
+                    inner = [one for part in node.args for one in ast.walk(part)]
+                    texts += [text for one in inner for text in _texts(one)]
+    assert len(texts) > 200
+    assert [text for text in texts if text and LIBRARY.search(text)] == []
 
 
 def test_exceptions_are_still_there():

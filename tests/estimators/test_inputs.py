@@ -1,7 +1,9 @@
 import numpy as np
+import pandas
 import pytest
 
-from traceless import LSSVC, MismatchError
+from traceless import LSSVC, LSSVR, MismatchError
+from traceless.estimators import inputs
 from traceless.estimators.inputs import check_classes, checked, n_rows, sides, take_names
 
 
@@ -51,3 +53,56 @@ def test_labels_outside_of_classes_are_named():
     check_classes([1, 2], [2, 1, 3])
     with pytest.raises(ValueError, match=r"contains classes \[5\]"):
         check_classes([1, 5], [1, 2])
+
+
+PLAIN_LABELS = {
+    "regression": [np.array([1.5, 2.0, -3.0]), np.array([1, 2, 3], dtype=np.int32)],
+    "classification": [np.array([0, 1, 0], dtype=np.uint8), np.array([1.0, 2.0, 1.0])],
+}
+
+
+@pytest.mark.parametrize("task", PLAIN_LABELS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_plain_rows_are_what_scikit_learn_would_return(rng, monkeypatch, task, which):
+    """Not checked again by scikit-learn, they are the same arrays, and leave the same behind."""
+    X, y = rng.normal(size=(3, 4)), PLAIN_LABELS[task][which]
+    make = LSSVR if task == "regression" else LSSVC
+    slow, quick = make(), make()
+    for model, plain in ((slow, False), (quick, True)):
+        with monkeypatch.context() as patch:
+            if plain:
+                patch.setattr(inputs, "validate_data", None)
+            else:
+                patch.setattr(inputs, "_are_plain", lambda *_: False)
+            for reset in (True, False):
+                found = inputs.checked_arrays(model, (X, y, None), task, reset)
+                assert found[0] is X
+                assert found[1] is y or (found[1] == y).all()
+                assert found[2] is None
+    assert vars(slow) == vars(quick)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (np.zeros((3, 5)), np.zeros(3)),
+        (np.zeros((3, 4)), np.zeros(2)),
+        (np.zeros((3, 4)), np.array([0.0, np.nan, 1.0])),
+        (np.zeros((0, 4)), np.zeros(0)),
+        (np.zeros((3, 4), dtype=complex), np.zeros(3)),
+    ],
+)
+def test_what_is_not_plain_is_refused_in_scikit_learns_words(rng, bad):
+    model = LSSVR().fit(rng.normal(size=(9, 4)), rng.normal(size=9))
+    digest = model.digest()
+    with pytest.raises(ValueError, match=r"features|inconsistent|NaN|0 sample|[Cc]omplex"):
+        model.partial_fit(*bad)
+    assert model.digest() == digest
+
+
+def test_rows_without_names_are_reported_where_there_are_names(rng):
+    X = rng.normal(size=(9, 2))
+    model = LSSVR().fit(pandas.DataFrame(X, columns=["a", "b"]), X[:, 0])
+    with pytest.warns(UserWarning, match="valid feature names"):
+        model.partial_fit(X, X[:, 0])
+    assert not hasattr(model.fit(X, X[:, 0]), "feature_names_in_")

@@ -55,8 +55,9 @@ def test_the_type_that_scikit_learn_gives(y, tmp_path):
 
 def test_nullable_integers_stay_integers():
     """scikit-learn makes floats of them."""
-    for kind in ("Int64", "Int8", "UInt8", "boolean"):
+    for kind in ("Int64", "Int8", "UInt8"):
         assert LSSVC().fit(X, pd.Series(K).astype(kind)).predict(X).dtype == np.int64
+    assert LSSVC().fit(X, pd.Series(K).astype("boolean")).predict(X).dtype == bool
     assert LSSVC().fit(X, pd.Series(K, dtype="Float64")).predict(X).dtype == np.float64
 
 

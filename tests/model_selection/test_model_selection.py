@@ -41,7 +41,7 @@ from traceless.model_selection import (
     select_rho,
 )
 from traceless.model_selection import rho as rho_module
-from traceless.model_selection.dataset import Dataset
+from traceless.model_selection.dataset import Dataset, UncopiedRows
 from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import FullModel
 
@@ -752,3 +752,38 @@ def test_closed_forms_equal_refits_for_all_penalties(penalty, bias, weighted, rn
     for rho, score in zip([0.1, 10.0], loo, strict=True):
         held_out = leave_one_out(clone(regressor).set_params(rho=rho), X, y, w)
         assert score == pytest.approx(r2_score(y, held_out), rel=1e-9)
+
+
+# --- rows that are not copied ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_neighbouring_test_rows_are_views_that_cannot_be_written(rng, shuffle):
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    before, seen = X.copy(), []
+
+    def scorer(model, rows, targets):
+        seen.append(rows)
+        return model.score(rows, targets)
+
+    cv = KFold(4, shuffle=shuffle, random_state=0 if shuffle else None)
+    ours = cross_val_score(LSSVR(), X, y, cv=cv, scoring=scorer)
+    theirs = model_selection.cross_val_score(LSSVR(), X, y, cv=cv)
+    assert (ours == theirs).all()
+    for rows, (_, test) in zip(seen, cv.split(X), strict=True):
+        assert type(rows) is np.ndarray
+        assert (rows == X[test]).all()
+        assert np.shares_memory(rows, X) != shuffle
+        with pytest.raises(ValueError, match="read-only"):
+            rows[0] = 0.0
+    assert (X == before).all()
+    assert X.flags.writeable
+
+
+def test_rows_by_any_other_key(rng):
+    X = rng.normal(size=(9, 3))
+    rows = UncopiedRows.of(X)
+    for key in (2, slice(1, 5), (2, 1), (slice(None), 0), X[:, 0] > 0, [1, 5], np.array([[0, 1]])):
+        assert (rows[key] == X[key]).all()
+    assert (rows[np.array([4, 2]), ...] == X[[4, 2]]).all()
+    assert UncopiedRows.of([[1.0]]) == [[1.0]]

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,7 +85,7 @@ def test_a_plan_that_is_refused_or_dropped_changes_nothing(rng):
 @pytest.mark.parametrize("how", ["read-only", "mapped", "a view"])
 def test_memory_that_is_not_ours_is_not_written(rng, tmp_path, how):
     F, Y = rng.normal(size=(40, 6)), rng.normal(size=(40, 2))
-    P = Inverse.of(F.T @ F, F.T @ Y, 1.0)._whole()
+    P = Inverse.of(F.T @ F, F.T @ Y, 1.0).copy_of_P()
     if how == "mapped":
         np.save(tmp_path / "P.npy", P)
         P = np.load(tmp_path / "P.npy", mmap_mode="r+")
@@ -130,14 +132,41 @@ def test_not_positive_definite():
         Inverse.of(-np.eye(2), np.ones((2, 1)), 0.5)
 
 
-def test_small_batches_are_updated_and_large_ones_rebuilt():
+def test_small_batches_are_updated_and_large_ones_factored_anew():
     for J in (784, 4096):
         assert worth_updating(J, 1)
-        assert worth_updating(J, J // 3)
-        assert not worth_updating(J, J)
+        assert worth_updating(J, J // 6)
+        assert not worth_updating(J, J // 2)
         crossing = next(L for L in range(1, J) if not worth_updating(J, L))
-        assert J / 3 < crossing < 0.6 * J
+        assert J / 6 < crossing < J / 3
     assert update_flops(784, 100) == pytest.approx(3 * 784**2 * 100 + 3 * 784 * 100**2 + 100**3 / 3)
+
+
+@pytest.mark.parametrize("L", [1, 2, 5, 16, 17])
+def test_columns_that_wait_count(rng, L):
+    """P is read after every change, after some, or at the end only: the same up to rounding."""
+    F, Y = rng.normal(size=(200, 9)), rng.normal(size=(200, 2))
+    for often in (1, 3, 1000):
+        inverse = Inverse.of(F[:50].T @ F[:50], F[:50].T @ Y[:50], 0.5)
+        for i in range(8):
+            come, go = slice(50 + i * L, 50 + (i + 1) * L), slice(i, i + 1)
+            inverse = changed(inverse, F[come], Y[come], np.ones(L), 1)
+            inverse = changed(inverse, F[go], Y[go], np.ones(1), -1)
+            if i % often == 0:
+                inverse.full()
+        assert_is(inverse, F[8 : 50 + 8 * L], Y[8 : 50 + 8 * L], np.ones(42 + 8 * L))
+
+
+def test_a_copy_goes_on_from_the_same_numbers(rng):
+    F, Y = rng.normal(size=(60, 9)), rng.normal(size=(60, 2))
+    one = Inverse.of(F[:40].T @ F[:40], F[:40].T @ Y[:40], 0.5)
+    for i in range(40, 45):
+        one = changed(one, F[i : i + 1], Y[i : i + 1], np.ones(1), 1)
+    two = pickle.loads(pickle.dumps(one))
+    for i in range(45, 60):
+        one, two = (changed(it, F[i : i + 1], Y[i : i + 1], np.ones(1), 1) for it in (one, two))
+    assert (one.U == two.U).all()
+    assert (one.full() == two.full()).all()
 
 
 def test_arguments_are_not_written_to(rng):

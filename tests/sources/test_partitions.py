@@ -18,7 +18,6 @@ from traceless.sources.partitions import (
     partition_arrays,
     sum_partitions,
 )
-from traceless.sources.scanning import Partitioned
 
 ONE_TASK = pytest.mark.parametrize("task", ["classification"], indirect=True)
 
@@ -96,7 +95,6 @@ def test_no_rows(recipe, rows):
     partitions = [ArrayPartition(X, y[:0], weight[:0], 3, 3)] * 3
     for n_jobs in (1, 2):
         assert sum_partitions(recipe, partitions, n_jobs) == nothing
-    assert Partitioned(partitions, 5).head()[0].shape == (0, 5)
     with pytest.raises(ValueError, match="no partitions"):
         sum_partitions(recipe, [])
 

@@ -1,4 +1,5 @@
 import hashlib
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -6,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceless.sources import Category, Hashed, Number, Schema
-from traceless.sources.schema import Cells
+from traceless.sources import Boolean, Category, Date, Hashed, Number, Schema, TextFormat
+from traceless.sources.cells import Cells
 
 names = st.text(min_size=1, max_size=5)
 numbers = st.builds(
@@ -15,13 +16,25 @@ numbers = st.builds(
     names,
     st.floats(allow_nan=False, allow_infinity=False),
     st.floats(min_value=1e-6, max_value=1e6),
+    st.none() | st.integers(-9, 9),
 )
 categories = st.builds(Category, names, st.lists(st.text(), min_size=1, unique=True).map(tuple))
 hashes = st.builds(Hashed, names, st.integers(1, 1000))
+booleans = st.builds(
+    Boolean, names, st.just(("ja", "j")), st.just(("nein",)), st.sampled_from([None, "ja", "nein"])
+)
+dates = st.builds(
+    Date,
+    names,
+    st.sampled_from(["2000-01-01", "1970-01-01T12:00Z"]),
+    st.sampled_from(["days", "365.25 days"]),
+    st.sampled_from([None, "%d.%m.%y"]),
+    st.sampled_from([None, "2020-02-02"]),
+)
 
 
 def cells(values, name="c", **kwargs):
-    return Cells(pa.array(values), name, "t.parquet", 1, typed=True, **kwargs)
+    return Cells(pa.array(values), name, "t.parquet", 0, typed=True, **kwargs)
 
 
 def encoded(column, values):
@@ -31,16 +44,40 @@ def encoded(column, values):
 
 
 @given(
-    st.lists(numbers | categories | hashes, min_size=1, unique_by=lambda c: c.name),
+    st.lists(
+        numbers | categories | hashes | booleans | dates, min_size=1, unique_by=lambda c: c.name
+    ),
     st.sampled_from(["text", "int", "number"]),
     st.booleans(),
+    st.sampled_from([{}, {"id": "i" * 9}, {"text": TextFormat(";", ",", ["NA"])}]),
 )
-def test_a_schema_is_what_its_facts_say(columns, labels, weighted):
+def test_a_schema_is_what_its_facts_say(columns, labels, weighted, more):
     taken = {c.name for c in columns}
     target, weight = "t" * 9, "w" * 9 if weighted else None
     assert not {target, weight} & taken
-    schema = Schema(columns, [target], labels, weight)
-    assert Schema.from_facts(schema.facts()) == schema
+    schema = Schema(columns, [target], labels, weight, **more)
+    assert Schema.from_facts(json.loads(json.dumps(schema.facts()))) == schema
+    assert len(schema.feature_names) == schema.width
+
+
+OLD = {  # of a store that was made before missing values, booleans, dates, ids and delimiters
+    "columns": [
+        {"kind": "number", "name": "age", "shift": 50.0, "scale": 20.0},
+        {"kind": "category", "name": "color", "values": ["red", "green", ""]},
+        {"kind": "hashed", "name": "city", "buckets": 8},
+    ],
+    "target": ["bought"],
+    "labels": "text",
+    "weight": None,
+    "classes": [],
+}
+
+
+def test_old_schemas_stay_as_they_are():
+    schema = Schema.from_facts(OLD)
+    assert schema.facts() == OLD
+    assert schema.width == 12
+    assert json.dumps(schema.facts()) == json.dumps(OLD)  # and so the hash of the store's origin
 
 
 @pytest.mark.parametrize(
@@ -67,6 +104,24 @@ def test_a_schema_is_what_its_facts_say(columns, labels, weighted):
         {"labels": "number", "classes": ["a"]},
         {"labels": "int", "classes": ["a"]},
         {"classes": ["a", "a"]},
+        {"columns": [{"kind": "number", "name": "a", "shift": 0.0, "scale": 1.0, "missing": "b"}]},
+        {"columns": [{"kind": "number", "name": "a", "shift": 0.0, "scale": 1.0, "missing": None}]},
+        {"columns": [{"kind": "boolean", "name": "a", "true": ["J"], "false": ["n"]}]},
+        {"columns": [{"kind": "date", "name": "a", "origin": "x", "unit": "days"}]},
+        {
+            "columns": [
+                {"kind": "number", "name": "a", "shift": 0.0, "scale": 1.0, "missing": 1.0},
+                {"kind": "number", "name": "a missing", "shift": 0.0, "scale": 1.0},
+            ]
+        },
+        {"id": "a"},
+        {"id": 3},
+        {"id": None},
+        {"text": {"delimiter": ",", "decimal": ".", "nulls": []}},
+        {"text": {"delimiter": ";;", "decimal": ".", "nulls": []}},
+        {"text": {"delimiter": ";", "decimal": "'", "nulls": []}},
+        {"text": {"delimiter": ";", "decimal": ".", "nulls": ["NA", "NA"]}},
+        {"text": None},
         {"weight": "a"},
         {"weight": 7},
         {"more": 1},
@@ -101,7 +156,7 @@ def test_dictionaries_are_read_as_their_values():
     column = Category("c", ("a", "b"))
     out = np.zeros((3, 2))
     array = pa.array(["b", "a", "b"]).dictionary_encode()
-    column.encode(Cells(array, "c", "t", 1, typed=True), out)
+    column.encode(Cells(array, "c", "t", 0, typed=True), out)
     assert out.argmax(axis=1).tolist() == [1, 0, 1]
 
 
@@ -132,7 +187,7 @@ def test_numbers_must_be_there_and_finite(values):
 @pytest.mark.parametrize("array", [pa.array(["1"]), pa.array([[1.0]]), pa.array([0], pa.date32())])
 def test_numbers_must_have_the_type_of_numbers(array):
     with pytest.raises(ValueError, match="column 'a' must hold numbers, but is of type"):
-        Cells(array, "a", "t", 1, typed=True).numbers()
+        Cells(array, "a", "t", 0, typed=True).numbers()
 
 
 @pytest.mark.parametrize("values", [[[1.0], None], [1.5, None], [b"a", None], [{"a": 1}, None]])
@@ -147,7 +202,7 @@ def test_decimals_are_rounded_once():
 
     texts = ["0.1", "123456789.123456789012345678", "1.005"]
     array = pa.array([decimal.Decimal(t) for t in texts], pa.decimal128(38, 18))
-    assert Cells(array, "a", "t", 1, typed=True).numbers().tolist() == [float(t) for t in texts]
+    assert Cells(array, "a", "t", 0, typed=True).numbers().tolist() == [float(t) for t in texts]
 
 
 def test_labels_are_words_or_whole_numbers_as_declared():

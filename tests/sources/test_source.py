@@ -14,7 +14,7 @@ from traceless import Knowledge, MismatchError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source, scan
-from traceless.sources.batches import HEAD, first_rows, joined, sum_batches
+from traceless.sources.batches import joined, sum_batches
 
 LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 COUNTS = st.lists(st.integers(0, 30), max_size=8)
@@ -110,14 +110,6 @@ def test_no_more_than_two_partial_sums_are_held():
     sum_batches(recipe, [batch] * 5)
     # what is held while the next one is computed: the total
     assert [n - before for n in recipe.alive] == [0, 1, 1, 1, 1]
-
-
-def test_the_head_is_the_first_rows():
-    X, y, batches = cut([0, 3000, 5, 3000])
-    head = first_rows(batches)
-    assert np.array_equal(head[0], X[:HEAD])
-    assert np.array_equal(head[1], y[:HEAD])
-    assert first_rows(cut([0])[2])[0].shape == (0, 2)
 
 
 def test_ordinary_rows_are_no_source(rng):

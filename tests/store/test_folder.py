@@ -18,7 +18,10 @@ from traceless.store import Store
 from traceless.store.folder import Folder
 
 ROOT = os.geteuid() == 0
-FILES = ("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm", "secret", "lock", "model")
+FILES = (
+    *("ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-shm"),
+    *("secret", "key", "lock", "model"),
+)
 READING = {
     "status": lambda store: store.status(),
     "history": lambda store: store.history(),

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pages import Page
 
+from pages import Page
 from traceless import LSSVC, LSSVR, Store
+from traceless.store.entries import KINDS
 from traceless.store.page import code, document, named, text
+from traceless.store.receipt_page import TITLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.exceptions.RevealingWarning")
 X, Y = np.arange(80.0).reshape(40, 2), np.repeat(["no", "yes"], 20)
@@ -33,9 +35,9 @@ def test_the_person_concerned_reads_a_sentence(store):
     receipt = replace(receipt, time="2026-03-04T05:06:07Z")
     text_ = said(receipt)
     assert (
-        "On 4 March 2026 at 05:06 UTC, the 3 records of request “letter 7” were removed from the "
-        "model of Clinic <St. Anna> that predicts “ill”. The model is now the one that the 37 "
-        "records left in it give, as if these 3 had never been learned."
+        "On 4 March 2026 at 05:06 UTC, the 3 records, kept under “letter 7”, were removed "
+        "from the model of Clinic <St. Anna> that predicts “ill”. The model is now the one that "
+        "the 37 records left in it give, as if these 3 had never been learned."
     ) in text_
     assert "would reveal them" in text_
 
@@ -66,6 +68,40 @@ def test_every_kind_of_change_has_a_sentence(store, tmp_path):
     ):
         assert sentence in text_
     assert "It now holds 80 records." in told[3]
+
+
+def test_requests_keys_and_versions_have_sentences_too(store):
+    queued = store.forget(X[:2], Y[:2], key="letter 7", batch=True).receipt
+    text_ = said(queued)
+    assert "a request to remove 2 records from the model of" in text_
+    assert "the model holds them as yet" in text_
+    assert "2 of them wait to be removed" in text_
+    assert "was taken back" in said(store.cancel("letter 7"))
+    receipt = store.new_key()
+    assert "another key took the place of the one that signs" in said(receipt)
+    for value in (receipt.signer, receipt.signature):
+        assert value in said(receipt)
+    undone = store.undo(X, Y)
+    assert "the 40 records of entry 1 were removed from" in said(undone)
+
+
+def test_what_was_only_tried_proves_nothing(store):
+    assert "This was only tried" in said(store.forget(X[:20], Y[:20], dry_run=True))
+
+
+def test_every_kind_of_entry_has_a_title_and_a_sentence(store):
+    """A kind that comes later must come here too."""
+    assert set(TITLES) == set(KINDS)
+    for kind in KINDS:
+        assert "an entry of the kind" not in said(replace(store.receipt(), kind=kind))
+
+
+def test_older_versions_claim_less(store):
+    receipt = store.receipt()
+    old = replace(receipt, version=2, signer=None, signature="", added=None, removed=None)
+    assert "it is not signed" in said(old)
+    assert "it is signed with the key below" in said(receipt)
+    assert "it is not signed" not in said(receipt)
 
 
 def test_one_record_and_the_last_ones(store):
@@ -110,9 +146,9 @@ def test_much_stays_on_one_page(tmp_path):
     receipt = store.learn(X, [f"{'y' * 300}{k}" for k in range(40)])
     receipt = replace(receipt, keys=tuple(f"{k}{'z' * 190}" for k in range(90)))
     text_ = said(receipt)
-    assert "and 86 more" in text_
-    assert "and 36 more" in text_
-    assert len(text_) < 5000
+    assert "and 87 more" in text_
+    assert "and 37 more" in text_
+    assert len(text_) < 4000
 
 
 def test_the_hashes_are_there_and_a_wrong_one_is_said(store):

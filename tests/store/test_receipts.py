@@ -9,6 +9,8 @@ import pytest
 
 from traceless import LSSVC, LSSVR, PathSVC
 from traceless.exceptions import FileError, StoreError
+from traceless.features import Polynomial, RandomFourier
+from traceless.files import saving
 from traceless.store import Receipt, Store, verify_receipt
 from traceless.store.entries import hash_of
 
@@ -160,3 +162,17 @@ def test_a_receipt_of_a_model_that_there_is_not(receipt, rows):
         forged = replace(receipt, store={**receipt.store, "model": model})
         with pytest.raises((FileError, ValueError)):
             verify_receipt(forged, *rows)
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "n"),
+    [(RandomFourier(100_000, random_state=0), 100_001), (Polynomial(6), 100_947)],
+)
+def test_a_receipt_of_a_model_that_takes_all_memory(receipt, rng, feature_map, n):
+    """It is measured before the auditor's process makes it: 75 GiB."""
+    described = saving.described(LSSVC(feature_map, fingerprint=True))
+    forged = replace(receipt, store={**receipt.store, "model": described})
+    X, y = rng.normal(size=(2, 17)), ["a", "b"]
+    said = rf"{n} features \(\w+\) would take 7\d\.\d GiB .* TRACELESS_MEMORY_LIMIT to 7\d\."
+    with pytest.raises(FileError, match=said):
+        verify_receipt(forged, X, y)

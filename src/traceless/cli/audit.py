@@ -1,22 +1,23 @@
-"""Commands that audit a store: status, history, receipt, verify."""
+"""Commands that audit a store: status, history, receipt, head, key, upgrade, verify."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Result, fields, write_files
+from traceless.exceptions import StoreError
 
 if TYPE_CHECKING:
-    from traceless.store import Store, Verification
+    from traceless.store import Receipt, Store
 
 
 @command("traceless status shop", "traceless status shop --json")
@@ -42,6 +43,16 @@ def status(store: Store) -> Result:
         notes.append("The secret is destroyed: single rows can no longer be forgotten.")
     if not now.has_model:
         notes.append("The model is destroyed; only the ledger is left.")
+    if now.version < 3:
+        notes.append(
+            "This store is of an older version: its history is not signed, and it takes no "
+            "changes until it is upgraded (traceless upgrade)."
+        )
+    if not now.log_emptied:
+        notes.append(
+            "SQLite's log is not yet emptied, because a process was reading: rows that were "
+            "forgotten may still be in it until the next change."
+        )
     return Result(asdict(now), [fields(shown), *notes])
 
 
@@ -87,48 +98,165 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
     return Result({"receipt": json.loads(text), "written": written}, [shown])
 
 
+@command("traceless head shop", "traceless head shop > kept-elsewhere.txt")
+@inputs.store_argument
+def head(store: Store) -> Result:
+    """Print one line that stands for the whole history.
+
+    Keep it where the store's owner cannot change it: a mail to yourself, a notary, a public page,
+    a commit. "traceless verify STORE --head LINE" then proves that the history up to there was
+    not rewritten, and that the store was not set back to an older copy.
+    """
+    line = store.head()
+    return Result({"head": line}, [line])
+
+
+@command(
+    "traceless key shop",
+    "traceless key shop --public clinic.pub",
+    "traceless key shop --private /safe/clinic.pem",
+    "traceless key shop --replace",
+)
+@inputs.store_argument
+@click.option("--public", type=click.Path(), metavar="FILE", help="Write the public key, as PEM.")
+@click.option("--private", type=click.Path(), metavar="FILE", help="Write the private key too.")
+@click.option("--replace", is_flag=True, help="Hand over to a new key, in the folder of the store.")
+@click.option(
+    "--replace-with", type=click.Path(), metavar="FILE", help="Hand over to the key in this file."
+)
+@inputs.signing_key_option
+@inputs.wait_option
+@inputs.force_option
+def key(
+    store: Store,
+    public: str | None,
+    private: str | None,
+    replace: bool,
+    replace_with: str | None,
+) -> Result:
+    """Show, export or replace the key that signs the changes of a store.
+
+    Publish the public key where others find it: with it they can check receipts. The private key
+    lies in the folder of the store, as the file "key". Whoever may write there can also sign;
+    to keep them apart write it elsewhere with --private, remove the file, and name it with
+    --signing-key, or in the environment variable TRACELESS_SIGNING_KEY. A hand-over to another
+    key is a change of its own, which the old key signs.
+    """
+    from traceless.store import keys
+
+    shown: list[str | Grid] = []
+    data: dict[str, object] = {}
+    if replace or replace_with is not None:
+        receipt = store.new_key(replace_with)
+        data["receipt"] = receipt.as_dict()
+        shown.append(f"Change {receipt.sequence} hands over to another key.")
+    found = store.public_key
+    if found is None:
+        raise StoreError(
+            "This store is of an older version, and has no key. Give it one with traceless upgrade."
+        )
+    files = {}
+    if public is not None:
+        files[public] = keys.public_pem(found)
+    if private is not None:
+        files[private] = store.private_key()
+    write_files({path: [text] for path, text in files.items()}, private=(private,))
+    shown.append(fields({"public key": found}))
+    if files:
+        shown.append(f"Written: {', '.join(files)}")
+    return Result({**data, "public_key": found, "written": list(files)}, shown)
+
+
+@command("traceless upgrade shop")
+@inputs.store_argument
+@inputs.signing_key_option
+@inputs.wait_option
+def upgrade(store: Store) -> Result:
+    """Bring a store of an older version to the present one, in place.
+
+    It is checked first, and gets a key: the history so far is signed as it is, and every change
+    from then on. It is all or nothing.
+    """
+    receipt = store.upgrade()
+    shown = fields({"change": f"{receipt.sequence} ({receipt.kind})", "public key": receipt.signer})
+    return Result({"receipt": receipt.as_dict()}, [shown])
+
+
 @command(
     "traceless verify shop",
     "traceless verify shop remaining.csv",
-    "traceless verify --receipt receipt.json remaining.csv",
+    "traceless verify shop --receipt kept.json --public-key clinic.pub",
+    "traceless verify --receipt receipt.json remaining.csv --public-key clinic.pub",
 )
 @click.argument("arguments", nargs=-1, type=click.Path(), metavar="[STORE] [FILES]...")
-@click.option("--receipt", "receipt_", type=click.Path(), metavar="FILE", help="Check a receipt.")
+@click.option("--receipt", "receipt_", type=click.Path(), metavar="FILE", help="One that was kept.")
+@click.option("--head", "head_", metavar="LINE", help="One that was kept, or a file with it.")
+@click.option(
+    "--public-key", metavar="KEY", help="The store's key, as it was published, or a file."
+)
 @inputs.format_option
-def verify(arguments: Sequence[str], receipt_: str | None, format_: str | None) -> Result:
+def verify(
+    arguments: Sequence[str],
+    receipt_: str | None,
+    head_: str | None,
+    public_key: str | None,
+    format_: str | None,
+) -> Result:
     """Recompute the ledger, the files and the model, and compare.
 
-    With STORE alone, the chain of its ledger and its files are checked. With FILES, which must hold
-    all rows that remain, the model too is made from scratch and digests are compared. With
-    --receipt FILE nothing but that receipt and the rows are needed. The exit code is 1 if a check
-    fails.
+    With STORE alone, the chain of its ledger, its signatures and its files are checked. With
+    FILES, which must hold all rows that remain, the model too is made from scratch and digests are
+    compared. What was kept elsewhere (--receipt, --head, --public-key) must be part of the store's
+    history: else it was rewritten, or set back to an older copy.
+
+    Without STORE a receipt is checked by itself, and with FILES against the rows that remained.
+    The exit code is 1 if a check fails.
     """
     from traceless.store import Store
 
-    if receipt_ is not None:
-        found = _verify_receipt(receipt_, arguments, format_)
-    elif not arguments:
-        raise click.UsageError("Name a store, or a receipt with --receipt FILE.")
-    else:
+    receipt = None if receipt_ is None else _read_receipt(receipt_)
+    if arguments and Path(arguments[0]).is_dir():
         path, *files = arguments
         store = Store(path)
-        table = inputs.open_table(store.about, files, format_) if files else None
-        found = store.verify(None if table is None else inputs.rows_of(table, "verifying"))
+        found = store.verify(
+            _rows(store.about, files, format_) if files else None,
+            receipt=receipt,
+            head=None if head_ is None else _line(head_),
+            public_key=public_key,
+        )
+    elif receipt is not None and head_ is None:
+        from traceless.store import verify_receipt
+
+        rows = _rows(receipt.store.get("about"), arguments, format_) if arguments else None
+        found = verify_receipt(receipt, rows, public_key=public_key)
+    elif arguments:
+        Store(arguments[0])  # says why it is none
+        raise click.UsageError(f"{arguments[0]} is not a store.")
+    else:
+        raise click.UsageError("Name a store, or a receipt with --receipt FILE.")
     checks = [asdict(check) for check in found.checks]
     grid = Grid([list(check.values()) for check in checks], ["check", "result", "said"])
     said = "All is as it should be." if found.ok else "A check failed."
     return Result({"checks": checks}, [grid, said], found.ok)
 
 
-def _verify_receipt(path: str, files: Sequence[str], format_: str | None) -> Verification:
-    from traceless.store import Receipt, verify_receipt
+def _rows(about: Any, files: Sequence[str], format_: str | None) -> Iterator[Any]:
+    return inputs.rows_of(inputs.open_table(about, files, format_), "verifying")
 
-    if not files:
-        raise click.UsageError("Name the files with all rows that remained, in place of a store.")
+
+def _read_receipt(path: str) -> Receipt:
+    from traceless.store import Receipt
+
     data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
-        receipt = Receipt.from_json(data.decode("utf-8"))
+        return Receipt.from_json(data.decode("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    table = inputs.open_table(receipt.store.get("about"), files, format_)
-    return verify_receipt(receipt, inputs.rows_of(table, "verifying"))
+
+
+def _line(given: str) -> str:
+    """A head: the line itself, or the last line of a file."""
+    if given.startswith("traceless "):
+        return given
+    lines = Path(given).read_text(encoding="utf-8").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "")

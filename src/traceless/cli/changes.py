@@ -36,7 +36,8 @@ def learn(
     change. Rows that are exactly those of the last change are
     refused, as a retry would count them twice; --again, or another --key, lets them in.
     """
-    rows, once = inputs.rows_for(store, files, format_, "learning"), not again and key is None
+    rows = inputs.rows_for(store, files, format_, "learning", ids="needed")
+    once = not again and key is None
     try:
         return _receipt(store.learn(rows, key=key, once=once))
     except AlreadyLearnedError as error:
@@ -168,12 +169,12 @@ def _relabelled(table: Table, to: str | None, column: str | None) -> tuple[Any, 
     import numpy as np
     import pyarrow as pa
 
-    from traceless.sources.schema import Cells
+    from traceless.sources.cells import Cells
 
     schema = table.schema
     batches: list[tuple[Any, ...]] = []
     for batch in table.batches([*schema.names, *([column] if column else [])]):
-        same = Cells(pa.array([to] * batch.n_rows), "--to", "The new label", 1, typed=False)
+        same = Cells(pa.array([to] * batch.n_rows), "--to", "The new label", 0, typed=False)
         new = schema.target_of(batch.cells[column] if column else same)
         batches.append((batch.X, batch.y, new, np.ones(0) if not schema.weight else batch.weight))
     X, old, new, weight = map(np.concatenate, zip(*batches, strict=True))

@@ -1,4 +1,4 @@
-"""A function becomes a command: --json, --debug, examples, errors, exit codes."""
+"""A function becomes a command: --json, --debug, --config, examples, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 import click
 
 from traceless.cli import INTERRUPTED
+from traceless.cli.defaults import configure
 from traceless.cli.output import Declined, Result, say, show, to_json
-from traceless.cli.words import in_commands
+from traceless.cli.places import by_name
+from traceless.cli.words import did_you_mean, in_commands
 from traceless.exceptions import EngineError, StoreBusyError
 
 FAILED, REFUSED, BUSY, DEFECT, UNWRITTEN, CLOSED_PIPE = 1, 2, 3, 70, 74, 141
@@ -32,6 +34,16 @@ class Command(click.Command):
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
             click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
+            click.Option(
+                ["--config"],
+                type=click.Path(),
+                metavar="FILE",
+                envvar="TRACELESS_CONFIG",
+                is_eager=True,
+                expose_value=False,
+                callback=configure,
+                help="Take defaults from this file only; see traceless config.",
+            ),
         ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -70,11 +82,29 @@ class Command(click.Command):
             finally:
                 said: list[str] = []
                 for warning in caught:
-                    message = in_commands(" ".join(str(warning.message).split()))
+                    message = by_name(in_commands(" ".join(str(warning.message).split())))
                     if message not in said:
                         said.append(message)
                         say("warning", message)
         return Result({**result.data, "warnings": said}, result.shown, result.ok)
+
+
+class Group(click.Group):
+    """Commands in the order in which one meets them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names, in the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; one that does not exist is refused with the names nearest to it."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            asked = did_you_mean(name, self.commands)
+            ctx.fail(f'No such command {name!r}.{asked} "{ctx.command_path} --help" lists all.')
+        return super().resolve_command(ctx, args)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Result]], Command]:
@@ -129,4 +159,4 @@ def _text(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    return in_commands(str(error)) or type(error).__name__
+    return by_name(in_commands(str(error))) or type(error).__name__

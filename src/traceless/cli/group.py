@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Sequence
 
 import click
 
 from traceless.cli import INTERRUPTED, audit, changes, models
-from traceless.cli.command import command
+from traceless.cli.command import Group, command
+from traceless.cli.config import config
 from traceless.cli.demo import demo
 from traceless.cli.doctor import doctor
+from traceless.cli.man import man
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
+from traceless.cli.report import report
 from traceless.cli.show import show
-
-
-class Group(click.Group):
-    """Commands in the order in which one meets them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Names, in the order in which they were added."""
-        return list(self.commands)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; one that does not exist is refused with the names nearest to it."""
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            near = difflib.get_close_matches(name.lower(), self.commands, n=3, cutoff=0.5)
-            asked = f" Did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f'No such command {name!r}.{asked} "traceless --help" lists all.')
-        return super().resolve_command(ctx, args)
+from traceless.cli.suggest import suggest
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -43,7 +27,7 @@ def root() -> None:
 
     Models that learn, forget and merge, exactly, in a store that keeps a ledger and gives a
     receipt for every change. "traceless COMMAND --help" has examples. Start with "traceless
-    demo", or with "traceless new".
+    demo", or with "traceless suggest" and a file of yours.
 
     Exit codes: 0 done; 1 a check failed; 2 bad input or usage, nothing was changed; 3 another
     process is writing.
@@ -67,10 +51,20 @@ def completion(shell: str) -> Result:
 
 
 for _command in (
-    *(new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
+    *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
     *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
-    *(audit.status, audit.history, audit.receipt, audit.verify, models.export),
-    *(demo, doctor, completion),
+    *(
+        report,
+        audit.status,
+        audit.history,
+        audit.receipt,
+        audit.verify,
+        audit.head,
+        audit.key,
+        audit.upgrade,
+        models.export,
+    ),
+    *(demo, doctor, config, completion, man),
 ):
     root.add_command(_command)
 

@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceless.cli.output import Result, can_draw
+from traceless.cli.places import keep
 from traceless.progress import progress
 
 if TYPE_CHECKING:
     from traceless.sources import Table
+    from traceless.sources.table import Ids
     from traceless.store import Store
 
 Function = Callable[..., Result]
-FORMATS = ("csv", "tsv", "parquet", "arrow", "npz")  # as in traceless.sources, without importing it
+FORMATS = (
+    "csv",
+    "tsv",
+    "jsonl",
+    "parquet",
+    "arrow",
+    "npz",
+)  # as in traceless.sources, without importing it
 
 format_option = click.option(
     "--format",
@@ -57,23 +66,36 @@ def out_option(function: Function) -> Function:
     return out(force_option(function))
 
 
+signing_key_option = click.option(
+    "--signing-key",
+    type=click.Path(),
+    metavar="FILE",
+    help="The key that signs the change, if it is not in the folder of the store.",
+)
+
+
 def change_options(function: Function) -> Function:
-    """Add --key and --wait, which every change has."""
-    return key_option(wait_option(function))
+    """Add --key, --wait and --signing-key, which every change has."""
+    return key_option(wait_option(signing_key_option(function)))
 
 
 def store_argument(function: Function) -> Function:
-    """Add the argument STORE; the function gets the store, and not the option --wait.
+    """Add the argument STORE; the function gets the store, not the options it is opened with.
 
     A command that changes the store has --wait. Its change is the first to open the ledger.
     """
 
     @click.argument("store", type=click.Path())
     @functools.wraps(function)
-    def called(store: str, wait: float | None = None, **options: Any) -> Result:
+    def called(
+        store: str, wait: float | None = None, signing_key: str | None = None, **options: Any
+    ) -> Result:
         from traceless.store.store import Store, UnreadStore
 
-        opened = Store(store) if wait is None else UnreadStore(store, wait=wait)
+        opened = (
+            Store(store) if wait is None else UnreadStore(store, wait=wait, signing_key=signing_key)
+        )
+        keep(store=opened)
         return function(opened, **options)
 
     return called
@@ -102,10 +124,12 @@ def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
 
     if not isinstance(about, dict) or "table" not in about:
         raise ValueError(
-            "No table is declared for this store, so files cannot be read for it. Stores made by "
-            "'traceless new' have one; in Python it is about={'table': Schema(...).facts()}."
+            "No table is declared for this store, which was made in Python: it says nothing of "
+            "columns, so files cannot be read for it. Stores made by 'traceless new' have a table."
         )
-    return Table(files, Schema.from_facts(about["table"]), format_)
+    table = Table(files, Schema.from_facts(about["table"]), format_)
+    keep(table=table)
+    return table
 
 
 def split_names(text: str | None) -> list[str]:
@@ -113,14 +137,16 @@ def split_names(text: str | None) -> list[str]:
     return next(csv.reader([text]), []) if text else []
 
 
-def rows_of(table: Table, label: str) -> Iterator[Any]:
+def rows_of(table: Table, label: str, ids: Ids = "if there") -> Iterator[Any]:
     """The rows of a table in batches, with a progress line in a terminal."""
-    return with_progress(table, table.rows(), label)
+    return with_progress(table, table.rows(ids), label)
 
 
-def rows_for(store: Store, files: Sequence[str], format_: str | None, label: str) -> Iterator[Any]:
+def rows_for(
+    store: Store, files: Sequence[str], format_: str | None, label: str, ids: Ids = "if there"
+) -> Iterator[Any]:
     """The rows of files; the change reads them, after it has read what the store is about."""
-    yield from rows_of(open_table(store.about, files, format_), label)
+    yield from rows_of(open_table(store.about, files, format_), label, ids)
 
 
 def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:

@@ -39,7 +39,7 @@ class Rho(click.ParamType[Any]):
 
 
 _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, help
-    ("--model",): (list(MODELS), "The estimator [lssvc]."),
+    ("--model",): (list(MODELS), "The model [lssvc]."),
     ("--map", "map_"): (list(MAPS), "The feature map [linear]."),
     ("--rho",): (Rho(), "Regularisation of lssvc and lssvr, or evidence [1]."),
     ("--C", "c"): (float, "The same for the other models, 1/rho [1]."),

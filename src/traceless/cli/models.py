@@ -76,15 +76,7 @@ def score(store: Store, table: Table) -> Result:
 
     The model need not have learned the rows of FILES.
     """
-    import numpy as np
-
-    model = store.model()
-    answered = (
-        (rows[1], model.predict(rows[0]), *rows[2:]) for rows in inputs.rows_of(table, "scoring")
-    )
-    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
-    measure = _regression if table.schema.labels == "number" else _classification
-    measures = measure(y, answers, sample_weight=weight[0] if weight else None)
+    y, _, measures = scored(store, table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]
     classes = measures.get("classes", [])
@@ -108,7 +100,7 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
 
     A model like that of the store learns all rows of FILES once, and each fold is taken out again,
     which gives the same scores as learning each time anew. The rows that the store holds play no
-    part. The rows of FILES must fit into memory.
+    part. All rows of FILES are held in memory.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -162,6 +154,20 @@ def export(store: Store, out: str) -> Result:
         to_onnx(model, target)
     data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+
+
+def scored(store: Store, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+    """Targets, predictions, and what compares them."""
+    import numpy as np
+
+    model = store.model()
+    answered = (
+        (y, model.predict(X), *weight)
+        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
+    )
+    y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
+    measure = _regression if table.schema.labels == "number" else _classification
+    return y, answers, measure(y, answers, sample_weight=weight[0] if weight else None)
 
 
 _Answer = tuple[list[str], Callable[[Any], Any]]  # headings, and the columns for some rows

@@ -125,7 +125,7 @@ def _can_be_asked() -> bool:
     return sys.stdin.isatty()
 
 
-def write_files(files: Mapping[str, Iterable[str]]) -> None:
+def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None] = ()) -> None:
     """Write the files that a command was told to write; each appears when it is complete.
 
     See `target_of`, which is asked about all of them first. A pipe or a device is written to, and
@@ -134,6 +134,8 @@ def write_files(files: Mapping[str, Iterable[str]]) -> None:
     Parameters
     ----------
     files : mapping of paths to the pieces of their texts
+    private : sequence of paths
+        Those among them that only their owner may read.
     """
     from traceless.files import container
 
@@ -141,7 +143,9 @@ def write_files(files: Mapping[str, Iterable[str]]) -> None:
     targets = {path: target_of(path) for path in files if path not in pipes}
     for path, texts in files.items():
         if path in targets:
-            container.replace(targets[path], (text.encode() for text in texts))
+            owner = 0o600, os.geteuid(), os.getegid()
+            mode = container.Permissions(*owner) if path in private else None
+            container.replace(targets[path], (text.encode() for text in texts), mode)
         else:
             with open(path, "w", encoding="utf-8", newline="") as file:
                 file.writelines(texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,9 +36,13 @@ def show(store: Store, level: float, all_: bool) -> Result:
     holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho is not too
     large.
     """
+    from traceless.sources import Schema
+
     now, origin = store.status(), store.receipt().store
     about, model = store.about, origin["model"]
     table = about.get("table")
+    if table is not None:
+        Schema.from_facts(table)  # refuses what is none
     data: dict[str, Any] = {
         "store": now.path,
         "organisation": about.get("organisation"),
@@ -55,6 +59,7 @@ def show(store: Store, level: float, all_: bool) -> Result:
         "created": origin["created"],
         "rows": now.rows,
         **{f"  of {label}": count for label, count in now.classes.items()},
+        "text files": _text_files(**(table or {}).get("text", {})),
     }
     shown: list[str | Grid] = [
         fields({name: value for name, value in facts.items() if value is not None}),
@@ -76,26 +81,42 @@ _NO_TABLE = "No table is declared: this store was made in Python."
 
 def columns_of(table: Mapping[str, Any]) -> list[list[str]]:
     """Name, kind and meaning of each column of a table that `Schema.facts` describes."""
-    found = [[one["name"], one["kind"], _meaning(one)] for one in table["columns"]]
+    found = [[one["name"], one["kind"], _meaning(**one)] for one in table["columns"]]
     classes = ", ".join(map(str, table["classes"])) or "any"
     target = _LABELS[table["labels"]] + ("" if table["labels"] == "number" else f": {classes}")
     found += [[name, "target", target] for name in table["target"]]
-    others = {k: v for k, v in table.items() if k not in ("columns", "target", "labels", "classes")}
-    return found + [[str(name), role, ""] for role, name in others.items() if name]
+    return found + [[table[k], k, said] for k, said in _OTHERS.items() if table.get(k)]
 
 
-def _meaning(column: Mapping[str, Any]) -> str:
+_OTHERS = {
+    "weight": "how much a row counts",
+    "id": "whose row it is; not learned from, and kept as a keyed hash",
+}
+
+
+def _meaning(*, kind: str, missing: Any = None, **said: Any) -> str:
     """What becomes of the values of a column, in words."""
-    rest = {k: v for k, v in column.items() if k not in ("kind", "name")}
-    said = []
-    if column["kind"] == "number":
-        shift, scale = rest.pop("shift"), rest.pop("scale")
-        said = [f"(x - {shift:g}) / {scale:g}" if (shift, scale) != (0, 1) else "as it is"]
-    elif column["kind"] == "category":
-        said = [", ".join(value or "(missing)" for value in rest.pop("values"))]
-    elif column["kind"] == "hashed":
-        said = [f"{rest.pop('buckets')} buckets"]
-    return "; ".join(said + [f"{k} {v}" for k, v in rest.items() if v not in (None, False, [], "")])
+    if kind == "number":
+        shift, scale = said["shift"], said["scale"]
+        words = "as it is" if (shift, scale) == (0, 1) else f"(x - {shift:g}) / {scale:g}"
+    elif kind == "boolean":
+        words = f"1 for {', '.join(said['true'])}; 0 for {', '.join(said['false'])}"
+    elif kind == "date":
+        words = f"{said['unit']} since {said['origin']}"
+        words += f", written as {said['format']}" if "format" in said else ""
+    elif kind == "category":
+        words = ", ".join(value or "(missing)" for value in said["values"])
+    else:
+        words = f"{said['buckets']} buckets"
+    return words if missing is None else f"{words}; {missing} if missing, and marked so"
+
+
+def _text_files(delimiter: str = ",", decimal: str = ".", nulls: Sequence[str] = ()) -> str | None:
+    """How CSV is written, where it is not as usual."""
+    if (delimiter, decimal, *nulls) == (",", "."):
+        return None
+    missing = f", missing as {', '.join(nulls)}" if nulls else ""
+    return f"cells between {delimiter!r}, decimal sign {decimal!r}{missing}"
 
 
 def _coefficients(
@@ -132,7 +153,7 @@ def _coefficients(
     ]
     if len(kept) < len(rows):
         said.append(f"{len(rows) - len(kept)} smaller ones are shown with --all.")
-    data = {"fit": dict(found.facts), "coefficients": columns, "deviations": deviations}
+    data = {"summary": dict(found.facts), "coefficients": columns, "deviations": deviations}
     return data, [*said, found.note]
 
 

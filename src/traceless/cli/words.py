@@ -13,7 +13,9 @@ shows the same message with the options and commands that do the same:
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _BOTH = re.compile(r"[A-Za-z_.]+(?:\([^()]*\)|=[\w']+)? \((?:or )?((?:traceless |--)[^()]+)\)")
 _OPTIONS = (
@@ -100,6 +102,12 @@ PHRASES = {
     ),
     "in the order of classes_": "in the order of the labels",
 }
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names what is nearest to a name that there is not; nothing if nothing is."""
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.65)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
 def in_commands(message: str) -> str:

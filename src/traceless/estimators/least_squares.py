@@ -52,13 +52,15 @@ from traceless.solvers.evidence import evidence_rho
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
+from traceless.sources.first_look import LookingRecipe
 from traceless.sources.partitions import partition_arrays, sum_partitions
 from traceless.sources.source import Source
 from traceless.transaction import Changeable, changing, snapshot
 
 _LINEAR = Linear()  # the map where none is given
 _SOLVERS = {"cholesky": Cholesky, "woodbury": Woodbury}
-ROWS = 4096  # rows predicted at a time
+ROWS = 4096  # rows that are looked at for a grid that is too coarse
+_FEWEST, _CACHE = 256, 2**18  # rows predicted at a time, and codes: they stay in the cache
 
 
 class LeastSquares(Changeable, saving.Savable, BaseEstimator):
@@ -325,8 +327,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         guarded = self._keep_guard(state, new, old)
         if state is None and new is not None:
             recipe = self._recipe()
-            known = self._knowledge_of(new, recipe)
-            self._check_first(known, *(new.head() if isinstance(new, Source) else new[:2]))
+            known, first = self._first_knowledge(new, recipe)
+            self._check_first(known, *first)
             state, new = _SOLVERS[self.solver](recipe, known), None
         assert state is not None
         if new is not None or old is not None:
@@ -336,6 +338,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
             )
         self._state = state
+
+    def _first_knowledge(self, rows: Rows | Source, recipe: Recipe) -> tuple[Knowledge, Any]:
+        """The knowledge of the first rows that are learned, and some of these: X and y."""
+        if not isinstance(rows, Source):
+            return self._knowledge_of(rows, recipe), rows[:2]
+        looking = LookingRecipe.of(recipe, self._map().input_steps(self.n_features_in_))
+        looked: Any = self._knowledge_of(rows, looking)
+        return looked.knowledge, (looked.X, looked.y)
 
     def _keep_guard(
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
@@ -552,10 +562,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
 
             return scores(solution, phi, checked_tensor(self, X, reset=False))
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        out = np.empty((X.shape[0], solution.Z.shape[1]))
-        for start in range(0, X.shape[0], ROWS):
-            rows = slice(start, start + ROWS)
-            out[rows] = solution.times(phi.codes(X, rows))
+        n, J = X.shape[0], len(phi.steps)
+        some = min(n, max(_FEWEST, _CACHE // J))
+        out, codes = np.empty((n, solution.Z.shape[1])), np.empty((some, J))
+        for start in range(0, n, some):
+            rows = slice(start, min(start + some, n))
+            out[rows] = solution.times(phi.codes(X, rows, codes))
         return out
 
     def __copy__(self) -> Self:

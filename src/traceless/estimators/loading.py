@@ -22,11 +22,11 @@ from traceless.estimators.version_1 import complete, upgraded, warn_of_changes
 from traceless.estimators.window_rows import rows_from
 from traceless.exceptions import FileError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.files import container, facts, saving
+from traceless.files import container, facts, limits, saving
 from traceless.hinge.file_format import restore_hinge
 from traceless.knowledge import file_format as knowledge_format
 
-__all__ = ["constructed", "from_description", "load"]
+__all__ = ["check_size", "constructed", "from_description", "load"]
 
 Tensors = Mapping[str, NDArray[Any]]
 _ESTIMATORS = {kind.__name__: kind for kind in (LSSVC, LSSVR, PathSVC, SlidingWindow)}
@@ -120,6 +120,18 @@ def from_description(description: Any) -> Any:
     if parameters != saving.parameters(estimator):
         raise ValueError(f"expected other parameters than {facts.short(parameters)}.")
     return estimator
+
+
+def check_size(estimator: Any, n_columns: int) -> None:
+    """Raise if a described estimator would take too much memory to learn rows of so many columns.
+
+    Somebody else chose its number of features, and its sums are those of each of them with each.
+    """
+    if isinstance(estimator, LeastSquares):
+        n = estimator._map().n_outputs(n_columns)
+        what = f"A model with {n} features ({type(estimator._map()).__name__})"
+        if said := limits.refusal(what, 8 * n * n):
+            raise FileError(said)
 
 
 def _made(kind: str, said: Any, tensors: Tensors) -> Any:

@@ -23,7 +23,7 @@ from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.estimators.posterior import CONSTRAINTS, Posterior
 from traceless.estimators.summary import Summary
 from traceless.features.feature_map import FeatureMap
-from traceless.features.grid import grid_steps, report_coarse
+from traceless.features.grid import grid_step, report_coarse
 from traceless.knowledge.responses import Task, label_array
 from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
@@ -495,7 +495,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
         return values[:, 0] if values.shape[1] == 1 else values
 
     def _target_resolution(self) -> float:
-        return float(grid_steps(self.target_resolution, 1, "target_resolution")[0])
+        return grid_step(self.target_resolution, "target_resolution")
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:
         super()._check_first(part, X, y)

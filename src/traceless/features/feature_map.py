@@ -90,11 +90,15 @@ class BoundMap:
             return {}
         return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
 
-    def codes(self, X: Any, rows: Any = slice(None)) -> Floats:
-        """The integer codes of some rows of an array or a CSR matrix, as float64."""
+    def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:
+        """The integer codes of some rows of an array or a CSR matrix, as float64.
+
+        They are written into the first rows of `out`, if there is one: memory that is used again
+        is already in the cache.
+        """
         X = X[rows].toarray() if issparse(X) else X[rows]
         X = np.ascontiguousarray(X, dtype=np.float64)
-        out = np.empty((len(X), len(self.steps)))
+        out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
         self.encode(X, out)
         if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
             refuse(out, self.steps, X, "Feature")

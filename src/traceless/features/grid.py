@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 32  # steps: columns that vary less are reported; no loss of accuracy was seen above
+_FEW = 64  # rows that mostly show it
 _BLOCK = 2**16  # elements worked on at a time: they stay in the core's own cache
 
 
@@ -34,6 +36,15 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
             f"scaling by it are exact; got {bad!r}."
         )
     return np.broadcast_to(steps, (width,)).copy()
+
+
+def grid_step(resolution: Any, name: str = "resolution") -> float:
+    """The same of one column."""
+    if type(resolution) is float:
+        mantissa, exponent = math.frexp(resolution)
+        if mantissa == 0.5 and -200 < exponent < 200:
+            return resolution
+    return float(grid_steps(resolution, 1, name)[0])
 
 
 def per_unit(resolution: Any, steps: Floats) -> Floats | float:
@@ -133,8 +144,10 @@ def report_coarse(
     Where the values are those of some columns only, `columns` are their numbers.
     """
     values = np.asarray(values, dtype=np.float64)  # booleans have no differences
+    least, few = fewest_steps(len(values)), values[:_FEW]
+    if (few.max(axis=0) - few.min(axis=0) >= least * steps).all():
+        return  # the others can only make it more
     spread = values.max(axis=0) - values.min(axis=0)
-    least = fewest_steps(len(values))
     coarse = np.flatnonzero((spread > 0) & (spread < least * steps))
     codes = values[:, coarse] / steps[coarse]
     coarse = coarse[(codes != np.rint(codes)).any(axis=0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, Protocol
@@ -13,8 +14,9 @@ from scipy.sparse import issparse
 from traceless.arithmetic.integers import LARGEST, Floats, peak
 from traceless.device.tensors import is_on_device, to_array
 from traceless.exceptions import MismatchError, RangeError
-from traceless.features.grid import grid_steps
+from traceless.features.grid import grid_step
 from traceless.knowledge.fingerprint import Bytes, code_bytes, label_hashes
+from traceless.knowledge.values import check_numbers, has_missing, missing
 
 Label = int | str | bool | bytes
 Task = Literal["classification", "regression", "multilabel"]
@@ -46,6 +48,10 @@ class Classes:
 
     def __init__(self, y: Any, weights: Floats | None) -> None:
         y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if y.dtype.kind in "mM" and len(y):
+            label_of(y[0])  # raises: as integers they would count some unit of time
         if y.ndim != 1:
             raise ValueError(f"Class labels must be one per row, got shape {y.shape}.")
         found = _sorted_labels(y)
@@ -87,6 +93,7 @@ class Targets:
     """Responses of a regression: the targets, in steps of their grid."""
 
     def __init__(self, y: Any, weights: Floats | None, resolution: float) -> None:
+        check_numbers(y, "y")
         self._codes = _target_codes(np.asarray(y, dtype=np.float64), resolution)
         n = len(self._codes) if weights is None else int(np.count_nonzero(weights))
         self.names: tuple[Label, ...] = tuple(range(self._codes.shape[1]))
@@ -170,6 +177,8 @@ def indicators(y: Any) -> NDArray[np.uint8]:
 
 def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype == object:
+        if has_missing(y):
+            raise missing()
         one_of_each = {type(v): v for v in y.tolist()}.values()
         if any(isinstance(v, bool | np.bool_) for v in one_of_each):  # 1 == True
             check_one_type(tuple(map(label_of, one_of_each)))
@@ -182,7 +191,10 @@ def _sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
 
 def label_of(value: Any) -> Label:
     """A label in Python's own types; raises for what cannot be one."""
-    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic) and value.dtype.kind not in "mM":
+        value = value.item()
+    if isinstance(value, Decimal) and value == int(value):
+        return int(value)
     if isinstance(value, float) and value.is_integer():
         if abs(value) > LARGEST:
             raise ValueError(
@@ -253,7 +265,7 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
 
 
 def _target_codes(y: Floats, resolution: float) -> Floats:
-    step = float(grid_steps(resolution, 1, "target_resolution")[0])
+    step = grid_step(resolution, "target_resolution")
     codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
     if not peak(codes) <= LARGEST:
         raise RangeError(

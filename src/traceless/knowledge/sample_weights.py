@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import RangeError
+from traceless.knowledge.values import check_numbers
 
 BITS = 20  # significant bits of a weight that is not a whole number
 WHOLE = 2.0**32  # whole numbers up to here are kept
@@ -45,6 +46,7 @@ def rounded_weights(sample_weight: Any, n: int) -> Floats | None:
     """
     if sample_weight is None:
         return None
+    check_numbers(sample_weight, "sample_weight")
     weights = np.array(sample_weight, dtype=np.float64)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))

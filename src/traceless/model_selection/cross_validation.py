@@ -18,6 +18,7 @@ from sklearn.metrics import check_scoring
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_svc import PathSVC
+from traceless.model_selection.dataset import UncopiedRows
 from traceless.model_selection.folds import (
     Folds,
     LeastSquaresFolds,
@@ -110,7 +111,7 @@ def cross_validate(
     numbers = iter(progress(range(len(folds.splits)), "cross-validating", bool(verbose)))
     result: dict[str, Any] = model_selection.cross_validate(
         folds.as_estimator(numbers),
-        X,
+        UncopiedRows.of(X),
         y,
         scoring=scoring,
         # Models are not fitted to the training rows, so one row does where no score needs more.

@@ -39,13 +39,14 @@ caller takes the fold out exactly instead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm, dsyrk, dtrsm
-from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
+from scipy.linalg.blas import dgemm, dsyrk, dtrmm
+from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
 from traceless.arithmetic.integers import Floats
 from traceless.knowledge.sums import Knowledge
@@ -83,8 +84,13 @@ class CholeskyFactor:
 
     def half_solve(self, V: Floats) -> Floats:
         """L⁻¹Vᵀ for row-major rows V: a column for each row."""
-        scaled = V[:, self._used] * self._scale
-        return np.asarray(dtrsm(1.0, self._L, scaled.T, lower=True, overwrite_b=True))
+        some = V.copy() if isinstance(self._used, slice) else V.take(self._used, axis=1)
+        return np.asarray(dtrmm(1.0, self._half, some.T, lower=True, overwrite_b=True))
+
+    @cached_property
+    def _half(self) -> Floats:
+        """L⁻¹, scaled: to multiply by it takes two thirds of the time of a solve."""
+        return np.asarray(dtrtri(self._L, lower=True)[0] * self._scale)
 
     def solve(self, Q: Floats) -> Floats:
         """The coefficients (S + diag(ridge))⁻¹ Q."""

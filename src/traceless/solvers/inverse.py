@@ -20,6 +20,12 @@ All blocks of a change are planned before P is touched: with G₁, …, Gₖ of 
 
 so a change that is refused has changed nothing, and one that is made needs no copy of P.
 
+*P is not touched by every row.* A rank-one update writes all of P and takes longer than the product
+P φ. So columns of G wait, P = P₀ - G diag(±1) Gᵀ, until there are sixteen of them, which one
+symmetric product takes in; a product with P costs them 4J flops each meanwhile. After a
+factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made at the next small change
+(`Stored`).
+
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
 a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
 of the data that is removed, leaving rows of weight n and mean φ̄, has
@@ -38,6 +44,8 @@ A feature that has not varied yet may have any D: its coefficient is 0.
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -45,8 +53,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyr, dsyrk, dtrsm
-from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri
+from scipy.linalg.blas import ddot, dgemm, dgemv, dger, dsymm, dsymv, dsyrk, dtrsm
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri, dpotrs
 
 from traceless.arithmetic.integers import Floats
 from traceless.solvers.ridge import Penalty
@@ -55,7 +63,8 @@ _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built 
 _SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
-SINGLE_ROWS = 4  # up to here a matrix times vectors is faster than the product of a block
+_WAITING = 16  # columns that P may lack: taking in so many takes as long as four one by one
+_VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
 
 
 def block_rows(J: int) -> int:
@@ -69,14 +78,17 @@ def update_flops(J: int, L: int) -> float:
     return 3.0 * J * J * L + 3.0 * J * b * L + b * b * L / 3.0
 
 
-def rebuild_flops(J: int, L: int) -> float:
-    """Flops of adding L rows to the matrix and inverting it anew (Cholesky)."""
-    return float(J) * J * L + float(J) ** 3
+def refactor_flops(J: int, L: int) -> float:
+    """What adding L rows to the matrix and factoring it anew takes, in flops of an update.
+
+    A factorisation is J³/3, at half the speed of products.
+    """
+    return float(J) * J * L + 0.6 * float(J) ** 3
 
 
 def worth_updating(J: int, L: int) -> bool:
-    """Whether an update by L rows takes fewer flops than a new inverse; about L < J/2."""
-    return update_flops(J, L) < rebuild_flops(J, L)
+    """Whether an update by L rows is faster than a new factor; about L < J/4."""
+    return update_flops(J, L) < refactor_flops(J, L)
 
 
 @dataclass(frozen=True)
@@ -99,8 +111,10 @@ class Change:
     sign: int
 
     def blocks(self) -> list[Change]:
-        """The same rows, at most `block_rows` at a time; very few of them one by one."""
-        size = block_rows(self.F.shape[1]) if len(self.F) > SINGLE_ROWS else 1
+        """The same rows, at most `block_rows` at a time."""
+        size = block_rows(self.F.shape[1])
+        if len(self.F) <= size:
+            return [self] if len(self.F) else []
         starts = range(0, len(self.F), size)
         return [self._block(slice(start, start + size)) for start in starts]
 
@@ -161,6 +175,104 @@ class Frame(NamedTuple):
         return np.asarray(1.0 / (1.0 + removed.weights * (1.0 / n + squares)))
 
 
+def symmetric_times(A: Floats, X: Floats) -> Floats:
+    """``A X`` for the symmetric matrix whose upper triangle A has, both column-major."""
+    if X.shape[1] == 1:
+        return np.asarray(dsymv(1.0, A, X[:, 0])[:, None])
+    if X.shape[1] > _VECTORS:
+        return np.asarray(dsymm(1.0, A, X))
+    out = np.empty(X.shape, order="F")
+    for k in range(X.shape[1]):
+        out[:, k] = dsymv(1.0, A, X[:, k])
+    return out
+
+
+class Stored:
+    """P = P₀ - G diag(s) Gᵀ; or, until P₀ is needed, the factor R of its inverse A = RᵀR.
+
+    For one owner at a time, who may change the form that it is in.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (J, J), column-major
+        P₀, of which only the upper triangle is meaningful, or R.
+    is_factor : bool
+    """
+
+    def __init__(self, matrix: Floats, is_factor: bool = False) -> None:
+        self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
+        self._G = np.empty((len(matrix), _WAITING), order="F")
+        self._signs = np.empty(_WAITING)
+        self._waiting = 0
+        self.is_whole = True  # False while P₀ is written, and for ever after a fault meanwhile
+
+    def P(self) -> Floats:  # noqa: N802
+        """P₀ with all that has waited: the upper triangle of P."""
+        if not self._is_factor and not self._waiting:
+            return self._matrix
+        P, self.is_whole = self._own(), False
+        if self._is_factor:
+            P = dpotri(P, overwrite_c=True)[0]
+        for sign in (1.0, -1.0):
+            some = self._G.T[: self._waiting][self._signs[: self._waiting] == sign].T
+            if some.size:
+                P = dsyrk(-sign, some, beta=1.0, c=P, overwrite_c=True)
+        self._matrix, self._is_factor, self._waiting, self.is_whole = P, False, 0, True
+        return P
+
+    def copy(self) -> Stored:
+        """Another, in the same form."""
+        other = copy.copy(self)
+        other._matrix, other._G = self._matrix.copy(order="F"), self._G.copy(order="F")
+        other._signs = self._signs.copy()
+        return other
+
+    def times(self, X: Floats) -> Floats:
+        """``P X`` for a column-major X."""
+        if self._is_factor:
+            return np.asarray(dpotrs(self._matrix, X)[0])
+        B = symmetric_times(self._matrix, X)
+        if not self._waiting:
+            return B
+        G, signs = self._G[:, : self._waiting], self._signs[: self._waiting]
+        if X.shape[1] == 1:
+            T = dgemv(1.0, G, X[:, 0], trans=True)
+            T *= signs
+            return np.asarray(dgemv(-1.0, G, T, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
+        T = dgemm(1.0, G, X, trans_a=True)
+        T *= signs[:, None]
+        return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
+
+    def take_in(self, steps: Sequence[tuple[float, Floats]]) -> bool:
+        """P ← P - sign · G Gᵀ for each sign and G; whether these only wait, and can be left out."""
+        L = sum([G.shape[1] for _, G in steps])
+        if self._is_factor or self._waiting + L > _WAITING:
+            self.P()
+        n = self._waiting
+        if L <= _WAITING:
+            for sign, G in steps:
+                self._G[:, n : n + G.shape[1]] = G
+                self._signs[n : n + G.shape[1]] = sign
+                n += G.shape[1]
+            self._waiting = n
+            return True
+        P, self.is_whole = self._own(), False
+        for sign, G in steps:
+            P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
+        self._matrix, self.is_whole = P, True
+        return False
+
+    def leave_out(self, steps: Sequence[tuple[float, Floats]]) -> None:
+        """P without the last columns that were to wait."""
+        self._waiting -= sum([G.shape[1] for _, G in steps])
+
+    def _own(self) -> Floats:
+        """The matrix, in memory that is ours: mapped, shared or read-only one is copied."""
+        A = self._matrix
+        ours = type(A) is np.ndarray and A.flags.owndata and A.flags.writeable
+        return A if ours else np.array(A, order="F")
+
+
 class Inverse:
     """P = (ρI + S)⁻¹ and U = P V; with a frame, P = (D + S)⁻¹.
 
@@ -170,8 +282,8 @@ class Inverse:
 
     Parameters
     ----------
-    P : ndarray of shape (J, J), column-major, or None
-        Only its upper triangle is meaningful; see `full`.
+    P : ndarray of shape (J, J), Stored or None
+        Only the upper triangle of an array is meaningful; see `full`.
     U : ndarray of shape (J, K), column-major
     rho : float
     strain : float
@@ -188,7 +300,7 @@ class Inverse:
 
     def __init__(
         self,
-        P: Floats | None,
+        P: Floats | Stored | None,
         U: Floats,
         rho: float,
         strain: float = 0.0,
@@ -197,20 +309,23 @@ class Inverse:
         frame: Frame | None = None,
     ) -> None:
         self.frame = frame
-        self._P = [] if P is None else [np.asfortranarray(P)]
+        self._P = [] if P is None else [P if isinstance(P, Stored) else Stored(P)]
         self.U, self.rho = np.asfortranarray(U), rho
         self.strain, self.floor, self.patience = strain, floor, patience
 
     @classmethod
     def of(cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None) -> Inverse:
-        """Invert ρI + S (or D + S) by Cholesky. Raises LinAlgError if that is not definite."""
+        """Factor ρI + S (or D + S). Raises LinAlgError if that is not definite.
+
+        Only the upper triangle of S is looked at.
+        """
         A = np.array(S, order="F")
-        A[np.diag_indices_from(A)] += rho if frame is None else frame.ridge
+        A.T.reshape(-1)[:: len(A) + 1] += rho if frame is None else frame.ridge
         factor, failed = dpotrf(A, overwrite_a=True, clean=False)
         if failed:
             raise LinAlgError("the matrix is not positive definite in float64")
-        P, _ = dpotri(factor, overwrite_c=True)
-        return cls(P, dsymm(1.0, P, np.asfortranarray(V)), rho, frame=frame)
+        stored = Stored(factor, is_factor=True)
+        return cls(stored, stored.times(np.asfortranarray(V)), rho, frame=frame)
 
     @property
     def penalty(self) -> Penalty:
@@ -234,25 +349,25 @@ class Inverse:
         It depends on P, U and the frame alone, so that copies and files give the same bits.
         """
         assert self.frame is not None
-        ridge, P = self.frame.ridge_now(), self.take()
-        if P is None:
+        ridge, stored = self.frame.ridge_now(), self.take()
+        if stored is None:
             return None
         try:
-            return None if ridge is None else self._moved_to(ridge, P)
+            return None if ridge is None else self._moved_to(ridge, stored)
         finally:
-            self.give_back(P)
+            self.give_back(stored)
 
-    def _moved_to(self, ridge: Floats, P: Floats) -> Floats | None:
+    def _moved_to(self, ridge: Floats, stored: Stored) -> Floats | None:
         difference = ridge - self.ridge
         far = np.flatnonzero(np.abs(difference) > self.ridge / _FAR)
-        correct = self._correction(P, far, difference[far])
+        correct = self._correction(stored.P(), far, difference[far])
         if correct is None:
             return None
         difference[far] = 0.0
         start = U = correct(self.U, self.U)
         before = np.inf
         for _ in range(_STEPS_TO_RIDGE):
-            step = dsymm(1.0, P, np.asfortranarray(difference[:, None] * U))
+            step = stored.times(np.asfortranarray(difference[:, None] * U))
             after = start - correct(step, step)
             error = np.abs(after - U).max(initial=0.0)
             U = after
@@ -290,37 +405,44 @@ class Inverse:
         P = self.copy_of_P()
         return self.__dict__ | {"_P": [] if P is None else [P]}
 
-    def take(self) -> Floats | None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _P=[Stored(P) for P in state["_P"]])
+
+    def take(self) -> Stored | None:
         """P for the caller alone, until it is given back; None if somebody else has it."""
         try:
             return self._P.pop()  # one step, so that two threads cannot both have it
         except IndexError:
             return None
 
-    def give_back(self, P: Floats) -> None:
-        """Return a P that was taken and is unchanged."""
-        self._P.append(P)
+    def give_back(self, stored: Stored) -> None:
+        """Return what was taken; the form that it is in may be another."""
+        if stored.is_whole:
+            self._P.append(stored)
 
     def copy_of_P(self) -> Floats | None:  # noqa: N802
-        """A copy of P, or None if somebody else has it."""
-        P = self.take()
-        if P is None:
+        """A copy of P, whose upper triangle is meaningful, or None if somebody else has it.
+
+        P itself takes in what has waited, so that both go on from the same numbers.
+        """
+        stored = self.take()
+        if stored is None:
             return None
         try:
-            return P.copy(order="F")
+            return stored.P().copy(order="F")
         finally:
-            self.give_back(P)
+            self.give_back(stored)
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
-        upper = np.triu(self._whole())
+        upper = np.triu(self._whole().P())
         return upper + np.triu(upper, 1).T
 
     def times(self, R: Floats) -> Floats:
         """``P R``."""
-        return np.asarray(dsymm(1.0, self._whole(), np.asfortranarray(R)))
+        return self._whole().times(np.asfortranarray(R))
 
-    def _whole(self) -> Floats:
+    def _whole(self) -> Stored:
         if not self._P:
             raise LinAlgError("P was taken over by a later inverse")
         return self._P[0]
@@ -336,10 +458,10 @@ class Inverse:
         U : ndarray, optional
             In place of our own, where there are other responses now.
         """
-        P = self.take()
-        if P is None:
+        stored = self.take()
+        if stored is None:
             return None
-        plan = Plan(self, P, self.U if U is None else U)
+        plan = Plan(self, stored, self.U if U is None else U)
         try:
             for change in changes:
                 for block in self.moved(change).blocks():
@@ -353,73 +475,72 @@ class Inverse:
 class Plan:
     """A change of an inverse that waits to be made or dropped; it has taken P meanwhile."""
 
-    def __init__(self, inverse: Inverse, P: Floats, U: Floats) -> None:
-        self._inverse, self._P, self._U = inverse, P, U
+    def __init__(self, inverse: Inverse, stored: Stored, U: Floats) -> None:
+        self._inverse, self._stored, self._U = inverse, stored, U
         self._strain, self._frame = inverse.strain, inverse.frame
         self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
+        self._made: bool | None = None  # once it is: whether it can be undone
 
     def add(self, block: Change) -> None:
         """Plan one more block of rows. Raises LinAlgError where a pivot is not sound."""
         sign, Ft = float(block.sign), block.F.T
         self._frame = None if self._frame is None else self._frame.after(block)
-        single = len(block.F) == 1
-        B = dsymv(1.0, self._P, block.F[0])[:, None] if single else dsymm(1.0, self._P, Ft)
+        B = self._stored.times(Ft)
         for before, G in self._steps:
-            B = dgemm(-before, G, dgemm(1.0, G, Ft, trans_a=True), beta=1.0, c=B)
+            B = dgemm(-before, G, dgemm(1.0, G, Ft, trans_a=True), beta=1.0, c=B, overwrite_c=True)
         error = block.Y - dgemm(1.0, Ft, self._U, trans_a=True)
-        if single:  # the same, without calls for matrices of one number
+        if len(block.F) == 1:  # the same, without calls for matrices of one number
             pivot = 1.0 / block.weights[0] + sign * ddot(block.F[0], B[:, 0])
-            self._check(np.array([pivot]), block)
-            G = B * (1.0 / np.sqrt(pivot))
+            self._check(pivot * block.weights, block)
+            G = B * (1.0 / math.sqrt(pivot))
             self._U = dger(sign / pivot, B[:, 0], error[0], a=self._U)
         else:
             M = dgemm(sign, Ft, B, trans_a=True)
-            M[np.diag_indices_from(M)] += 1.0 / block.weights
+            M.T.reshape(-1)[:: len(M) + 1] += 1.0 / block.weights
             R, failed = dpotrf(M, overwrite_a=True)
-            self._check(np.zeros(1) if failed else np.diag(R) ** 2, block)
+            pivots = np.zeros(len(R)) if failed else np.diag(R) ** 2
+            self._check(pivots * block.weights, block)
             G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
             T = dtrsm(1.0, R, np.asfortranarray(error), trans_a=True)
             self._U = dgemm(sign, G, T, beta=1.0, c=self._U)
         self._steps.append((sign, G))
 
     def drop(self) -> None:
-        """Give P back: nothing was changed."""
-        self._inverse.give_back(self._P)
+        """Give P back as it was, unless it was written already."""
+        if self._made:
+            self._stored.leave_out(self._steps)
+        if self._made is not False:
+            self._inverse.give_back(self._stored)
 
     def done(self, keep: bool = False) -> Inverse:
         """The inverse after the change; the one before keeps its P only if that is asked for."""
-        before, P = self._inverse, self._P
+        before, stored = self._inverse, self._stored
         if keep:
-            before.give_back(P)
-        if keep or not (type(P) is np.ndarray and P.flags.owndata and P.flags.writeable):
-            P = np.array(P, order="F")  # mapped, shared or read-only memory is not written into
-        for sign, G in self._steps:
-            if G.shape[1] == 1:
-                P = dsyr(-sign, G[:, 0], a=P, overwrite_a=True)
-            else:
-                P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
+            stored = stored.copy()
+            before.give_back(self._stored)
+        self._made = stored.take_in(self._steps) and not keep
         patience, frame = before.patience, self._frame
-        return Inverse(P, self._U, before.rho, self._strain, before.floor, patience, frame)
+        return Inverse(stored, self._U, before.rho, self._strain, before.floor, patience, frame)
 
-    def _check(self, pivots: Floats, block: Change) -> None:
+    def _check(self, relative: Floats, block: Change) -> None:
+        """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
         self._strain += 1.0
         if block.sign > 0:
-            if not np.all(pivots > 0.0):
+            if not relative.min() > 0.0:
                 raise LinAlgError("P has decayed")
-            largest = float((pivots * block.weights[: len(pivots)]).max())
+            largest = float(relative.max())
             if largest > _SWALLOWS:
                 self._strain += largest
             return
-        relative = pivots * block.weights[: len(pivots)]
         if self._frame is not None:
             least = self._frame.least_pivots(block)
         else:
             norms = np.einsum("ij,ij->i", block.F, block.F)
             rho = self._inverse.rho
             least = rho / (rho + block.weights * norms)
-        if not np.all(relative >= 0.999 * least):
+        if not (relative >= 0.999 * least).all():
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self._strain += float((1.0 / relative).max())
+        self._strain += float(1.0 / relative.min())
 
 
 def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,14 @@ class QueuedRows:
         Features and responses of the rows with positive weight.
     names, counts : tuples
         The responses that `change` has, and the rows of each.
+    is_weighted : bool
     """
 
     rows: Rows
     change: Change
     names: tuple[Label, ...]
     counts: tuple[int, ...]
+    is_weighted: bool
 
     @classmethod
     def of(cls, recipe: Recipe, rows: Rows, sign: int) -> QueuedRows:
@@ -47,19 +50,43 @@ class QueuedRows:
         Y = np.empty((len(F), len(responses.names)))
         responses.encode(slice(None), Y)
         weights = np.ones(len(F)) if rounded is None else rounded
-        alive = weights > 0
-        change = Change(F[alive], Y[alive], weights[alive], sign)
+        change = Change(F, Y, weights, sign)
+        if rounded is not None and not weights.all():
+            alive = weights > 0
+            change = Change(F[alive], Y[alive], weights[alive], sign)
         if recipe.task == "regression":
             kept = np.array(y, dtype=np.float64).reshape(len(F), -1)
         elif recipe.task == "multilabel":
             kept = Y[:, :-1]  # without the constant
         else:  # Python's own labels: NumPy would make floats of large numbers of two types
             kept = np.array([*responses.names, None], dtype=object)[Y.argmax(axis=1)]
-        return cls((dense, kept, weights), change, responses.names, responses.counts)
+        sample_weight = None if rounded is None else weights
+        return cls(
+            (dense, kept, sample_weight),
+            change,
+            responses.names,
+            responses.counts,
+            rounded is not None,
+        )
 
     def aligned(self, responses: tuple[Label, ...]) -> Change:
         """The change with a column for each of these responses."""
+        if self.names == responses:
+            return self.change
         return replace(self.change, Y=spread(self.change.Y, self.names, responses))
+
+
+def stacked(queue: Iterable[QueuedRows], responses: tuple[Label, ...]) -> Change | None:
+    """All rows of a queue as one change, whose weights are below zero where rows go; or None."""
+    changes = [q.aligned(responses) for q in queue]
+    if not changes:
+        return None
+    return Change(
+        np.concatenate([c.F for c in changes]),
+        np.concatenate([c.Y for c in changes]),
+        np.concatenate([c.sign * c.weights for c in changes]),
+        1,
+    )
 
 
 def spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:

@@ -22,15 +22,15 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm, dnrm2, dsymm
+from scipy.linalg.blas import dnrm2
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features.feature_map import BoundMap
@@ -40,22 +40,37 @@ from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.inverse import Frame, Inverse, Plan, expected_error, worth_updating
-from traceless.solvers.queued_rows import QueuedRows, spread
+from traceless.solvers.float_sums import Block, Equations, FloatSums, coded, padded_width
+from traceless.solvers.inverse import (
+    Frame,
+    Inverse,
+    Plan,
+    expected_error,
+    worth_updating,
+)
+from traceless.solvers.queued_rows import QueuedRows, spread, stacked
 from traceless.solvers.ridge import Penalty
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
-    _Base = tuple[Knowledge, Floats, Floats, Floats, float]  # offset, S, V, and the size of S
-    _Exact = tuple[Knowledge | None, tuple["QueuedRows", ...]]  # knowledge, and what it lacks yet
+    Sums = Knowledge | FloatSums
+    _Base = tuple[Sums, Floats, Equations]  # of sums, with an offset
+    _Counted = tuple[int, tuple[Label, ...], tuple[int, ...]]  # a sign, responses, rows of each
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
-_STRAINED = 1e3  # a removal so close to singular that it must be looked at with care
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 _REFINEMENTS = 4  # at most, each time the residual is looked at
+
+
+class _Exact(NamedTuple):
+    """Exact sums, or none, the rows that they lack yet, and how many these are."""
+
+    sums: Sums | None
+    queue: tuple[QueuedRows, ...] = ()
+    n_queued: int = 0
 
 
 class Woodbury(Cholesky):
@@ -80,10 +95,10 @@ class Woodbury(Cholesky):
         self.recipe, self._inverse = recipe, inverse
         if isinstance(knowledge, tuple):
             self.responses, self.counts = knowledge
-            self._exact: _Exact = None, ()
+            self._exact = _Exact(None)
         else:
             self.responses, self.counts = knowledge.responses, knowledge.counts
-            self._exact = knowledge, ()
+            self._exact = _Exact(knowledge)
         self._base: _Base | None = None
         self._solved = None
         self._sealed = False
@@ -115,7 +130,7 @@ class Woodbury(Cholesky):
     @property
     def has_knowledge(self) -> bool:
         """False after `imported` and `forget_estimate`."""
-        return self._exact[0] is not None
+        return self._exact.sums is not None
 
     @property
     def is_sealed(self) -> bool:
@@ -129,23 +144,30 @@ class Woodbury(Cholesky):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
-        if self._exact[0] is not None:
-            self.knowledge()
-        return super().__getstate__() | {"_base": None}
+        exact = (self.knowledge() if self.has_knowledge else None), ()
+        return super().__getstate__() | {"_base": None, "_exact": exact}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _exact=_Exact(*state["_exact"]))
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows, those in the queue included."""
-        known, queue = self._exact
-        if known is None:
+        sums = self._settled()
+        return sums.knowledge if isinstance(sums, FloatSums) else sums
+
+    def _settled(self) -> Sums:
+        """The exact sums of all rows, those in the queue included."""
+        sums, queue, _ = self._exact
+        if sums is None:
             raise UnsealableError(
                 "This model came as (w, P) without the knowledge of its rows, or has forgotten an "
                 "estimate: it can learn, forget and predict, but it cannot be sealed, merged or "
                 "given a digest."
             )
         if queue:
-            known = self._folded(known, queue)
-            self._exact = known, ()
-        return known
+            sums = self._folded(sums, queue)
+            self._exact = _Exact(sums)
+        return sums
 
     def sealed(self) -> Woodbury:
         """The same with correctly rounded coefficients, until the next change."""
@@ -241,12 +263,41 @@ class Woodbury(Cholesky):
 
         Rows that are not in memory are gathered, and P is built anew.
         """
-        sides = [(rows, sign) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
-        if not all(isinstance(rows, tuple) for rows, _ in sides):
+        sides = [(sign, rows) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
+        if not all(isinstance(rows, tuple) for _, rows in sides):
             return super().updated(add, forget, gather, certain)
+        L = sum(rows[0].shape[0] for _, rows in sides)
+        if self.has_knowledge and not worth_updating(len(self.recipe.phi.steps), L):
+            state = self._refactored(sides, certain)
+            return super().updated(add, forget, gather, certain) if state is None else state
         return self._after(
-            [QueuedRows.of(self.recipe, rows, sign) for rows, sign in sides], certain
+            [QueuedRows.of(self.recipe, rows, sign) for sign, rows in sides], certain
         )
+
+    def _refactored(self, sides: list[tuple[int, Rows]], certain: bool) -> Woodbury | None:
+        """The solver after a large change, without P; None where sums are not exact in float64."""
+        settled = self._settled()
+        sums = settled if isinstance(settled, FloatSums) else FloatSums.of(settled)
+        if sums is None:
+            return None
+        blocks: list[Block] = []
+        counted: list[_Counted] = []
+        for sign, rows in sides:
+            found = coded(self.recipe, rows, self.responses)
+            if found is None:
+                return None
+            blocks.append((sign, found[0]))
+            counted.append((sign, found[1].names, found[1].counts))
+        _, counts = self._totals(counted)
+        after = None if 0 in counts else sums.after(blocks, counts)
+        if after is None:
+            return None
+        if not certain and sides[-1][0] < 0:
+            after.check_possible()
+        state = self._twin()
+        state._sealed, state._inverse = False, None
+        state._exact, state.counts = _Exact(after), counts
+        return state
 
     def forget_estimate(
         self, rows: Rows, rho: float, code: Coding, error: float
@@ -266,57 +317,57 @@ class Woodbury(Cholesky):
         return state, expected
 
     def _after(self, new: list[QueuedRows], certain: bool = False) -> Woodbury:
-        responses, counts = self._totals(new)
+        responses, counts = self._totals([(q.change.sign, q.names, q.counts) for q in new])
         plan = self._plan(new, responses)
         try:
             emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
             exact = self._enqueued(new, certain, doubtful=plan is None or emptied)
+            state = self._twin()
+            state._sealed = False
+            state._exact, state.responses, state.counts = exact, responses, counts
+            state._inverse = None if plan is None else plan.done(keep=exact.sums is None)
+            inverse, leaves = state._inverse, any(q.change.sign < 0 for q in new)
+            poor = inverse is not None and inverse.floor[1] > _DECAY
+            if poor and leaves and state.has_knowledge:
+                state._inverse = None  # of an ill-conditioned matrix, which may be better without
+            if 0 in counts and self.recipe.task == "classification":
+                state._drop_empty_classes()
+            state._look()
         except BaseException:
             if plan is not None:
                 plan.drop()
             raise
-        state = self._twin()
-        state._sealed = False
-        state._exact, state.responses, state.counts = exact, responses, counts
-        state._inverse = None if plan is None else plan.done(keep=exact[0] is None)
-        inverse, leaves = state._inverse, any(q.change.sign < 0 for q in new)
-        if inverse is not None and exact[0] is not None and leaves and inverse.floor[1] > _DECAY:
-            state._inverse = None  # of an ill-conditioned matrix, which may be better without them
-        if 0 in counts and self.recipe.task == "classification":
-            state._drop_empty_classes()
-        state._look()
         return state
 
-    def _totals(self, new: list[QueuedRows]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-        """Responses and counts after the change; raises if a count would be negative."""
-        task = self.recipe.task
-        if task != "classification":
-            counts = np.array(self.counts, dtype=object)
-            for q in new:
-                check_targets(task, self.responses, q.names)
-                counts = counts + q.change.sign * np.array(q.counts, dtype=object)
-            check_counts(response_names(task, self.responses), counts.tolist())
-            return self.responses, tuple(counts.tolist())
-        totals = dict(zip(self.responses, self.counts, strict=True))
-        for q in new:
-            for name, count in zip(q.names, q.counts, strict=True):
-                totals[name] = totals.get(name, 0) + q.change.sign * count
-        names = union(self.responses, *(q.names for q in new))
-        left = tuple(totals[name] for name in names)
-        check_counts(response_names(task, names), left)
-        return names, left
+    def _totals(self, new: Sequence[_Counted]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+        """Responses and counts after a change; raises if a count would be negative."""
+        task, names = self.recipe.task, self.responses
+        if task == "classification" and any(more != names for _, more, _ in new):
+            names = union(names, *(more for _, more, _ in new))
+        totals = dict.fromkeys(names, 0) | dict(zip(self.responses, self.counts, strict=False))
+        left = [*self.counts] if task != "classification" else [totals[name] for name in names]
+        for sign, more, counts in new:
+            if task == "classification":
+                where = [names.index(name) for name in more]
+            else:
+                check_targets(task, names, more)
+                where = [*range(len(counts))]
+            for k, count in zip(where, counts, strict=True):
+                left[k] += sign * count
+        if min(left, default=0) < 0:
+            check_counts(response_names(task, names), left)
+        return names, tuple(left)
 
     def _plan(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Plan | None:
         """A plan for P and U; None where building them anew is cheaper, safer or needed."""
-        L, known = sum(len(q.change.F) for q in new), self._exact[0]
         inverse = self._inverse
-        if inverse is None or (known is not None and not worth_updating(len(inverse.U), L)):
+        if inverse is None:
             return None
         U = spread(inverse.U, self.responses, responses)
         try:
             return inverse.plan([q.aligned(responses) for q in new], U)
         except LinAlgError as error:
-            if known is None:
+            if not self.has_knowledge:
                 raise NotLearnedError(
                     f"The rows cannot be forgotten: {error}. Nothing was changed."
                 ) from None
@@ -328,26 +379,53 @@ class Woodbury(Cholesky):
         With P at hand its pivots have checked the rows to be forgotten; without, or when a
         class has lost its last row, the knowledge itself is checked.
         """
-        known, queue = self._exact
-        if known is None:
-            return None, ()
-        queue = (*queue, *new)
+        sums, queue, n = self._exact
+        if sums is None:
+            return _Exact(None)
+        queue, n = (*queue, *new), n + sum([len(q.change.F) for q in new])
         doubtful = doubtful and not certain and any(q.change.sign < 0 for q in new)
-        n_queued = sum(len(q.change.F) for q in queue)
-        if not doubtful and n_queued <= max(_QUEUE, len(self.recipe.phi.steps)):
-            return known, queue
-        known = self._folded(known, queue)
-        return known.check_possible() if doubtful else known, ()
+        if not doubtful and n <= max(_QUEUE, len(self.recipe.phi.steps)):
+            return _Exact(sums, queue, n)
+        sums = self._folded(sums, queue)
+        if doubtful:
+            sums.check_possible()
+        return _Exact(sums)
 
-    def _folded(self, known: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge:
-        """The knowledge with the queue, gathered at once: all additions, all removals."""
+    def _folded(self, sums: Sums, queue: tuple[QueuedRows, ...]) -> Sums:
+        """The sums with the queue, all additions and all removals at once."""
+        floats = sums if isinstance(sums, FloatSums) else FloatSums.of(sums)
+        if floats is not None and not any(q.is_weighted for q in queue):
+            after = self._with_rows(floats, queue)
+            if after is not None:
+                return after
+        known = sums.knowledge if isinstance(sums, FloatSums) else sums
         for sign in (1, -1):
             several = [q.rows for q in queue if q.change.sign == sign]
             if several:
-                X, y, weight = (np.concatenate(parts) for parts in zip(*several, strict=True))
-                part = self.recipe.knowledge((X, y, weight))
+                X, y = (np.concatenate([rows[k] for rows in several]) for k in (0, 1))
+                weights = [np.ones(len(X)) if w is None else w for X, _, w in several]
+                part = self.recipe.knowledge((X, y, np.concatenate(weights)))
                 known = known + part if sign > 0 else known - part
         return known
+
+    def _with_rows(self, sums: FloatSums, queue: tuple[QueuedRows, ...]) -> FloatSums | None:
+        """The same in float64; None where classes come or go, or sums do not fit."""
+        names, steps, blocks = sums.responses, self.recipe.phi.steps, []
+        counts = np.array(sums.counts, dtype=object)
+        for sign in (1, -1):
+            some = [q for q in queue if q.change.sign == sign]
+            if not all({*q.names} <= {*names} for q in some):
+                return None
+            for q in some:
+                where = [names.index(n) for n in q.names] if len(counts) > 1 else [0]
+                counts[where] += [sign * n for n in q.counts]
+            rows = stacked(some, names)
+            if rows is not None:
+                Z = np.zeros((len(rows.F), padded_width(len(steps) + len(names))))
+                np.divide(rows.F, steps, out=Z[:, : len(steps)])
+                Z[:, len(steps) : len(steps) + len(names)] = rows.Y
+                blocks.append((sign, Z))
+        return None if 0 in counts else sums.after(blocks, tuple(counts.tolist()))
 
     def _drop_empty_classes(self) -> None:
         kept = [k for k, n in enumerate(self.counts) if n]
@@ -360,26 +438,26 @@ class Woodbury(Cholesky):
 
     def _built(self, penalty: Penalty) -> Inverse:
         """A new inverse, from the knowledge."""
-        if self._exact[0] is None:
+        if not self.has_knowledge:
             raise UnsealableError(
                 "rho and the penalty cannot be changed: this model came without the knowledge of "
                 "its rows."
             )
-        known = self.knowledge()
-        offset = np.zeros(len(self.recipe.phi.steps))
-        ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
+        offset, frame = np.zeros(len(self.recipe.phi.steps)), None
         if penalty.free_intercept:
+            known = self.knowledge()
             offset = whole_means(known.feature_gram) * self.recipe.phi.steps
-        S, V, _ = self._floats(offset)
-        frame = None
+        equations = self._equations(offset)
+        S = equations.matrix()
         if penalty.free_intercept:
+            ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
             usual = np.median(D[D > 0.0]) if (D > 0.0).any() else penalty.rho
             D[:-1][D[:-1] == 0.0] = usual  # columns that have not varied yet
             squares = S.diagonal().copy()
             frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
         try:
-            inverse = Inverse.of(S, V, penalty.rho, frame)
+            inverse = Inverse.of(S, equations.V, penalty.rho, frame)
         except LinAlgError:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
@@ -389,41 +467,30 @@ class Woodbury(Cholesky):
         inverse.patience = _patience(inverse, inverse.floor[1])
         return inverse
 
-    def _floats(self, offset: Floats) -> tuple[Floats, Floats, float]:
-        """S and V of the knowledge (without the queue) in real units, and the size of S."""
-        known, base = self._exact[0], self._base
-        assert known is not None
-        if base is None or base[0] is not known or not np.array_equal(base[1], offset):
+    def _equations(self, offset: Floats) -> Equations:
+        """S and V of all rows, of features less an offset."""
+        sums, base = self._settled(), self._base
+        if base is None or base[0] is not sums or not np.array_equal(base[1], offset):
             steps = self.recipe.phi.steps
-            unit = 2.0**-known.weight_bits
-            gram, sums = known.normal_equations()
-            if offset.any():
-                m = np.rint(offset / steps).astype(np.int64)
-                gram, sums = shifted(gram, m), shifted_right_side(sums, m)
-            S = gram.astype(np.float64, order="F")
-            S *= steps[:, None] * unit
-            S *= steps
-            V = sums.astype(np.float64) * (steps[:, None] * unit)
-            base = self._base = known, offset, S, V, _norm(S)
-        return base[2:]
+            m = np.rint(offset / steps).astype(np.int64)
+            found = sums.equations(steps, m) if isinstance(sums, FloatSums) else None
+            if found is None:
+                found = _equations(
+                    sums.knowledge if isinstance(sums, FloatSums) else sums, steps, m
+                )
+            base = self._base = sums, offset, found
+        return base[2]
 
-    def _base_of(self, inverse: Inverse) -> tuple[Floats, Floats, float]:
+    def _equations_of(self, inverse: Inverse) -> Equations:
         frame = inverse.frame
-        return self._floats(np.zeros(len(inverse.U)) if frame is None else frame.offset)
+        return self._equations(np.zeros(len(inverse.U)) if frame is None else frame.offset)
 
     def _residual(self, inverse: Inverse) -> tuple[Floats, float]:
-        """R = V - (D + S) U with the queue, and its size relative to the terms in it."""
-        known, queue = self._exact
-        assert known is not None
-        S, V, norm = self._base_of(inverse)
-        U, ridge = inverse.U, inverse.ridge[:, None]
-        R = spread(V, known.responses, self.responses) - ridge * U - dsymm(1.0, S, U)
-        for q in queue:
-            change = inverse.moved(q.aligned(self.responses))
-            error = change.Y - dgemm(1.0, change.F.T, U, trans_a=True)
-            error *= change.sign * change.weights[:, None]
-            R += dgemm(1.0, change.F.T, np.asfortranarray(error))
-        size = _norm(V) + (float(ridge.max()) + norm) * _norm(U)
+        """R = V - (D + S) U, and its size relative to the terms in it."""
+        equations, U, ridge = self._equations_of(inverse), inverse.U, inverse.ridge[:, None]
+        V = spread(equations.V, self._settled().responses, self.responses)
+        R = V - ridge * U - equations.times(U)
+        size = _norm(V) + (float(ridge.max()) + equations.size) * _norm(U)
         return R, _norm(R) / size if size else 0.0
 
     def _refine(self, inverse: Inverse) -> float:
@@ -441,14 +508,8 @@ class Woodbury(Cholesky):
 
     def _decay(self, inverse: Inverse) -> float:
         """How far P A x is from x, relatively, for a probe x: the error that P has."""
-        S, _, _ = self._base_of(inverse)
-        x = np.cos(np.arange(1.0, len(S) + 1.0))[:, None]
-        y = inverse.ridge[:, None] * x + dsymm(1.0, S, x)
-        for q in self._exact[1]:
-            change = inverse.moved(q.change)
-            Fx = dgemm(1.0, change.F.T, x, trans_a=True)
-            Fx *= change.sign * change.weights[:, None]
-            y += dgemm(1.0, change.F.T, Fx)
+        x = np.cos(np.arange(1.0, len(inverse.U) + 1.0))[:, None]
+        y = inverse.ridge[:, None] * x + self._equations_of(inverse).times(x)
         return _norm(inverse.times(y) - x) / _norm(x)
 
     def _look(self) -> None:
@@ -457,15 +518,24 @@ class Woodbury(Cholesky):
         For a state that nobody else has yet.
         """
         inverse = self._inverse
-        if inverse is None or self._exact[0] is None or inverse.strain <= inverse.patience:
+        if inverse is None or not self.has_knowledge or inverse.strain <= inverse.patience:
             return
-        if inverse.strain > _STRAINED:
-            self.knowledge()  # large rows that have left must not blur the residual
         inverse.strain = 0.0
         size, decay = self._refine(inverse), self._decay(inverse)
         inverse.patience = _patience(inverse, decay)
         if not (size <= 4 * inverse.floor[0] and decay <= max(1e-12, 100 * inverse.floor[1])):
             self._inverse = None  # built anew when it is asked for
+
+
+def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
+    """The normal equations of features less m steps, from integers."""
+    unit = 2.0**-known.weight_bits
+    gram, right = known.normal_equations()
+    if m.any():
+        gram, right = shifted(gram, m), shifted_right_side(right, m)
+    S = gram.astype(np.float64, order="F")
+    S *= unit
+    return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))
 
 
 def _patience(inverse: Inverse, decay: float) -> float:

@@ -12,25 +12,29 @@ engine computes the knowledge of a partition and ``+``, nothing else.
 Each gives a `Source`, which the estimators take in place of rows:
 ``fit(source)``, ``partial_fit(source)``, ``forget(source)``.
 
-The command line reads files with a declared `Schema` instead: a `Table` reads CSV, TSV, Parquet,
-Arrow and npz in batches, by the names of the columns. No type is inferred, no category
-collected and no mean taken, so a schema holds nothing of the rows.
+The command line reads files with a declared `Schema` instead: a `Table` reads CSV, TSV, JSON
+lines, Parquet, Arrow, npz and data frames in batches, by the names of the columns. No type is
+inferred, no category collected and no mean taken, so a schema holds nothing of the rows.
 """
 
+from traceless.sources.dates import Date
 from traceless.sources.scanning import scan
-from traceless.sources.schema import Category, Hashed, Number, Schema
+from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
 from traceless.sources.table import Batch, Table, column_names
 
 __all__ = [
     "Batch",
+    "Boolean",
     "Category",
+    "Date",
     "Hashed",
     "Number",
     "Schema",
     "Source",
     "Table",
+    "TextFormat",
     "as_source",
     "column_names",
     "from_spark",

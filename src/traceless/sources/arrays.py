@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, listed, one_kind, reading
 from traceless.sources.partitions import Scanned
+from traceless.sources.stamps import Stamp, check_rows, unchanged
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 
@@ -28,12 +30,14 @@ class RowRange:
     weight: Place
     start: int
     stop: int
+    stamps: tuple[Stamp, ...]  # of all files that hold some of these rows
 
     def batches(self) -> Iterator[Rows]:
         """All rows, as one batch."""
-        rows = self._read(self.file)
-        X = rows if self.features is None else rows[:, self.features]
-        yield X, self._column(rows, self.target), self._column(rows, self.weight)
+        with unchanged(self.stamps):
+            rows = self._read(self.file)
+            X = rows if self.features is None else rows[:, self.features]
+            yield X, self._column(rows, self.target), self._column(rows, self.weight)
 
     def _column(self, rows: Any, place: Place) -> Any:
         if isinstance(place, Path):
@@ -43,11 +47,18 @@ class RowRange:
     def _read(self, file: Path) -> Any:
         array = opened(file)
         with reading(file, OSError, ValueError, RuntimeError):  # a damaged chunk
-            return array[self.start : self.stop]
+            rows = array[self.start : self.stop]
+        check_rows(file, len(rows), self.stop - self.start)
+        return rows
 
 
 def scan_arrays(
-    files: list[Path], target: Any, weight: Any, columns: Any, batch_rows: int | None
+    files: list[Path],
+    target: Any,
+    weight: Any,
+    columns: Any,
+    batch_rows: int | None,
+    missing_chunks: bool,
 ) -> Scanned:
     """See `traceless.scan`."""
     width = _table(files[0]).shape[1]
@@ -65,10 +76,15 @@ def scan_arrays(
             chunk = (array.shards or array.chunks)[0]
             rows = chunk * math.ceil(rows / chunk)
         n = array.shape[0]
-        partitions += [
-            RowRange(file, features, y, w, start, min(start + rows, n))
-            for start in range(0, max(n, 1), rows)
-        ]
+        used = [(place, opened(place)) for place in (file, y, w) if isinstance(place, Path)]
+        for start in range(0, max(n, 1), rows):
+            stop = min(start + rows, n)
+            stamps = [
+                Stamp.of(part)
+                for place, held in used
+                for part in _parts(place, held, start, stop, missing_chunks)
+            ]
+            partitions.append(RowRange(file, features, y, w, start, stop, tuple(stamps)))
     return partitions, width if features is None else len(features), None
 
 
@@ -80,6 +96,27 @@ def opened(file: Path) -> Any:
         import zarr
 
         return zarr.open_array(file, mode="r")
+
+
+def _parts(file: Path, array: Any, start: int, stop: int, missing_chunks: bool) -> Iterator[Path]:
+    """The files that hold rows of an array: one, or with Zarr one for each chunk (or shard)."""
+    if file.suffix == ".npy":
+        yield file
+        return
+    chunks = array.shards or array.chunks
+    counts = [range(math.ceil(n / size)) for n, size in zip(array.shape, chunks, strict=True)]
+    counts[0] = range(start // chunks[0], math.ceil(stop / chunks[0]))
+    for place in product(*counts):
+        chunk = file / array.metadata.encode_chunk_key(place)
+        if chunk.exists():
+            yield chunk
+        elif not missing_chunks:
+            raise ValueError(
+                f"{file} has no file {chunk.relative_to(file)} for rows from {start} on. Zarr "
+                f"reads {array.fill_value!r} for a chunk that is missing, whether it was lost or "
+                "never written because it holds nothing else. If it is the latter, pass "
+                "missing_chunks=True. Nothing was learned."
+            )
 
 
 def _table(file: Path) -> Any:

@@ -86,6 +86,39 @@ def floats(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
+def written_out(batch: Any) -> int:
+    """Bytes of a record batch in which each row has its own text.
+
+    Columns may repeat a text by its number in a dictionary, or by its place (a view).
+    """
+    return sum(max(column.nbytes, _text_bytes(column)) for column in batch.columns)
+
+
+def _text_bytes(column: Any) -> int:
+    """Bytes of all texts of a column that can repeat a text without repeating its bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        kind = column.type.value_type
+        if not (pa.types.is_fixed_size_binary(kind) or _is_text(kind)):
+            return 0
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+        return pc.sum(lengths.take(column.indices)).as_py() or 0
+    if str(column.type) in ("string_view", "binary_view"):
+        views = np.frombuffer(column.buffers()[1], np.int32)[::4]  # the length comes first
+        views = views[column.offset : column.offset + len(column)]
+        return int(views.sum(dtype=np.int64, where=column.is_valid().to_numpy(False)))
+    return 0
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary
+    return any(test(kind) for test in tests)
+
+
 def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
     """X, y and weights of a record batch; a null in X becomes NaN, which coding refuses."""
     import pyarrow as pa
@@ -106,7 +139,7 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
     else:
         y = np.column_stack([_labels(batch, name, where) for name in columns.target])
     weight = columns.weight
-    return X, y, None if weight is None else _labels(batch, weight, where).astype(np.float64)
+    return X, y, None if weight is None else _labels(batch, weight, where)
 
 
 def _not_features(target: str | tuple[str, ...], weight: str | None) -> list[str]:

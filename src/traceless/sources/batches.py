@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
+
+from traceless.knowledge.values import check_features, labels
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
-HEAD = 4096  # rows that are looked at before all are learned
 
 
 class Source(ABC):
@@ -42,9 +44,13 @@ class Source(ABC):
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
         """The knowledge of all rows, computed where they are."""
 
-    @abstractmethod
-    def head(self) -> tuple[Any, Any]:
-        """X and y of some of the first rows, at most 4096."""
+
+def as_arrays(rows: Rows) -> Rows:
+    """Rows of dataframes, or of arrays of any type, as arrays that a recipe takes."""
+    X, y, weight = rows
+    check_features(X)
+    X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
+    return X, np.asarray(labels(y)), weight
 
 
 def quiet(recipe: Recipe) -> Recipe:
@@ -76,18 +82,6 @@ def joined(batches: Iterable[Rows], n_outputs: int) -> Iterator[Rows]:
             held = []
     if held:
         yield _join(held)
-
-
-def first_rows(batches: Iterable[Rows]) -> tuple[Any, Any] | None:
-    """X and y of the first batches, up to `HEAD` rows; None if there is no batch."""
-    held: list[Rows] = []
-    left = HEAD
-    for X, y, _ in batches:
-        held.append((X[:left], y[:left], None))
-        left -= held[-1][0].shape[0]
-        if not left:
-            break
-    return _join(held)[:2] if held else None
 
 
 def _n_bytes(X: Any) -> int:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import count
 from math import isnan
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from threadpoolctl import threadpool_limits
+from uuid import uuid4
 
 from traceless.exceptions import EngineError
-from traceless.sources.batches import HEAD, Rows, Source, quiet
+from traceless.sources.batches import Rows, Source, as_arrays, quiet
 from traceless.sources.partitions import TASKS_PER_WORKER, Partition, grouped, learn
+from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -62,111 +64,155 @@ class DaskSource(Source):
         names = list(getattr(X, "columns", [None]))
         self.feature_names = names if all(isinstance(n, str) for n in names) else None
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
-        self._partitions = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
+        self._rows = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions, as computed by the current scheduler."""
-        return _sum(_learn_rows, recipe, self._partitions)
-
-    def head(self) -> tuple[Any, Any]:
-        """X and y of the first rows of the first partition that has some, at most 4096."""
-        from dask import delayed
-
-        for rows in self._partitions:
-            found: tuple[Any, Any] = _compute(delayed(_first_rows)(rows), verbose=False)
-            if len(found[1]):
-                break
-        return found
+        return _sum(_learn_rows, recipe, *self._rows)
 
 
 def sum_on_dask(recipe: Recipe, partitions: Sequence[Partition], client: Any) -> Knowledge:
     """The knowledge of partitions of files that the workers open, some in each task."""
-    from dask import delayed
-
+    if client.status != "running":
+        raise EngineError(
+            f"The Dask client is {client.status}: it must stay open until the rows are learned. "
+            "Nothing was changed."
+        )
     groups = grouped(partitions, TASKS_PER_WORKER * max(1, sum(client.nthreads().values())))
     with client.as_current():
-        return _sum(learn, recipe, [delayed(group, traverse=False) for group in groups])
+        return _sum(_learn_group, recipe, [], [(Sent(group),) for group in groups])
 
 
-def _sum(task: Callable[..., Knowledge], recipe: Recipe, partitions: list[Any]) -> Knowledge:
-    """Partial sums of delayed partitions, added in a tree of pairs; only the total is fetched."""
-    from dask import delayed
+@dataclass(frozen=True)
+class Sent:
+    """A value in a graph, which Dask must not look into."""
 
-    sent = delayed(quiet(recipe), traverse=False)  # once, not with every task
-    sums = [delayed(task)(sent, rows) for rows in partitions]
-    add = delayed(operator.add)
-    while len(sums) > 1:
-        last = sums[-1:] if len(sums) % 2 else []
-        sums = [add(*two) for two in zip(sums[::2], sums[1::2], strict=False)] + last
-    knowledge: Knowledge = _compute(sums[0], recipe.verbose)
+    value: Any
+
+
+def _sum(
+    task: Callable[..., Knowledge], recipe: Recipe, collections: list[Any], rows: list[Any]
+) -> Knowledge:
+    """Partial sums of partitions, added in a tree of pairs; only the total is fetched.
+
+    One graph is made, with a layer of our own upon those of the collections: objects for each
+    partition, each with the whole graph below it, would take a time that grows with the square
+    of their number.
+
+    Parameters
+    ----------
+    task : function of the recipe and a partition's arguments
+    recipe : Recipe
+    collections : list of Dask collections
+    rows : list of tuples
+        For each partition the arguments of `task`: keys of the collections' graphs, or values.
+    """
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"traceless-{uuid4().hex}"
+    sent = f"{name}-recipe"
+    graph: dict[Any, Any] = {sent: Sent(quiet(recipe))}  # once, not with every task
+    level = [(name, 0, k) for k in range(len(rows))]
+    graph |= {key: (task, sent, *arguments) for key, arguments in zip(level, rows, strict=True)}
+    for depth in count(1):
+        if len(level) == 1:
+            break
+        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
+        level = [(name, depth, k) if len(two) == 2 else two[0] for k, two in enumerate(pairs)]
+        graph |= {
+            key: (operator.add, *two)
+            for key, two in zip(level, pairs, strict=True)
+            if len(two) == 2
+        }
+    whole = HighLevelGraph.from_collections(name, graph, dependencies=collections)
+    knowledge: Knowledge = _compute(Delayed(level[0], whole, layer=name), recipe.verbose)
     return knowledge
 
 
-def _of_frames(X: Any, y: Any, weight: Any) -> list[Any]:
-    """Delayed rows of each partition of dataframes.
+def _of_frames(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
+    """The rows of each partition of dataframes.
 
     They are put side by side first: Dask may read the partitions of a narrow selection
     together, so that X and y of one dataframe no longer match one by one.
     """
-    from dask import delayed
-
     targets = [y] if y.ndim == 1 else [y[name] for name in y.columns]
     weights = [weight] if hasattr(weight, "divisions") else []
     beside = {f"traceless {k}": column for k, column in enumerate([*targets, *weights])}
-    split = delayed(_split, pure=False)
-    ends = [X.shape[1], X.shape[1] + len(targets)]
-    number = None if weights else weight
-    return [split(rows, *ends, y.ndim, number) for rows in X.assign(**beside).to_delayed()]
+    whole = X.assign(**beside).optimize()
+    split = _Split(X.shape[1], X.shape[1] + len(targets), y.ndim, None if weights else weight)
+    return [whole], [((split, key),) for key in whole.__dask_keys__()]
 
 
-def _split(rows: Any, n_features: int, n_both: int, y_ndim: int, number: Any) -> Rows:
-    if rows.iloc[:, n_features:].isna().any(axis=None):
-        raise ValueError(
-            "y or sample_weight has no value for some rows of X: values are missing, or its index "
-            "is not that of X. Take X, y and sample_weight from the same dataframe."
-        )
-    y = rows.iloc[:, n_features:n_both] if y_ndim == 2 else rows.iloc[:, n_features]
-    weight = rows.iloc[:, n_both] if rows.shape[1] > n_both else number
-    return rows.iloc[:, :n_features], y, weight
+@dataclass(frozen=True)
+class _Split:
+    """How a partition of a dataframe is cut into X, y and weights."""
+
+    n_features: int
+    n_both: int
+    y_ndim: int
+    number: Any
+
+    def __call__(self, rows: Any) -> Rows:
+        n = self.n_features
+        if rows.iloc[:, n:].isna().any(axis=None):
+            raise ValueError(
+                "y or sample_weight has no value for some rows of X: values are missing, or its "
+                "index is not that of X. Take X, y and sample_weight from the same dataframe."
+            )
+        y = rows.iloc[:, n : self.n_both] if self.y_ndim == 2 else rows.iloc[:, n]
+        weight = rows.iloc[:, self.n_both] if rows.shape[1] > self.n_both else self.number
+        return rows.iloc[:, :n], y, weight
 
 
-def _of_arrays(X: Any, y: Any, weight: Any) -> list[Any]:
-    """Delayed rows of each row of blocks of arrays, cut as X is where lengths are known."""
+def _of_arrays(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
+    """The rows of each row of blocks of arrays, cut as X is where lengths are known."""
     lengths = X.chunks[0] if hasattr(X, "chunks") else None
-    parts = [
-        _partitions(name, collection, lengths) if hasattr(collection, "to_delayed") else None
-        for name, collection in (("X", X), ("y", y), ("sample_weight", weight))
-    ]
-    n = len(parts[0] or [])
-    if any(part is not None and len(part) != n for part in parts):
+    named = {"X": X, "y": y, "sample_weight": weight}
+    lazy = {
+        name: _whole_rows(name, collection, lengths)
+        for name, collection in named.items()
+        if hasattr(collection, "__dask_graph__")
+    }
+    from dask.core import flatten
+
+    keys = {name: list(flatten(collection.__dask_keys__())) for name, collection in lazy.items()}
+    n = len(keys["X"])
+    if any(len(found) != n for found in keys.values()):
         raise ValueError(
-            f"X has {n} partitions, y {len(parts[1] or [])}; partitions of unknown length must "
+            f"X has {n} partitions, y {len(keys['y'])}; partitions of unknown length must "
             "match one by one. Take X, y and sample_weight from the same collection, or call "
             "compute_chunk_sizes() on the arrays."
         )
-    filled = [[weight] * n if part is None else part for part in parts]
-    return list(zip(*filled, strict=True))
+    weights = keys.get("sample_weight", [weight] * n)
+    rows = zip(keys["X"], keys["y"], weights, strict=True)
+    return list(lazy.values()), [((_three, *one),) for one in rows]
 
 
-def _partitions(name: str, collection: Any, lengths: tuple[Any, ...] | None) -> list[Any]:
+def _three(X: Any, y: Any, weight: Any) -> Rows:
+    return X, y, weight
+
+
+def _whole_rows(name: str, collection: Any, lengths: tuple[Any, ...] | None) -> Any:
+    """A collection whose partitions are whole rows, as many in each as in those of X."""
     if not hasattr(collection, "chunks"):
-        return list(collection.to_delayed(optimize_graph=False))
+        return collection.optimize()
     columns = {1: -1} if collection.ndim == 2 else {}
     if lengths is None or any(isnan(n) for n in (*lengths, *collection.chunks[0])):
-        return list(collection.rechunk(columns).to_delayed().ravel())
+        return collection.rechunk(columns)
     if sum(lengths) != collection.shape[0]:
         raise ValueError(f"X has {sum(lengths)} rows, but {name} has {collection.shape[0]}.")
-    return list(collection.rechunk({0: lengths} | columns).to_delayed().ravel())
+    return collection.rechunk({0: lengths} | columns)
 
 
-def _learn_rows(recipe: Recipe, rows: Rows) -> Knowledge:
-    with threadpool_limits(1):
-        return recipe.knowledge(rows)
+def _learn_rows(sent: Sent, rows: Rows) -> Knowledge:
+    with one_thread():
+        known: Knowledge = sent.value.knowledge(as_arrays(rows))
+        return known
 
 
-def _first_rows(rows: Rows) -> tuple[Any, Any]:
-    X, y, _ = rows
-    return X[:HEAD], np.asarray(y[:HEAD])
+def _learn_group(sent: Sent, group: Sent) -> Knowledge:
+    return learn(sent.value, group.value)
 
 
 def _compute(root: Any, verbose: bool) -> Any:
@@ -177,23 +223,38 @@ def _compute(root: Any, verbose: bool) -> Any:
     client = getattr(get_scheduler(collections=[root]), "__self__", None)
     failures: tuple[type[BaseException], ...] = (BrokenExecutor,)
     if client is not None:  # what is raised when the cluster, not a task, fails
-        from distributed import CancelledError, KilledWorker, progress
+        from distributed import CancelledError, KilledWorker
         from distributed.comm import CommClosedError
 
         failures = KilledWorker, CancelledError, CommClosedError, TimeoutError
     try:
         # With threads for workers the limits of the tasks overlap; this one undoes them all.
-        with threadpool_limits(1):
-            if client is None:
-                with ProgressBar(minimum=2.0 if verbose else float("inf")):
-                    return root.compute()
-            future = client.compute(root)
-            if verbose:
-                progress(future)
-            return future.result()
+        with one_thread():
+            if client is not None:
+                return _computed_by(client, root, verbose)
+            with ProgressBar(minimum=2.0 if verbose else float("inf")):
+                return root.compute()
     except failures as error:
         raise EngineError(
             f"Dask could not finish: {type(error).__name__}: {error}. Workers were killed, ran "
             "out of memory or were lost more often than Dask tries again. Nothing was changed; "
             "see the workers' logs, give them more memory or smaller partitions, and try again."
         ) from error
+
+
+def _computed_by(client: Any, root: Any, verbose: bool) -> Any:
+    """The value, computed by a cluster; a task that waits for it leaves its thread to others."""
+    from distributed import get_worker, progress, rejoin, secede
+
+    future = client.compute(root)
+    if verbose:
+        progress(future, notebook=None if find_spec("ipywidgets") else False)
+    try:
+        get_worker()
+    except ValueError:  # not in a task
+        return future.result()
+    secede()
+    try:
+        return future.result()
+    finally:
+        rejoin()

@@ -9,25 +9,60 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from traceless.exceptions import TableError
 
+Part = Callable[[], float | None]
 BLOCK = 2**21  # bytes parsed at a time, and Arrow reads 32 ahead; a row must fit
 LONGEST_HEADER = 2**22
 
 
+class RowError(TableError):
+    """A row cannot be read.
+
+    Parameters
+    ----------
+    message : str
+    row : int
+        Counted from 0, without the header.
+    line : int, optional
+        Counted from 1, where it is known.
+    """
+
+    def __init__(self, message: str, row: int, line: int | None = None) -> None:
+        super().__init__(message)
+        self.row, self.line = row, line
+
+
 class Delimited:
-    """An open CSV or TSV file, its header read."""
+    """An open CSV or TSV file, its header read.
+
+    Parameters
+    ----------
+    file : binary file
+    part : callable
+        The fraction of the file that is read, or None where its size is unknown.
+    delimiter : str
+    nulls : sequence of str
+        Words that stand for missing values.
+    block : int
+        Bytes parsed at a time.
+    """
 
     typed = False
 
     def __init__(
-        self, file: BinaryIO, size: int | None, delimiter: str, block: int = BLOCK
+        self,
+        file: BinaryIO,
+        part: Part = lambda: None,
+        delimiter: str = ",",
+        nulls: Sequence[str] = (),
+        block: int = BLOCK,
     ) -> None:
-        self._body = _Body(file)
-        self._size, self._delimiter, self._block = size, delimiter, block
+        self._body = _Body(file, part)
+        self._delimiter, self._nulls, self._block = delimiter, nulls, block
         self.names = self._body.header(delimiter)
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:  # noqa: ARG002
@@ -36,11 +71,41 @@ class Delimited:
             return
         try:
             for number, batch in enumerate(self._reader(wanted)):
-                yield batch, self._body.end_of_block(number) / self._size if self._size else None
+                yield batch, self._body.part_of_block(number)
         except ValueError as error:
             raise self._explained(error) from error
         if self._body.quotes % 2:
             raise TableError("a quoted value does not end: the number of quotation marks is odd.")
+
+    def line_of(self, file: BinaryIO, row: int) -> int | None:
+        """The line in which a row begins, as editors count: from 1, with the header.
+
+        Parameters
+        ----------
+        file : binary file
+            The same file, opened anew.
+        row : int
+            Counted from 0, without the header.
+
+        Returns
+        -------
+        int or None
+            None if Python's reader does not follow Arrow's.
+        """
+        found, before = -1, 0  # the row that comes next, -1 is the header; lines before it
+        with io.TextIOWrapper(file, "utf-8-sig", errors="replace", newline="") as lines:
+            reader = csv.reader(lines, delimiter=self._delimiter)
+            try:
+                for values in reader:
+                    blank = not values or (found < 0 and not "".join(values).strip())
+                    if not blank or (found >= 0 and len(self.names) == 1):
+                        if found == row:
+                            return before + 1
+                        found += 1
+                    before = reader.line_num
+            except csv.Error:
+                pass
+        return None
 
     def _reader(self, wanted: list[str]) -> Any:
         import pyarrow as pa
@@ -57,7 +122,8 @@ class Delimited:
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(wanted, pa.string()),
                 include_columns=wanted,
-                strings_can_be_null=False,
+                null_values=list(self._nulls),
+                strings_can_be_null=bool(self._nulls),
             ),
         )
 
@@ -65,25 +131,26 @@ class Delimited:
         """Arrow's error, or a plainer one where its meaning is known; Arrow counts rows from 1."""
         said = str(error)
         if row := re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", said):
-            return TableError(
-                f"row {int(row[1]) - 1} has {row[2]} values, and the header "
-                f"{len(self.names)} columns."
+            return RowError(
+                f"it has {row[2]} values, and the header {len(self.names)} columns. A value that "
+                "holds the delimiter must be in quotes.",
+                int(row[1]) - 1,
             )
         if row := re.search(r"Row #(\d+): .*invalid UTF8", said):
-            return TableError(f"row {int(row[1]) - 1} is not UTF-8 text.")
+            return RowError("it is not UTF-8 text; save the file as UTF-8.", int(row[1]) - 1)
         if "straddles" in said:
             return TableError(f"a row is longer than {self._block} bytes; is a quote not closed?")
         return error
 
 
 class _Body(io.RawIOBase):
-    """The stream that Arrow reads after the header; it counts bytes and quotation marks."""
+    """The stream that Arrow reads after the header; it counts quotation marks."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, file: BinaryIO, part: Part = lambda: None) -> None:
+        self._file, self._part = file, part
         self._ahead = b""
-        self.read_so_far = self.quotes = 0
-        self._ends: list[int] = []  # of the blocks
+        self.quotes = 0
+        self._parts: list[float | None] = []  # that were read at the ends of the blocks
 
     def readable(self) -> bool:
         return True
@@ -91,19 +158,18 @@ class _Body(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         data = self._ahead or self._file.read(size)
         data, self._ahead = (data, b"") if size < 0 else (data[:size], data[size:])
-        self.read_so_far += len(data)
         self.quotes += data.count(b'"')
-        self._ends.append(self.read_so_far)
+        self._parts.append(self._part())
         return data
 
-    def end_of_block(self, number: int) -> int:
-        """The bytes up to the end of a block; Arrow reads many blocks ahead, and parses in turn."""
-        return self._ends[min(number, len(self._ends) - 1)]
+    def part_of_block(self, number: int) -> float | None:
+        """The part up to the end of a block; Arrow reads many blocks ahead, and parses in turn."""
+        return self._parts[min(number, len(self._parts) - 1)]
 
     def is_at_end(self) -> bool:
         """Whether nothing but line ends is left."""
         while not self._ahead.strip(b"\r\n"):
-            self._ahead = self._file.read(2**16)
+            self._ahead = self._file.read(2**10)
             if not self._ahead:
                 return True
         return False
@@ -117,7 +183,6 @@ class _Body(io.RawIOBase):
                 raise TableError("it is empty.")
             if not more or len(line) + len(more) > LONGEST_HEADER:
                 raise TableError("its first line is not a header.")
-            self.read_so_far += len(more)
             if line or more.strip():
                 line += more
                 quotes += more.count(b'"')

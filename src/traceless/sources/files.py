@@ -1,20 +1,26 @@
 """Files of rows: their list, and their kind.
 
 No file is left out silently: every file of a folder that is not hidden must be of the same
-kind, and no file may be listed twice, because its rows would be learned twice.
+kind, and no file may be listed twice, because its rows would be learned twice. Files and folders
+whose names start with ``_`` or ``.`` are hidden (`traceless.sources.layouts`).
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from traceless.sources.layouts import File, check_no_table, hidden
+from traceless.sources.remote import is_address, remote_files
 
 KINDS = (".parquet", ".npy", ".zarr")
+F = TypeVar("F", Path, File)
 
 
 def default_batch_rows(width: int) -> int:
@@ -24,21 +30,49 @@ def default_batch_rows(width: int) -> int:
 
 def listed(path: Any) -> list[Path]:
     """The files that a path, a pattern or a list of these names, each once."""
+    return _each_once(
+        [file.resolve() for one in _paths(path) for file in _expanded(os.path.expanduser(one))]
+    )
+
+
+def listed_anywhere(path: Any, filesystem: Any) -> list[File]:
+    """The same, also for addresses such as ``s3://bucket/folder``."""
+    files: list[File] = []
+    for one in _paths(path):
+        if filesystem is None and not is_address(one):
+            files += [file.resolve() for file in _expanded(os.path.expanduser(one))]
+            continue
+        with reading(one):
+            there = remote_files(os.fspath(one), filesystem)
+        there = [f for f in there if "_delta_log" in f.parts or not any(map(hidden, f.parts))]
+        if not there:
+            raise FileNotFoundError(f"No file with rows was found at {one}.")
+        files += there
+    return _each_once(files)
+
+
+def _paths(path: Any) -> Iterable[Any]:
+    """One path, or several, as several."""
     several = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(several, Iterable):
         raise TypeError(f"A path, a pattern or a list of these is needed, got {path!r}.")
-    files = [file.resolve() for one in several for file in _expanded(os.path.expanduser(one))]
+    return several
+
+
+def _each_once(files: list[F]) -> list[F]:
+    """The same files; raises if one is listed twice or part of a table, or there is none."""
     if not files:
         raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
-    file, times = Counter(files).most_common(1)[0]
+    file, times = Counter(map(str, files)).most_common(1)[0]
     if times > 1:
         raise ValueError(
             f"{file} is listed twice, and its rows would be learned twice. List it once."
         )
+    check_no_table(files)
     return files
 
 
-def one_kind(files: list[Path]) -> str:
+def one_kind(files: Sequence[File]) -> str:
     """The suffix that all files share."""
     for file in files:
         if file.suffix not in KINDS:
@@ -84,19 +118,35 @@ def _expanded(path: str) -> list[Path]:
     if one.is_file() or (one.is_dir() and one.suffix == ".zarr"):
         return [one]
     if one.is_dir():
-        files = sorted(f for f in one.iterdir() if not f.name.startswith((".", "_")))
+        files = list(_inside(one))
         if not files:
             raise FileNotFoundError(f"The folder {one} holds no files to scan.")
-        for file in files:
-            if file.is_dir() and file.suffix != ".zarr":
-                raise ValueError(
-                    f"The folder {one} has the subfolder {file.name}; say which files are meant "
-                    f"with a pattern such as '{one}/**/*.parquet'."
-                )
         return files
     matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
-    if not matches:
+    # A folder that a pattern such as ** passes through is not itself meant, nor one that is hidden.
+    named = len(Path(path[: re.search(r"[*?[]|$", path).start()] + "x").parts) - 1  # type: ignore[union-attr]
+    files = [
+        file
+        for file in map(Path, matches)
+        if (file.is_file() or file.suffix == ".zarr") and not any(map(hidden, file.parts[named:]))
+    ]
+    if not files:
         what = "No file matches the pattern" if glob.has_magic(path) else "There is no file"
         raise FileNotFoundError(f"{what} {path}; scan takes files, folders and patterns.")
-    # A folder that a pattern such as ** passes through is not itself meant.
-    return [file for file in map(Path, matches) if file.is_file() or file.suffix == ".zarr"]
+    return files
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files of a folder, and of those below it that are hive partitions."""
+    for file in sorted(folder.iterdir()):
+        if hidden(file.name):
+            continue
+        if file.is_file() or file.suffix == ".zarr":
+            yield file
+        elif "=" in file.name:
+            yield from _inside(file)
+        else:
+            raise ValueError(
+                f"The folder {folder} has the subfolder {file.name}; say which files are meant "
+                f"with a pattern such as '{folder}/**/*.parquet'."
+            )

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from traceless.sources.delimited import Delimited
+from traceless.exceptions import TableError
+from traceless.files.limits import refusal
+from traceless.sources.arrow import written_out
+from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
+from traceless.sources.delimited import Delimited, Part
+from traceless.sources.json_lines import JsonLines
 from traceless.sources.npz import Npz
 from traceless.sources.parquet import parquet_file
-
-ARROW_FILE = b"ARROW1"  # the first bytes of an Arrow file; a stream has others
+from traceless.sources.parquet_sizes import bounded_batches
+from traceless.sources.schema import TextFormat
 
 
 class Reader(Protocol):
@@ -22,34 +28,44 @@ class Reader(Protocol):
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches of the wanted columns, and the fraction of the file that is read."""
 
+    def line_of(self, file: BinaryIO, row: int) -> int | None:
+        """The line of a row, from the same file opened anew; None where rows are not lines."""
 
-class Parquet:
-    """An open Parquet file; it is read a run of rows at a time."""
+
+class Typed:
+    """A format that gives each column a type, and whose rows are not lines."""
 
     typed = True
 
+    def line_of(self, _file: BinaryIO, _row: int) -> int | None:
+        """There are no lines."""
+        return None
+
+
+class Parquet(Typed):
+    """An open Parquet file; it is read a run of rows at a time."""
+
     def __init__(self, file: BinaryIO, _size: int) -> None:
-        self._file = parquet_file(file)
+        self._source, self._file = partial(nullcontext, file), parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
     def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
         """Record batches, and the fraction of the rows that is read."""
         total, done = self._file.metadata.num_rows, 0
-        for batch in self._file.iter_batches(rows, columns=wanted, use_threads=False):
+        for batch in bounded_batches(self._source, self._file, rows, wanted):
             done += batch.num_rows
             yield batch, done / max(total, 1)
 
 
-class Arrow:
+class Arrow(Typed):
     """An open file or stream of Arrow record batches."""
-
-    typed = True
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         import pyarrow as pa
 
         self._file, self._size = file, size
-        if file.read(len(ARROW_FILE)) == ARROW_FILE:
+        check_declared_sizes(file)
+        if file.read(len(MAGIC)) == MAGIC:
             reader = pa.ipc.open_file(file)
             self._batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
         else:
@@ -66,16 +82,54 @@ class Arrow:
             chosen, after = batch.select(wanted), self._file.tell()
             for start in range(0, batch.num_rows, rows):
                 done = min(1.0, (start + rows) / batch.num_rows)
-                yield chosen.slice(start, rows), (before + done * (after - before)) / self._size
+                part = chosen.slice(start, rows)
+                if said := refusal(f"A batch of {part.num_rows} rows", written_out(part)):
+                    raise TableError(said)
+                yield part, (before + done * (after - before)) / self._size
             before = after
 
 
-READERS: dict[str, Callable[[BinaryIO, Any], Reader]] = {
-    "csv": partial(Delimited, delimiter=","),
-    "tsv": partial(Delimited, delimiter="\t"),
+class Frame(Typed):
+    """A data frame of pandas or polars, or an Arrow table, in memory."""
+
+    def __init__(self, frame: Any) -> None:
+        import pyarrow as pa
+
+        if type(frame).__module__.partition(".")[0] == "pandas":  # which has NaN for null
+            self._table = pa.Table.from_pandas(frame, preserve_index=False)
+        else:
+            self._table = pa.table(frame)
+        self.names: list[str] = self._table.column_names
+
+    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
+        """Record batches, and the fraction of the rows that is read."""
+        done, total = 0, self._table.num_rows
+        for batch in self._table.select(wanted).to_batches(max_chunksize=rows):
+            done += batch.num_rows
+            yield batch, done / total
+
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npz")
+TEXTS = ("csv", "tsv", "jsonl")  # read from beginning to end, so they may come through a pipe
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl", ".feather": "arrow"}
+SUFFIXES |= {f"{suffix}.gz": name for suffix, name in SUFFIXES.items() if name in TEXTS}
+
+
+def format_of(path: str) -> str | None:
+    """The format that the name of a file says, if it says one."""
+    ends = [suffix for suffix in SUFFIXES if path.lower().endswith(suffix)]
+    return SUFFIXES[max(ends, key=len)] if ends else None
+
+
+def read_text(file: BinaryIO, part: Part, format_: str, text: TextFormat) -> Reader:
+    """A reader of CSV, TSV or JSON lines."""
+    if format_ == "jsonl":
+        return JsonLines(file, part)
+    return Delimited(file, part, "\t" if format_ == "tsv" else text.delimiter, text.nulls)
+
+
+READERS: dict[str, Callable[[BinaryIO, int], Reader]] = {
     "parquet": Parquet,
     "arrow": Arrow,
     "npz": Npz,
 }
-FORMATS = tuple(READERS)
-SUFFIXES = {f".{name}": name for name in FORMATS} | {".feather": "arrow"}

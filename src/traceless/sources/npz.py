@@ -6,6 +6,7 @@ A one-dimensional array is a column of its name; a two-dimensional array ``X`` i
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from traceless.exceptions import TableError
 
+MOST_HEADER = 10_000  # bytes, the limit that NumPy has too
 MOST_COLUMNS = 2**20
 MOST_BYTES = 2**26  # read at a time, at least one row
 
@@ -32,9 +34,9 @@ class Npz:
     def __init__(self, file: BinaryIO, _size: int) -> None:
         self._zip = zipfile.ZipFile(file)
         self._arrays: dict[str, _Array] = {}
-        for member in self._zip.namelist():
+        for member in self._zip.infolist():
             with self._zip.open(member) as stream:
-                self._arrays[member] = _Array.read(member, stream)
+                self._arrays[member.filename] = _Array.read(member, stream)
         arrays = self._arrays.values()
         lengths = {array.shape[0] for array in arrays}
         if len(lengths) != 1:
@@ -42,6 +44,8 @@ class Npz:
             raise TableError(f"its arrays must have as many rows as each other; it has {sizes}.")
         if sum(array.width for array in arrays) > MOST_COLUMNS:
             raise TableError(f"it has more than {MOST_COLUMNS} columns.")
+        for array in arrays:
+            array.check_length()
         self._rows = lengths.pop()
         self.names = [name for array in arrays for name in array.columns]
 
@@ -53,7 +57,7 @@ class Npz:
         with ExitStack() as stack:
             streams = {m: stack.enter_context(self._zip.open(m)) for m in used}
             for member, stream in streams.items():
-                _Array.read(member, stream)  # skips the header
+                _Array.read(self._zip.getinfo(member), stream)  # skips the header
             one_row = sum(array.row_bytes for array in used.values())
             rows = min(rows, max(1, MOST_BYTES // max(one_row, 1)))
             for start in range(0, self._rows, rows):
@@ -65,6 +69,10 @@ class Npz:
                 chosen = [pa.array(np.ascontiguousarray(columns[name])) for name in wanted]
                 yield pa.record_batch(chosen, names=wanted), stop / self._rows
 
+    def line_of(self, _file: BinaryIO, _row: int) -> int | None:
+        """There are no lines."""
+        return None
+
 
 @dataclass(frozen=True)
 class _Array:
@@ -73,17 +81,29 @@ class _Array:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    rest: int  # bytes that follow the header
 
     @classmethod
-    def read(cls, member: str, stream: IO[bytes]) -> _Array:
+    def read(cls, member: zipfile.ZipInfo, stream: IO[bytes]) -> _Array:
         """From the first bytes of the array's file."""
-        name = member.removesuffix(".npy")
-        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+        name = member.filename.removesuffix(".npy")
+        readers = {
+            (1, 0): (npy.read_array_header_1_0, 2),
+            (2, 0): (npy.read_array_header_2_0, 4),
+        }
         version = npy.read_magic(stream)
         if version not in readers:
             raise TableError(f"the array {name} is of the unknown version {version}.")
-        shape, fortran, dtype = readers[version](stream)
-        array = cls(name, shape, dtype)
+        reader, width = readers[version]
+        length = stream.read(width)
+        declared = int.from_bytes(length, "little")
+        if declared > MOST_HEADER:
+            raise TableError(
+                f"the header of the array {name} declares {declared} bytes, and at most "
+                f"{MOST_HEADER} are allowed: NumPy writes less than 200."
+            )
+        shape, fortran, dtype = reader(io.BytesIO(length + stream.read(declared)))
+        array = cls(name, shape, dtype, max(0, member.file_size - stream.tell()))
         if len(shape) not in (1, 2) or min(shape) < 0:
             raise TableError(f"the array {name} of shape {shape} is no table.")
         if fortran and len(shape) == 2:
@@ -96,6 +116,14 @@ class _Array:
         if array.row_bytes > MOST_BYTES:
             raise TableError(f"a row of the array {name} is longer than {MOST_BYTES} bytes.")
         return array
+
+    def check_length(self) -> None:
+        """Raise unless the bytes that follow the header can hold the array."""
+        if self.shape[0] * self.row_bytes > self.rest or not self.dtype.itemsize:
+            raise TableError(
+                f"the array {self.name} of type {self.dtype} and shape {self.shape} cannot be in "
+                f"the {self.rest} bytes that follow its header."
+            )
 
     @property
     def width(self) -> int:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import joblib
 from joblib import Parallel, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
 from traceless.progress import progress
 from traceless.sources.batches import Rows, quiet, sum_batches
+from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -104,7 +104,7 @@ def grouped(partitions: Sequence[Partition], n: int) -> list[Sequence[Partition]
 
 def learn(recipe: Recipe, partitions: Sequence[Partition]) -> Knowledge:
     """The task that reads some partitions, with one thread."""
-    with threadpool_limits(1):
+    with one_thread():
         return some(sum_batches(recipe, all_batches(partitions)))
 
 
@@ -113,7 +113,7 @@ def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], file: Path) 
 
 
 def _add_files(file: Path, other: Path) -> None:
-    with threadpool_limits(1):
+    with one_thread():
         total = joblib.load(file) + joblib.load(other)
     other.unlink()
     joblib.dump(total, file)
@@ -129,7 +129,7 @@ def _run(
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
     try:
         # With threads for workers the limits of the tasks overlap; this one undoes them all.
-        with threadpool_limits(1):
+        with one_thread():
             done = parallel(delayed(task)(*those) for those in arguments)
             for _ in progress(range(len(arguments)), label, verbose):
                 next(done)

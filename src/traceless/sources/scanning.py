@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.sources.arrays import scan_arrays
-from traceless.sources.batches import Source, first_rows
+from traceless.sources.batches import Source
 from traceless.sources.dask import sum_on_dask
-from traceless.sources.files import listed, one_kind
-from traceless.sources.parquet import scan_parquet
-from traceless.sources.partitions import Partition, all_batches, some, sum_partitions
+from traceless.sources.files import listed_anywhere, one_kind
+from traceless.sources.layouts import delta_files, hive_columns, is_delta
+from traceless.sources.partitions import Partition, sum_partitions
+from traceless.sources.row_groups import scan_parquet
 from traceless.sources.spark import partitions_on_spark
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ class Partitioned(Source):
     partitions: Sequence[Partition]
     n_features: int
     feature_names: list[str] | None = None
+    table_version: int | None = None  # of a Delta table
     client: Any = None  # of Dask, if its workers are to open the partitions
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
@@ -32,10 +35,6 @@ class Partitioned(Source):
         if self.client is not None:
             return sum_on_dask(recipe, self.partitions, self.client)
         return sum_partitions(recipe, self.partitions, n_jobs)
-
-    def head(self) -> tuple[Any, Any]:
-        """X and y of the first rows, at most 4096, read here."""
-        return some(first_rows(all_batches(self.partitions)))
 
     def on(self, engine: Any) -> Source:
         """The same rows, read by the tasks of an engine.
@@ -67,6 +66,9 @@ def scan(
     sample_weight: Any = None,
     columns: Any = None,
     batch_rows: int | None = None,
+    version: int | None = None,
+    missing_chunks: bool = False,
+    filesystem: Any = None,
 ) -> Partitioned:
     """Open files of rows that need not fit into memory, to learn or forget them.
 
@@ -74,7 +76,10 @@ def scan(
     ----------
     path : path, or list of paths
         A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. The files
-        must be of one kind, known by the suffix: ``.parquet``, ``.npy`` or ``.zarr``.
+        must be of one kind, known by the suffix: ``.parquet``, ``.npy`` or ``.zarr``. Also the
+        folder of a Delta table, and for Parquet an address such as ``"s3://bucket/folder"``.
+        Folders such as ``year=2025`` are a column of the Parquet files in them; files and folders
+        whose names start with ``_`` or ``.`` are left out.
     target : str, list of str, int, or paths
         For Parquet the name of a column, or a list of names for a regression with several
         targets. For arrays the number of a column, or as many files of labels or targets as
@@ -85,13 +90,20 @@ def scan(
         The features; all other columns by default. In Parquet one column of lists will do.
     batch_rows : int, optional
         Rows read at a time; by default about 64 MB of them.
+    version : int, optional
+        Of a Delta table; the newest by default. The source's ``table_version`` says which.
+    missing_chunks : bool, default=False
+        Take a chunk of a Zarr array that is not there as one full of the fill value. Zarr writes
+        no such chunks unless told to, but a lost one looks the same.
+    filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
+        Where the Parquet files are. By default the address says it.
 
     Returns
     -------
     Source
         To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Its rows
-        are read then, by ``n_jobs`` processes; the files must not change in between. Its
-        method ``on(engine)`` lets a Dask client or a Spark session read them.
+        are read then, by ``n_jobs`` processes; files that have changed in between are refused.
+        Its method ``on(engine)`` lets a Dask client or a Spark session read them.
 
     Examples
     --------
@@ -103,9 +115,24 @@ def scan(
     >>> source.n_features
     2
     """
-    files = listed(path)
-    kind = one_kind(files)
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
-    scanned = scan_parquet if kind == ".parquet" else scan_arrays
-    return Partitioned(*scanned(files, target, sample_weight, columns, batch_rows))
+    if is_delta(path):
+        files, constants, version = delta_files(Path(path).expanduser().resolve(), version)
+        found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
+        return Partitioned(*found, version)
+    if version is not None:
+        raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
+    files = listed_anywhere(path, filesystem)
+    if one_kind(files) == ".parquet":
+        constants = hive_columns(files)
+        found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
+        return Partitioned(*found)
+    here = [file for file in files if isinstance(file, Path)]
+    if len(here) < len(files):
+        raise ValueError(
+            f"{files[0]}: only Parquet is read from there; convert or copy the arrays."
+        )
+    return Partitioned(
+        *scan_arrays(here, target, sample_weight, columns, batch_rows, missing_chunks)
+    )

@@ -1,11 +1,13 @@
 """The meaning of the columns of a table: declared, never learned from rows.
 
 number   x -> (x - shift) / scale
+boolean  x -> 1 or 0
+date     x -> (x - origin) / unit  (`dates`)
 category x -> one column of 0 and 1 for each declared value
 hashed   x -> one column of 0 and 1 for each bucket; the bucket is BLAKE2b(x) mod buckets
 
-A value means the same in every format: 3 is the word "3" in CSV and in Parquet, and the text of
-a number becomes the nearest float64.
+A declared value stands for missing numbers, booleans and dates, and a further column is 1 where
+it does. What a column does not declare is not in its facts: those of old stores stay as they are.
 """
 
 from __future__ import annotations
@@ -18,136 +20,41 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers
-from traceless.exceptions import TableError
-from traceless.sources.arrow import is_number
+from traceless.arithmetic.integers import Floats
+from traceless.sources.cells import Cells
+from traceless.sources.dates import Date
 
 Labels = Literal["text", "int", "number"]
+TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 MOST_BUCKETS = 2**16
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-WHOLE = r"^[+-]?[0-9]{1,18}$"
-TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The values of a column in one batch, and their position in the file."""
-
-    array: Any  # pyarrow.Array
-    name: str  # of the column
-    where: str  # the file, for messages
-    first: int  # number of the first row, counted from 0, without the header
-    typed: bool  # whether the format gives each column a type; CSV does not
-
-    def numbers(self) -> Floats:
-        """As float64; missing values, NaN and infinities are refused."""
-        import pyarrow as pa
-
-        self._check_complete()
-        array = self.array
-        if not self.typed:  # text, with blanks around it allowed
-            try:
-                array = array.cast(pa.float64())
-            except pa.ArrowInvalid:  # which does not say where
-                array = self._matching(NUMBER, "a number is needed")
-        elif not is_number(array.type):
-            raise self._unfit("numbers")
-        elif pa.types.is_decimal(array.type):  # Arrow's own cast does not round correctly
-            array = array.cast(pa.string())
-        out = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
-        self.check_each(np.isfinite(out), "a finite number is needed")
-        return out
-
-    def integers(self) -> Integers:
-        """As int64; numbers with a fraction are refused."""
-        import pyarrow as pa
-
-        self._check_complete()
-        if not self.typed:
-            words = self._matching(WHOLE, "a whole number is needed").to_pylist()
-            return np.array([int(word) for word in words], dtype=np.int64)
-        if pa.types.is_signed_integer(self.array.type):
-            return np.asarray(self.array.cast(pa.int64()).to_numpy(zero_copy_only=False))
-        values = self.numbers()
-        whole = (np.trunc(values) == values) & (abs(values) <= 2**53)
-        self.check_each(whole, "a whole number is needed")
-        return values.astype(np.int64)
-
-    def words(self, missing: str | None = None) -> Any:
-        """As an Arrow array of strings; nulls become `missing`, or are refused."""
-        import pyarrow as pa
-
-        array = self.array
-        if pa.types.is_dictionary(array.type):
-            array = array.cast(array.type.value_type)
-        kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
-        if str(array.type) not in TEXT and not any(test(array.type) for test in kinds):
-            raise self._unfit("text, whole numbers or truth values")
-        if missing is None:
-            self._check_complete()
-            return array.cast(pa.string())
-        return array.cast(pa.string()).fill_null(missing)
-
-    def labels(self) -> NDArray[Any]:
-        """As an array of strings; nulls and empty strings are refused as missing labels."""
-        words = np.asarray(self.words().to_numpy(zero_copy_only=False)).astype(np.str_)
-        self.check_each(words != "", "the label is missing")
-        return words
-
-    def check_each(self, fits: NDArray[np.bool_], what: str) -> None:
-        """Raise an error that names the first row that does not fit."""
-        if fits.all():
-            return
-        place = int(np.argmin(fits))
-        value = self.array[place].as_py()
-        text = repr(value)
-        shown = text if len(text) <= 40 else f"{text[:36]}...{text[-1]}"
-        got = "there is none" if value is None or value == "" else f"got {shown}"
-        raise TableError(
-            f"{self.where}, row {self.first + place}, column {self.name!r}: {what}, {got}."
-        )
-
-    def _unfit(self, wanted: str) -> TableError:
-        return TableError(
-            f"{self.where}: column {self.name!r} must hold {wanted}, but is of type "
-            f"{self.array.type}."
-        )
-
-    def _check_complete(self) -> None:
-        if self.array.null_count:
-            present = self.array.is_valid().to_numpy(zero_copy_only=False)
-            self.check_each(present, "a value is needed")
-
-    def _matching(self, pattern: str, what: str) -> Any:
-        """The words without blanks around them, if all match the pattern."""
-        import pyarrow.compute as pc
-
-        words = pc.utf8_trim_whitespace(self.array)
-        fits = pc.match_substring_regex(words, pattern)
-        self.check_each(fits.to_numpy(zero_copy_only=False), what)
-        return words
 
 
 @dataclass(frozen=True)
 class Number:
     """A column of numbers, shifted and scaled as declared.
 
+    Parameters
+    ----------
+    name : str
+    shift, scale : float
+        The feature is (x - shift) / scale.
+    missing : float, optional
+        The number that stands for missing ones; a second feature is then 1 where it does. By
+        default a missing number is refused.
+
     Examples
     --------
     >>> Number("age", shift=40, scale=12).width
     1
+    >>> Number("age", missing=40).feature_names
+    ['age', 'age missing']
     """
 
     name: str
     shift: float = 0.0
     scale: float = 1.0
+    missing: float | None = None
     kind: ClassVar[str] = "number"
-    width: ClassVar[int] = 1
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The name of the column."""
-        return [self.name]
 
     def __post_init__(self) -> None:
         shift, scale = self.shift, self.scale
@@ -157,10 +64,99 @@ class Number:
                 f"Column {self.name!r}: the shift must be a finite number and the scale one "
                 f"above 0, got {self.shift!r} and {self.scale!r}."
             )
+        stand_in = self.missing
+        if stand_in is not None and not (
+            type(stand_in) in (int, float) and math.isfinite(stand_in)
+        ):
+            raise ValueError(
+                f"Column {self.name!r}: what stands for a missing number must be a finite number, "
+                f"got {stand_in!r}."
+            )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The name of the column, and of the indicator of missing values if there is one."""
+        return _with_indicator(self.name, self.missing)
+
+    @property
+    def width(self) -> int:
+        """One feature, or two where missing numbers are declared."""
+        return len(self.feature_names)
 
     def encode(self, cells: Cells, out: Floats) -> None:
-        """Fill one column of features."""
-        out[:, 0] = (cells.numbers() - self.shift) / self.scale
+        """Fill one column of features, and the indicator of missing values."""
+        values = cells.numbers_or_nan()
+        values = _filled(values, cells, self.missing, "number", out)
+        with np.errstate(over="ignore"):
+            out[:, 0] = (values - self.shift) / self.scale
+        cells.check_each(
+            np.isfinite(out[:, 0]),
+            f"a number is needed that stays finite as (x - {self.shift:g}) / {self.scale:g}",
+        )
+
+
+@dataclass(frozen=True)
+class Boolean:
+    """A column of truth values: 1 or 0. Words are compared without regard to case.
+
+    Parameters
+    ----------
+    name : str
+    true, false : sequence of str
+        The words for 1 and for 0. Columns of truth values have "true" and "false", numbers 1
+        and 0 have "1" and "0".
+    missing : str, optional
+        The word that stands for missing ones; a second feature is then 1 where it does. By
+        default a missing value is refused.
+
+    Examples
+    --------
+    >>> Boolean("smoker", ["ja"], ["nein"]).width
+    1
+    """
+
+    name: str
+    true: tuple[str, ...] = TRUE
+    false: tuple[str, ...] = FALSE
+    missing: str | None = None
+    kind: ClassVar[str] = "boolean"
+
+    def __post_init__(self) -> None:
+        for field in ("true", "false"):
+            words = tuple(getattr(self, field))
+            _check_words(words, f"The words of column {self.name!r}")
+            object.__setattr__(self, field, tuple([word.lower() for word in words]))
+        _check_words((*self.true, *self.false), f"The words of column {self.name!r}")
+        known = (*self.true, *self.false)
+        if "" in known or (self.missing is not None and self.missing not in known):
+            raise ValueError(
+                f"Column {self.name!r}: what stands for a missing value must be one of "
+                f"{', '.join(known)}, and none of these empty; got {self.missing!r}."
+            )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The name of the column, and of the indicator of missing values if there is one."""
+        return _with_indicator(self.name, self.missing)
+
+    @property
+    def width(self) -> int:
+        """One feature, or two where missing values are declared."""
+        return len(self.feature_names)
+
+    def encode(self, cells: Cells, out: Floats) -> None:
+        """Fill one column of 0 and 1, and the indicator of missing values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(cells.words(whole_numbers=True)))
+        known = pa.array(["", *self.true, *self.false])
+        places = pc.index_in(words, known).fill_null(-1).to_numpy(zero_copy_only=False)
+        listed = ", ".join([*self.true, *self.false])
+        cells.check_each(places >= 0, f"one of the words {listed} is needed")
+        values = np.where(places == 0, np.nan, places <= len(self.true))
+        stand_in = None if self.missing is None else float(self.missing in self.true)
+        out[:, 0] = _filled(values, cells, stand_in, "word", out)
 
 
 @dataclass(frozen=True)
@@ -198,7 +194,7 @@ class Category:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        places = pc.index_in(cells.words(missing=""), pa.array(self.values))
+        places = pc.index_in(cells.words(), pa.array(self.values))
         known = places.is_valid().to_numpy(zero_copy_only=False)
         listed = ", ".join(map(repr, self.values[:20]))
         cells.check_each(known, f"one of the categories {listed} is needed")
@@ -248,17 +244,49 @@ class Hashed:
         out[np.arange(len(places)), places] = 1.0
 
 
-Column = Number | Category | Hashed
-KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category, Hashed)}
+Column = Number | Boolean | Date | Category | Hashed
+KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (Number, Boolean, Date, Category, Hashed)
+}
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How CSV and TSV are written.
+
+    Parameters
+    ----------
+    delimiter : str, default=","
+        The sign between the cells of CSV; TSV has tabs.
+    decimal : {".", ","}, default="."
+        The sign before the fraction of a number.
+    nulls : sequence of str, optional
+        Words that mean that a value is missing, as an empty cell does.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    nulls: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nulls", tuple(self.nulls))
+        if self.nulls:
+            _check_words(self.nulls, "The words for missing values")
+        if self.delimiter not in tuple(",;|:\t "):
+            raise ValueError(
+                f"The delimiter must be one of , ; | : or a tab or a blank, got {self.delimiter!r}."
+            )
+        if self.decimal not in (".", ","):
+            raise ValueError(f"The decimal sign must be . or , and not {self.decimal!r}.")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Which columns are features, target and weight.
+    """Which columns are features, target, weight and id.
 
     Parameters
     ----------
-    columns : sequence of Number, Category or Hashed
+    columns : sequence of Number, Boolean, Date, Category or Hashed
         The features, in this order.
     target : sequence of str
         One column of labels, or one or more of numbers to predict.
@@ -269,6 +297,10 @@ class Schema:
         Column of weights.
     classes : sequence of str or int, optional
         The labels that may occur; others are refused. By default any may.
+    id : str, optional
+        Column of the texts by which rows are known: no feature, and never needed to predict.
+    text : TextFormat, optional
+        How CSV and TSV are written; by default with commas (or tabs) and decimal points.
 
     Examples
     --------
@@ -285,6 +317,8 @@ class Schema:
     labels: Labels = "text"
     weight: str | None = None
     classes: tuple[str, ...] | tuple[int, ...] = ()
+    id: str | None = None
+    text: TextFormat = TextFormat()
 
     def __post_init__(self) -> None:
         for field in ("columns", "target", "classes"):
@@ -298,7 +332,15 @@ class Schema:
                 "A column of labels is needed, or one or more of numbers to predict; got "
                 f"{len(self.target)} columns of labels={self.labels!r}."
             )
-        _check_words(self.names, "The names of the columns, of target and weight")
+        others = [] if self.id is None else [self.id]
+        _check_words([*self.names, *others], "The names of the columns, of target, weight and id")
+        declared = [c for c in self.columns if getattr(c, "missing", None) is not None]
+        both = {f"{column.name} missing" for column in declared} & set(self.features)
+        if both:
+            raise ValueError(
+                f"{min(both)!r} is a column, and also the name of the indicator of missing values "
+                "of another. Rename the column."
+            )
         if self.classes and self.labels == "text":
             _check_words(self.classes, "The classes")
         wanted = {"text": str, "int": int}.get(self.labels)
@@ -327,12 +369,16 @@ class Schema:
 
     def facts(self) -> dict[str, Any]:
         """The schema as JSON can hold it."""
+        more: dict[str, Any] = {} if self.id is None else {"id": self.id}
+        if self.text != TextFormat():
+            more["text"] = _listed(self.text)
         return {
-            "columns": [_facts(column) for column in self.columns],
+            "columns": [{"kind": column.kind} | _listed(column) for column in self.columns],
             "target": list(self.target),
             "labels": self.labels,
             "weight": self.weight,
             "classes": list(self.classes),
+            **more,
         }
 
     @classmethod
@@ -341,6 +387,8 @@ class Schema:
         try:
             fields = dict(facts)
             columns = [dict(one) for one in fields.pop("columns")]
+            if "text" in fields:
+                fields["text"] = TextFormat(**fields["text"])
             schema = cls(tuple([KINDS[one.pop("kind")](**one) for one in columns]), **fields)
             if schema.facts() != facts:
                 raise ValueError("it does not describe itself")
@@ -360,9 +408,29 @@ class Schema:
         return found
 
 
-def _facts(column: Column) -> dict[str, Any]:
-    fields = asdict(column).items()
-    return {"kind": column.kind} | {n: list(v) if isinstance(v, tuple) else v for n, v in fields}
+def _listed(declared: Column | TextFormat) -> dict[str, Any]:
+    """The fields as JSON can hold them, without those that declare nothing."""
+    fields = asdict(declared).items()
+    return {n: list(v) if isinstance(v, tuple) else v for n, v in fields if v is not None}
+
+
+def _with_indicator(name: str, missing: Any) -> list[str]:
+    return [name] if missing is None else [name, f"{name} missing"]
+
+
+def _filled(values: Floats, cells: Cells, missing: float | None, what: str, out: Floats) -> Floats:
+    """The values with what stands for missing ones, which `out` then indicates."""
+    empty = np.isnan(values)
+    if missing is None:
+        name = cells.name
+        cells.check_each(
+            ~empty,
+            f"a {what} is needed",
+            f"Fill it in, or declare what stands for it: traceless new --missing {name}=VALUE.",
+        )
+        return values
+    out[:, 1] = empty
+    return np.where(empty, missing, values)
 
 
 def _check_words(words: Any, what: str) -> None:

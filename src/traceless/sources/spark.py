@@ -19,12 +19,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from traceless.exceptions import EngineError
 from traceless.sources.arrow import Columns, choose, not_numbers, rows_of
-from traceless.sources.batches import HEAD, Rows, Source, first_rows, quiet, sum_batches
+from traceless.sources.batches import Rows, Source, quiet, sum_batches
 from traceless.sources.partitions import TASKS_PER_WORKER, Partition
+from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -108,7 +108,7 @@ class SparkSource(Source):
         recipe = quiet(recipe)
 
         def learn(batches: Iterator[Rows]) -> Knowledge | None:
-            with threadpool_limits(1):
+            with one_thread():
                 return sum_batches(recipe, batches)
 
         with _job():
@@ -118,12 +118,6 @@ class SparkSource(Source):
                 sums = together.sortWithinPartitions("task", "chunk").mapInArrow(_sum, CHUNKS)
             found = list(_results(sums.collect()))
         return _raised(found[0]) if found else recipe.knowledge(self._no_rows)
-
-    def head(self) -> tuple[Any, Any]:
-        """X and y of some rows, at most 4096."""
-        with _job():
-            found = list(_results(self._map(self._df.limit(HEAD), first_rows).collect()))
-        return first_rows((*_raised(rows), None) for rows in found) or self._no_rows[:2]
 
     def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
         """What `make` returns for each partition with rows, as a DataFrame of chunks."""
@@ -152,7 +146,7 @@ def _raised(result: Any) -> Any:
 
 def _sum(batches: Iterable[Any]) -> Iterator[Any]:
     """A task that adds partial sums; its result is the first error among them, if there is one."""
-    with threadpool_limits(1):
+    with one_thread():
         total = None
         for result in _results(row for batch in batches for row in batch.to_pylist()):
             if total is None or isinstance(result, Exception):

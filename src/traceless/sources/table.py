@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import shutil
 import sys
@@ -10,8 +12,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +22,23 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats
 from traceless.exceptions import TableError
 from traceless.sources.arrow import check_present
+from traceless.sources.cells import Cells, row_number
+from traceless.sources.delimited import RowError
 from traceless.sources.files import default_batch_rows, listed, unreadable
-from traceless.sources.formats import FORMATS, READERS, SUFFIXES, Reader
-from traceless.sources.schema import Cells, Schema
+from traceless.sources.formats import (
+    FORMATS,
+    READERS,
+    SUFFIXES,
+    TEXTS,
+    Frame,
+    Reader,
+    format_of,
+    read_text,
+)
+from traceless.sources.schema import Schema, TextFormat
 
 STDIN = "-"
+Ids = Literal["needed", "if there", "never"]
 
 
 @dataclass(frozen=True)
@@ -63,17 +78,25 @@ class Batch:
         name = self.schema.weight
         return None if name is None else self.cells[name].numbers()
 
+    @property
+    def ids(self) -> list[str] | None:
+        """The ids, where there is a column of them."""
+        name = self.schema.id
+        return None if name is None or name not in self.cells else self.cells[name].ids()
+
 
 class Table:
     r"""Files of rows, read as a schema says.
 
     Parameters
     ----------
-    paths : sequence of str
+    paths : sequence of str, or of data frames
         Files, folders, patterns such as ``"data/*.csv"``, or ``"-"`` for standard input.
-        The suffix says what a file is: .csv, .tsv, .parquet, .arrow, .feather or .npz.
+        The suffix says what a file is: .csv, .tsv, .jsonl or .ndjson (each also with .gz
+        behind it), .parquet, .arrow, .feather or .npz. Frames of pandas and polars, and tables
+        of Arrow, are read like files.
     schema : Schema
-    format_ : {"csv", "tsv", "parquet", "arrow", "npz"}, optional
+    format_ : {"csv", "tsv", "jsonl", "parquet", "arrow", "npz"}, optional
         For files of other suffixes, and standard input (by default CSV).
 
     Attributes
@@ -93,61 +116,102 @@ class Table:
     ([[31.0], [45.0]], ['yes', 'no'], None)
     """
 
-    def __init__(self, paths: Sequence[str], schema: Schema, format_: str | None = None) -> None:
+    def __init__(self, paths: Sequence[Any], schema: Schema, format_: str | None = None) -> None:
         self.schema = schema
         self.part: float | None = 0.0
-        self._format = format_
-        self._inputs = _inputs_of(paths)
-        self._names, self._batch_rows = schema.names, default_batch_rows(schema.width)
-        self._sizes = [0 if s == STDIN else os.path.getsize(s) for s in self._inputs]
+        self._inputs = [_Input(one, format_, schema.text) for one in _listed(paths)]
+        self._batch_rows = default_batch_rows(schema.width)
+        self._sizes = [one.size for one in self._inputs]
+        self._rows = [0] * len(self._inputs)  # that were read of each
 
-    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
+    def batches(
+        self, names: Sequence[str] | None = None, maybe: Sequence[str] = ()
+    ) -> Iterator[Batch]:
         """All rows, a batch at a time.
 
         Parameters
         ----------
         names : sequence of str, optional
             The columns to read; by default features, target and weight.
+        maybe : sequence of str, optional
+            Columns to read too, from the files that have them.
         """
-        wanted = list(dict.fromkeys(self._names if names is None else names))
-        empty = True
-        for place, source in enumerate(self._inputs):
-            for batch, part in self._read(source, wanted):
-                empty, self.part = False, None
-                if part is not None and STDIN not in self._inputs:
-                    done = sum(self._sizes[:place]) + part * self._sizes[place]
-                    self.part = done / max(sum(self._sizes), 1)
+        wanted = list(dict.fromkeys(self.schema.names if names is None else names))
+        self._rows = [0] * len(self._inputs)
+        for place in range(len(self._inputs)):
+            for batch, part in self._read(place, wanted, maybe):
+                self.part = None
+                if part is not None and None not in self._sizes:
+                    sizes = [size or 0 for size in self._sizes]
+                    done = sum(sizes[:place]) + part * sizes[place]
+                    self.part = done / max(sum(sizes), 1)
                 yield batch
-        if empty:
-            raise TableError(f"There are no rows in {', '.join(map(_shown, self._inputs[:3]))}.")
+        if not any(self._rows):
+            named = ", ".join([one.where for one in self._inputs[:3]])
+            raise TableError(f"There are no rows in {named}.")
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Batches as (X, y), or (X, y, weight) where there is a column of weights."""
-        for batch in self.batches():
-            weight = batch.weight
-            yield (batch.X, batch.y) if weight is None else (batch.X, batch.y, weight)
+    def rows(self, ids: Ids = "needed") -> Iterator[tuple[Any, ...]]:
+        """Batches as (X, y), (X, y, weight) or (X, y, weight, ids), as the schema says.
+
+        Parameters
+        ----------
+        ids : {"needed", "if there", "never"}
+            Whether every file must have the column of ids, if one is declared; or they come from
+            the files that have it; or from none.
+        """
+        names = [] if self.schema.id is None or ids == "never" else [self.schema.id]
+        wanted = [*self.schema.names, *names] if ids == "needed" else None
+        for batch in self.batches(wanted, maybe=names):
+            rows = batch.X, batch.y, batch.weight, batch.ids
+            last = max(k for k, part in enumerate(rows) if part is not None)
+            yield rows[: last + 1]
 
     def arrays(self) -> tuple[Floats, NDArray[Any], Floats | None]:
         """X, y and weight of all rows at once."""
-        X, y, *weight = (np.concatenate(parts) for parts in zip(*self.rows(), strict=True))
+        rows = self.rows(ids="never")
+        X, y, *weight = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         return X, y, weight[0] if weight else None
 
-    def _read(self, source: str, wanted: list[str]) -> Iterator[tuple[Batch, float | None]]:
-        where, first = _shown(source), 0
-        with _opened(source, self._format) as table:
-            _check_columns(table.names, wanted, where)
-            with _readable(where):
-                for batch, part in table.batches(wanted, self._batch_rows):
+    def place_of(self, row: int) -> str:
+        """Where a row is, of all that were read, counted from 0: its file, and its line there."""
+        for one, rows in zip(self._inputs, self._rows, strict=True):
+            if row < rows:
+                return f"{one.where}, {one.row_name(row)}"
+            row -= rows
+        raise LookupError("So many rows were not read.")
+
+    def _read(
+        self, place: int, wanted: list[str], maybe: Sequence[str]
+    ) -> Iterator[tuple[Batch, float | None]]:
+        source = self._inputs[place]
+        with source.opened() as table:
+            _check_columns(table.names, wanted, source)
+            names = list(dict.fromkeys([*wanted, *(n for n in maybe if n in table.names)]))
+            decimal = "." if source.format == "jsonl" else self.schema.text.decimal
+            with source.readable():
+                for batch, part in table.batches(names, self._batch_rows):
                     cells = {
-                        name: Cells(column, name, where, first, table.typed)
-                        for name, column in zip(wanted, batch.columns, strict=True)
+                        name: Cells(
+                            column,
+                            name,
+                            source.where,
+                            self._rows[place],
+                            table.typed,
+                            decimal,
+                            source.row_name,
+                        )
+                        for name, column in zip(names, batch.columns, strict=True)
                     }
-                    first += batch.num_rows
+                    self._rows[place] += batch.num_rows
                     if batch.num_rows:
                         yield Batch(self.schema, cells, batch.num_rows), part
 
 
-def column_names(path: str, format_: str | None = None) -> list[str]:
+def column_names(
+    path: str,
+    format_: str | None = None,
+    text: TextFormat = TextFormat(),  # noqa: B008 (frozen)
+) -> list[str]:
     """The names of a file's columns; its rows are not read.
 
     Parameters
@@ -156,86 +220,144 @@ def column_names(path: str, format_: str | None = None) -> list[str]:
         A file, or ``"-"``; of several, the first.
     format_ : str, optional
         As for `Table`.
+    text : TextFormat, optional
+        How CSV is written.
 
     Returns
     -------
     list of str
     """
-    with _opened(_inputs_of([path])[0], format_) as table:
+    with _Input(_listed([path])[0], format_, text).opened() as table:
         return list(table.names)
 
 
-def _check_columns(present: list[str], wanted: list[str], where: str) -> None:
+def _check_columns(present: list[str], wanted: list[str], source: _Input) -> None:
     """Raise unless each wanted column is there, once."""
     try:
-        check_present(present, wanted, where)
+        check_present(present, wanted, source.where)
     except ValueError as error:
-        raise TableError(str(error)) from error
+        other = next((sign for sign in ";\t|," if sign in present[0]), None) if present else None
+        mend = ""
+        if len(present) == 1 and other:
+            mend = f" Its columns seem to stand between {other!r}: declare --delimiter {other!r}."
+        raise TableError(f"{error}{mend}") from error
     twice = [name for name in wanted if present.count(name) > 1]
     if twice:
-        raise TableError(f"{where} has {present.count(twice[0])} columns {twice[0]!r}; keep one.")
+        times = present.count(twice[0])
+        raise TableError(f"{source.where} has {times} columns {twice[0]!r}; keep one.")
 
 
 # --- opening -----------------------------------------------------------------------------------
 
 
-def _inputs_of(paths: Sequence[str]) -> list[str]:
-    """Each file once, and standard input once."""
-    files = [path for path in paths if path != STDIN]
-    if len(paths) - len(files) > 1:
+def _listed(paths: Sequence[Any]) -> list[Any]:
+    """Each file once, standard input once, and frames."""
+    frames = [one for one in paths if not isinstance(one, str | os.PathLike)]
+    files = [path for path in paths if isinstance(path, str | os.PathLike) and path != STDIN]
+    streams = len(paths) - len(files) - len(frames)
+    if streams > 1:
         raise TableError("Standard input (-) can be read only once; name it once.")
-    found = list(map(str, listed(files))) if files else []
-    return [STDIN, *found] if len(files) < len(paths) else found
+    return [*[STDIN] * streams, *(map(str, listed(files)) if files else []), *frames]
 
 
-def _shown(source: str) -> str:
-    """A file as messages name it: relative to the working directory, if it is below."""
-    if source == STDIN:
-        return "standard input"
-    path, here = Path(source), Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+class _Input:
+    """A file, standard input, or a data frame.
 
+    Parameters
+    ----------
+    source : str or frame
+    format_ : str or None
+        By default what the suffix says.
+    text : TextFormat
+    """
 
-@contextmanager
-def _opened(source: str, format_: str | None) -> Iterator[Reader]:
-    """A file of a given format (by default what the suffix says), its columns known."""
-    if format_ is None and source != STDIN:
-        format_ = SUFFIXES.get(Path(source).suffix.lower())
-        if format_ is None:
+    def __init__(self, source: Any, format_: str | None, text: TextFormat) -> None:
+        self._source, self._text = source, text
+        self._reader: Reader | None = None
+        self.size: int | None = 1
+        self.where = "The data frame"
+        self.format = "frame"
+        if not isinstance(source, str):
+            return
+        self.where, self.size = "standard input", None
+        if source != STDIN:
+            path, here = Path(source), Path.cwd()
+            self.where = str(path.relative_to(here) if path.is_relative_to(here) else path)
+            self.size = path.stat().st_size
+        self.format = format_ or (format_of(source) or "" if source != STDIN else "csv")
+
+    @contextmanager
+    def opened(self) -> Iterator[Reader]:
+        """The open table, its columns known."""
+        if not self.format:
             raise TableError(
-                f"{_shown(source)} is of no known kind: tables are {', '.join(SUFFIXES)}. Say "
+                f"{self.where} is of no known kind: tables are {', '.join(SUFFIXES)}. Say "
                 f"which it is with --format ({', '.join(FORMATS)})."
             )
-    file: BinaryIO
-    with ExitStack() as stack:
-        if source != STDIN:
-            file = stack.enter_context(open(source, "rb"))
-        elif format_ in (None, "csv", "tsv"):
-            file = sys.stdin.buffer
-        else:  # readers of other formats seek: a copy without a name, so that nothing stays
-            file = stack.enter_context(tempfile.TemporaryFile())
-            shutil.copyfileobj(sys.stdin.buffer, file)
-            file.seek(0)
-        size = None if file is sys.stdin.buffer else os.fstat(file.fileno()).st_size
-        with _readable(_shown(source)):
-            reader = READERS[format_ or "csv"](file, size)
-        yield reader
+        with ExitStack() as stack:
+            if self.format == "frame":
+                with self.readable():
+                    self._reader = Frame(self._source)
+            elif self.format in TEXTS:
+                file = self._file(stack)
+                with self.readable():
+                    part = partial(_part, file, self.size)
+                    self._reader = read_text(_unzipped(file), part, self.format, self._text)
+            else:
+                file = self._file(stack)
+                if self._source == STDIN:  # these readers seek: a copy without a name, so that
+                    copy = stack.enter_context(tempfile.TemporaryFile())  # nothing stays
+                    shutil.copyfileobj(file, copy)
+                    copy.seek(0)
+                    file = copy
+                with self.readable():
+                    size = os.fstat(file.fileno()).st_size
+                    self._reader = READERS[self.format](file, size)
+            yield self._reader
+
+    def row_name(self, row: int) -> str:
+        """A row, counted from 0, as people find it: by its line, or by its number from 1."""
+        if self.format not in TEXTS:
+            return row_number(row)
+        if self._source == STDIN or self._reader is None:
+            return row_number(row) + ("" if self.format == "jsonl" else " after the header")
+        with ExitStack() as stack:
+            line = self._reader.line_of(_unzipped(self._file(stack)), row)
+        return row_number(row) if line is None else f"line {line}"
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Turn any error of a library over a bad file into a `TableError`."""
+        try:
+            yield
+        except MemoryError:
+            raise
+        except RowError as error:
+            row = self.row_name(error.row) if error.line is None else f"line {error.line}"
+            raise TableError(f"{self.where}, {row}: {error}") from error
+        except TableError as error:
+            raise TableError(f"{self.where}: {error}") from error
+        except ImportError as error:
+            raise ImportError(
+                f"Reading tables needs a library: pip install 'traceless[cli]' ({error})."
+            ) from error
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise  # the disk, not the file: a library led astray seeks before the start
+            raise TableError(str(unreadable(self.where, error))) from error
+
+    def _file(self, stack: ExitStack) -> BinaryIO:
+        if self._source == STDIN:
+            return sys.stdin.buffer
+        return stack.enter_context(open(self._source, "rb"))
 
 
-@contextmanager
-def _readable(where: str) -> Iterator[None]:
-    """Turn any error of a library over a bad file into a `TableError`."""
-    try:
-        yield
-    except MemoryError:
-        raise
-    except TableError as error:
-        raise TableError(f"{where}: {error}") from error
-    except ImportError as error:
-        raise ImportError(
-            f"Reading tables needs a library: pip install 'traceless[cli]' ({error})."
-        ) from error
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise  # the disk, not the file: a library that was led astray seeks before the start
-        raise TableError(str(unreadable(where, error))) from error
+def _unzipped(file: Any) -> Any:
+    """The file, or what is in it if it is compressed by gzip; no text begins as gzip does."""
+    file = file if hasattr(file, "peek") else io.BufferedReader(file)
+    return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+
+
+def _part(file: BinaryIO, size: int | None) -> float | None:
+    """The fraction of a file that is read."""
+    return None if not size else min(1.0, file.tell() / size)

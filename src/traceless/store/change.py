@@ -86,11 +86,18 @@ class Change:
     def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
         self.folder, self.ledger, self.asked, self.cached = folder, ledger, asked, cached
         self.before, self.origin = ledger.last(), ledger.origin
+        if not self.before.is_intact():
+            raise StoreError(
+                "The ledger is damaged: its latest entry was changed after it was signed. Restore "
+                "the store from a backup. Nothing was changed."
+            )
         self.secret = folder.secret(self.before)
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
         self.unknown, self.emptied = self.before.unknown, False
         self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        if asked.dry_run:
+            ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
 
     @cached_property
     def model(self) -> Any:
@@ -138,15 +145,13 @@ class Change:
 
     def commit(self) -> Receipt:
         """Make the change, and give the receipt of its latest entry."""
-        entry, path = self.before, self.folder.ledger
+        entry = self.before
         receipt = Receipt.of(entry, self.origin)
         if self.asked.dry_run:
             self.cached = None  # the model in it has changed
             return replace(receipt, dry_run=True)
-        commit(path, self.ledger, entry)
-        keys.settle(self.folder, entry.next_signer or "")
-        self.folder.tidy(self.ledger, committed=entry)
-        return replace(receipt, log_emptied=log_is_empty(path))
+        make(self.folder, self.ledger, entry)
+        return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
 
     # --- inside ---------------------------------------------------------------------------
 
@@ -213,3 +218,17 @@ class Change:
             ) from error
         if ModelState.of(self.model) != state:
             raise StoreError("The file of the new model holds another one. Nothing was changed.")
+
+
+def make(folder: Folder, ledger: Ledger, entry: Entry) -> None:
+    """Commit a transaction whose latest entry is this one, and remove what it replaced."""
+    try:
+        still_open = commit(folder.ledger, ledger, entry)
+    except BaseException:
+        folder.sweep()
+        raise
+    keys.settle(folder, entry.next_signer or "")
+    if still_open:
+        folder.tidy(ledger, committed=entry)
+    else:
+        folder.sweep()

@@ -23,16 +23,19 @@ _UNSURE = (
 )
 
 
-def commit(path: Path, ledger: Ledger, entry: Entry) -> None:
-    """Commit a transaction whose latest entry is this one, or raise and say what is true now."""
+def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
+    """Commit a transaction whose latest entry is this one, or raise and say what is true now.
+
+    Returns whether the ledger is still open: if not, SQLite had an error, but the change is made.
+    """
     try:
         ledger.commit()
-        return
+        return True
     except BaseException as error:
         ledger.sql.close()
         made, safe = _look(path, entry)
         if made and safe and isinstance(error, Exception):
-            return  # SQLite could not say so, but it is made, and on the disk
+            return False  # SQLite could not say so, but it is made, and on the disk
         said = _UNSURE
         if made is not None:
             said = f"The change was made (entry {entry.sequence}); do not repeat it"

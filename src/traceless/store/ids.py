@@ -5,18 +5,19 @@ and forgotten (`removed`), and by how many more or fewer wait (`waiting`). So th
 
     rows held = Σ added - Σ removed        rows that wait = Σ waiting        forgotten = Σ removed
 
-The entry of a change has the SHA-256 of all its lines, in the order of the ids.
+The entry of a change has the SHA-256 of all its lines, in the order of the ids: 16 bytes of each
+id, and its three numbers in 8 bytes each, little-endian.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from sqlite3 import Connection
+from struct import pack
 from typing import NamedTuple
-
-from traceless.store.entries import hash_of
 
 Line = tuple[bytes, int, int, int]  # an id, and its rows: added, removed, waiting
 
@@ -70,8 +71,8 @@ class IdChanges:
 
 def hash_of_lines(lines: Iterable[Line]) -> str | None:
     """What an entry says of the ids of its change; None if there are none."""
-    said = [[one.hex(), *numbers] for one, *numbers in lines]
-    return hash_of(said) if said else None
+    said = b"".join(one + pack("<qqq", *numbers) for one, *numbers in lines)
+    return hashlib.sha256(said).hexdigest() if said else None
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,12 @@ class SigningKey:
     @classmethod
     def read(cls, path: Any) -> Self:
         """The key of a file, which may be anywhere."""
-        with open(path, "rb") as file:
-            return cls.from_pem(file.read(_LARGEST), path)
+        try:
+            with open(path, "rb") as file:
+                content = file.read(_LARGEST)
+        except OSError as error:
+            raise StoreError(f"{path} is not a signing key: {error.strerror}. {_HOW}") from error
+        return cls.from_pem(content, path)
 
     @classmethod
     def from_pem(cls, content: bytes, path: Any) -> Self:
@@ -98,6 +102,16 @@ def is_signed(digest: str, public: str, signature: str) -> bool:
     return True
 
 
+def public_pem(public: str) -> str:
+    """The content of a file with a public key."""
+    ed25519 = _ed25519()
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+    text: bytes = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return text.decode()
+
+
 def find(folder: Folder, given: Any, public: str) -> SigningKey:
     """The private half of the public key of the store in a folder.
 
@@ -126,6 +140,8 @@ def settle(folder: Folder, public: str) -> None:
         new = _inside(folder, "key.new")
         if new is not None and new.public == public:
             os.replace(folder.path / "key.new", folder.path / "key")
+        elif new is not None:  # of a hand-over that was not made
+            folder.remove(folder.path / "key.new")
 
 
 def _inside(folder: Folder, name: str) -> SigningKey | None:

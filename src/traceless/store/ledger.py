@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
@@ -32,6 +32,12 @@ class Request(NamedTuple):
     rows: int
     request: str | None
     sequence: int | None
+
+    @classmethod
+    def of(cls, key: str, entry: Entry) -> Self:
+        """The request with this key that an entry answers, or says to have arrived."""
+        kind = "forget" if entry.kind == "queue" else entry.kind
+        return cls(key, kind, entry.rows, entry.request, entry.sequence)
 
 
 class Ledger:
@@ -105,9 +111,8 @@ class Ledger:
         )
         self.sql.execute("DELETE FROM classes WHERE rows = 0")
         self.ids.note(entry.sequence, lines)
-        kind = "forget" if entry.kind == "queue" else entry.kind
         for key in entry.keys:
-            self.note(Request(key, kind, entry.rows, entry.request, entry.sequence))
+            self.note(Request.of(key, entry))
 
     def class_counts(self) -> dict[str, int]:
         """Rows of each class held now."""
@@ -117,6 +122,10 @@ class Ledger:
         """The request that came with this key."""
         row = self.sql.execute("SELECT * FROM requests WHERE key = ?", (key,)).fetchone()
         return None if row is None else Request(*row)
+
+    def requests(self) -> Iterator[Request]:
+        """All requests that came with a key."""
+        return map(Request._make, self.sql.execute("SELECT * FROM requests"))
 
     def note(self, request: Request) -> None:
         """Remember a request, or the entry that answers it."""

@@ -40,7 +40,7 @@ li { margin: .15rem 0 }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
   --paper: #fff; --shade: #f4f6f8; --good: #0a7c66; --bad: #b3261e; --warn: #9a6700 }
   body { font-size: 9.5pt; margin: 0; padding: 0; max-width: none }
-  table, figure, li { break-inside: avoid } h2 { break-after: avoid } }
+  tr, figure, li { break-inside: avoid } h2 { break-after: avoid } }
 @page { size: A4; margin: 14mm 15mm }
 """
 

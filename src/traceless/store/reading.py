@@ -140,29 +140,50 @@ class StoreReader:
         It has the format's version, the store, the number of the latest entry, its hash and its
         signature. A store that was set back, or rewritten, does not continue it.
         """
-        with open_ledger(self._folder.ledger) as ledger:
-            last, store = ledger.last(), ledger.origin["store"]
-            signature = last.signature or "unsigned"
-            return f"traceless {last.version} {store} {last.sequence} {last.hash} {signature}"
+        from traceless.store.kept import Head
 
-    def verify(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Verification:
+        with open_ledger(self._folder.ledger) as ledger:
+            return str(Head.of(ledger.last(), ledger.origin["store"]))
+
+    def verify(
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
+        receipt: Receipt | None = None,
+        head: str | None = None,
+        public_key: Any = None,
+    ) -> Verification:
         """Check the ledger and the files; with rows, also fit the model from scratch and compare.
 
         Parameters
         ----------
         X, y, sample_weight
             All rows that the model should hold, in any form that `learn` takes and any order.
+        ids : sequence of str or int, optional
+            The id of each row: then the ids must be right as well.
+        receipt : Receipt, optional
+            One that was kept elsewhere: the store must continue its history.
+        head : str, optional
+            A line of `head` that was kept elsewhere, likewise.
+        public_key : str or path, optional
+            The key of the store, as it is known elsewhere: 64 digits, or a file with them or with
+            PEM. The store must be signed with it, or with one that it has handed over to.
 
         Returns
         -------
         Verification
         """
+        from traceless.store.kept import Kept
         from traceless.store.row_digests import row_batches
         from traceless.store.verification import verify
 
         with suppress(OSError, StoreError):
             self._look()
-        return verify(self._folder, None if X is None else row_batches(X, y, sample_weight))
+        batches = None if X is None else row_batches(X, y, sample_weight, ids)
+        return verify(self._folder, batches, Kept(receipt, head, public_key))
 
     def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first."""

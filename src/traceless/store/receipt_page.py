@@ -14,12 +14,13 @@ from traceless.store.page import code, document, named, text
 if TYPE_CHECKING:
     from traceless.store.receipts import Receipt
 
-_SEVERAL = 4  # keys or classes; others are counted
+_SEVERAL = 3  # keys or classes; others are counted
+_LONGEST = 40  # characters of a name: all must be on one page
 TITLES = {
     "new": "A model was made",
     "learn": "Records were learned",
     "forget": "Records were removed",
-    "relabel": "Records were given other labels",
+    "relabel": "Records were corrected",
     "merge": "What another model had learned was taken in",
     "seal": "The model was computed anew",
     "destroy": "Something was destroyed",
@@ -38,21 +39,23 @@ ul, ol { margin: 0; padding-left: 1.2rem }
 table { font-size: .86rem } th { width: 9.5rem } th, td { padding-top: .18rem;
   padding-bottom: .18rem }
 @media (max-width: 40rem) { .two { display: block } }
-@media print { .said { font-size: 12.5pt } .check { border: 1px solid var(--line) }
-  table { font-size: 7.8pt } }
+@media print { body { font-size: 8.6pt; line-height: 1.38 } h1 { font-size: 16pt }
+  h2 { font-size: 9.5pt } header { margin-bottom: .6rem } .said { font-size: 11.5pt;
+  line-height: 1.35; margin: .5rem 0 } .check { border: 1px solid var(--line);
+  padding-bottom: .4rem; margin: .6rem 0 } table { font-size: 7.2pt }
+  th, td { padding-top: .07rem; padding-bottom: .07rem } }
 """
 
 
 def page(receipt: Receipt) -> str:
     """The page of a receipt, as HTML."""
     title = f"Receipt {receipt.sequence}: {TITLES.get(receipt.kind, receipt.kind)}"
-    warning = "" if receipt.check() else '<p class="bad">The hashes of this receipt are wrong.</p>'
     organisation = _about(receipt).get("organisation")
     owner = f"<p>{text(organisation)}</p>" if organisation else ""
     lines = _lines(receipt, receipt.store).items()
     rows = "\n".join(f"<tr><th>{k}</th><td>{v}</td></tr>" for k, v in lines if v)
     body = f"""<header>{owner}<h1>{text(title)}</h1></header>
-{warning}
+{_warning(receipt)}
 <p class="said">{sentence(receipt)}</p>
 <section class="two">
 <div><h2>What this proves</h2>{_list("ul", _proven(receipt))}</div>
@@ -65,6 +68,15 @@ def page(receipt: Receipt) -> str:
     return document(title, body, _STYLE)
 
 
+def _warning(receipt: Receipt) -> str:
+    if receipt.dry_run:
+        return '<p class="bad">This was only tried: nothing was changed, and nothing is proven.</p>'
+    if receipt.check():
+        return ""
+    signature = ", or its signature is" if receipt.version > 2 else ""
+    return f'<p class="bad">The hashes of this receipt are wrong{signature}: it was changed.</p>'
+
+
 def sentence(receipt: Receipt) -> str:
     """What was done, for the person concerned, as HTML."""
     rows, model = _count(receipt.rows), _model(receipt)
@@ -72,10 +84,15 @@ def sentence(receipt: Receipt) -> str:
         "new": f"{model} was made. It had learned nothing.",
         "learn": f"{rows} {_were(receipt.rows)} learned by {model}.",
         "forget": f"{_which(receipt)} {_were(receipt.rows)} removed from {model}.",
-        "relabel": f"{rows} in {model} {_were(receipt.rows)} given other labels.",
+        "relabel": f"{rows} in {model} {_were(receipt.rows)} given other labels or values.",
         "merge": f"what another model had learned of {rows} was taken into {model}.",
         "seal": f"{model} was computed anew from all that it had learned.",
         "destroy": f"{_DESTROYED.get(receipt.subject or '', '')}{model} was destroyed.",
+        "queue": f"a request to remove {rows} from {model}{_under(receipt)} arrived. It waits for "
+        "others, so that nobody finds these records by comparing the model before and after.",
+        "cancel": f"a request to remove {rows} from {model}{_under(receipt)} was taken back.",
+        "key": f"another key took the place of the one that signs the changes of {model}.",
+        "upgrade": f"the store of {model} was brought to a newer version.",
     }.get(receipt.kind, f"an entry of the kind {named(receipt.kind)} was made for {model}.")
     return f"On {_day(receipt.time)}, {said}{_now(receipt)}"
 
@@ -83,12 +100,19 @@ def sentence(receipt: Receipt) -> str:
 def _which(receipt: Receipt) -> str:
     """The records that were removed: by their request, or as the slice that they came in."""
     many = f"the {_count(receipt.rows)}" if receipt.rows > 1 else "the record"
+    if receipt.subject is not None and receipt.subject.startswith("undo of "):
+        return f"{many} of {text(receipt.subject.removeprefix('undo of '))}"
     if receipt.subject is not None:
-        return f"{many} that had been taken in as {named(receipt.subject)}"
-    if not receipt.keys:
-        return _count(receipt.rows)
-    return f"{many} of {'request' if len(receipt.keys) == 1 else 'the requests'} " + _some(
-        named(key) for key in receipt.keys
+        return f"{many} that had been taken in as {named(receipt.subject, _LONGEST)}"
+    return f"{many}{_under(receipt)}" if receipt.keys else _count(receipt.rows)
+
+
+def _under(receipt: Receipt) -> str:
+    """The keys of the requests, where there are any."""
+    return (
+        f", kept under {_some(named(key, _LONGEST) for key in receipt.keys)},"
+        if receipt.keys
+        else ""
     )
 
 
@@ -124,7 +148,9 @@ def _model(receipt: Receipt) -> str:
     table, whose = about.get("table"), about.get("organisation")
     said = f"the model of <bdi>{text(whose)}</bdi>" if whose else "the model"
     try:
-        return f"{said} that predicts {_some(named(name) for name in list(table['target']))}"  # type: ignore[index]
+        return (
+            f"{said} that predicts {_some(named(name, _LONGEST) for name in list(table['target']))}"  # type: ignore[index]
+        )
     except (TypeError, KeyError):
         return said
 
@@ -135,13 +161,21 @@ def _about(receipt: Receipt) -> Mapping[str, Any]:
 
 
 def _proven(receipt: Receipt) -> Iterable[str]:
-    yield (
-        "That its fields belong together: all of them, and the receipt before, are in its hash. "
-        "Whoever changes one gets another hash than the one kept here."
-    )
+    if receipt.version < 3:
+        yield (
+            "That its fields belong together: all of them, and the receipt before, are in its "
+            "hash. Whoever changes one gets another hash than the one kept here."
+        )
+    else:
+        yield (
+            "Who wrote it: it is signed with the key below, and nothing in it was changed since. "
+            "The hash of the receipt before is signed too, and so are all before that."
+        )
+    if receipt.kind == "queue":
+        yield "That the request has arrived. When the records are removed, a receipt says so."
     if receipt.digest_after is None:
         return
-    if receipt.version > 1:
+    if receipt.version > 1 and receipt.root_after is not None:
         yield (
             "Which records the model holds: the root is a hash of them, and the digest one of the "
             "model that they give. Whoever has them can learn them from scratch, in any order, and "
@@ -150,12 +184,14 @@ def _proven(receipt: Receipt) -> Iterable[str]:
     else:
         yield (
             "What the model holds of its records: the digest is one of its sums. Whoever has the "
-            "records can learn them from scratch, in any order, and must find the same. (A receipt "
-            "of version 1 has no root, which would tell apart other records with the same sums.)"
+            "records can learn them from scratch, in any order, and must find the same. (It has no "
+            "root, which would tell apart other records with the same sums.)"
         )
 
 
 def _not_proven(receipt: Receipt) -> Iterable[str]:
+    if receipt.kind == "queue":
+        yield "That the records are removed: the model holds them as yet."
     if receipt.kind == "forget":
         yield (
             "That no copy is left elsewhere: in tables, backups, earlier copies of the model, or "
@@ -172,28 +208,49 @@ def _not_proven(receipt: Receipt) -> Iterable[str]:
             '<span class="warn">Secrecy from whoever kept the model before: so few records were '
             "removed that the models before and after, together, would reveal them.</span>"
         )
-    yield (
-        "Who wrote it, and when: it is not signed, and the time is that of the writer's own clock. "
-        "Keep the hash where nobody can change it."
-    )
+    if receipt.version < 3:
+        yield (
+            "Who wrote it, and when: it is not signed, and the time is that of the writer's own "
+            "clock. Keep the hash where nobody can change it."
+        )
+    else:
+        yield (
+            "Whose the key is: compare it with the one that its owner has published. And when it "
+            "was: the time is that of the writer's own clock."
+        )
 
 
 def _steps(receipt: Receipt) -> Iterable[str]:
+    signed = receipt.version > 2
+    alone = "traceless verify --receipt receipt.json"
+    key = " --public-key KEY" if signed else ""
     yield (
         f"Keep this page and the file {code('receipt.json')} that belongs to it "
         f"({code(f'traceless receipt STORE {receipt.sequence} --out receipt.json')})."
     )
     yield f"On any computer with Python: {code(_INSTALL)}."
+    if signed:
+        yield (
+            f"Whoever has the receipt runs {code(alone + key)} with the key that the owner has "
+            "published: the receipt is signed with it, and unchanged."
+        )
     if receipt.digest_after is not None:
         yield (
             "Whoever may see the records that are left, such as an auditor, runs "
-            f"{code('traceless verify --receipt receipt.json remaining.csv')}. It learns them from "
-            "scratch, without the store, and compares."
+            f"{code(f'{alone} remaining.csv{key}')}. It learns them from scratch, without the "
+            "store, and compares."
         )
-    yield (
-        f"Whoever may see the store runs {code('traceless verify STORE')} and compares the hash "
-        f"below with that of {code(f'traceless receipt STORE {receipt.sequence}')}."
-    )
+    if signed:
+        yield (
+            "Whoever may see the store, today or later, runs "
+            f"{code('traceless verify STORE --receipt receipt.json')}: the store must continue the "
+            "history that this receipt belongs to."
+        )
+    else:
+        yield (
+            f"Whoever may see the store runs {code('traceless verify STORE')} and compares the "
+            f"hash below with that of {code(f'traceless receipt STORE {receipt.sequence}')}."
+        )
 
 
 _DESTROYED = {"secret": "the secret of "}
@@ -203,13 +260,15 @@ _INSTALL = "pip install 'traceless[cli]'"
 def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
     model = store.get("model")
     kind = model.get("kind") if isinstance(model, Mapping) else "?"
-    classes = _some(f"{named(label)} {n:+d}" for label, n in entry.classes.items())
+    classes = _some(f"{named(label, _LONGEST)} {n:+d}" for label, n in entry.classes.items())
+    held = f"{entry.held} are held since"
+    held += f", {entry.waiting} of them wait to be removed" if entry.waiting else ""
     return {
         "Time": text(entry.time),
         "Store": f"{code(store.get('store'))} <span class='soft'>({text(kind)})</span>",
-        "Requests": _some(map(code, entry.keys)),
+        "Requests": _some(named(key) for key in entry.keys),
         "About": text(entry.subject or ""),
-        "Records": f"{entry.rows}; {entry.held} are held since{f'. {classes}' if classes else ''}",
+        "Records": f"{entry.rows}; {held}{f'. {classes}' if classes else ''}",
         "Digest before": code(entry.digest_before),
         "Digest after": code(entry.digest_after),
         "Root before": code(entry.root_before if entry.version > 1 else None),
@@ -217,8 +276,8 @@ def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
         "File of the model": code(entry.sha256),
         "Receipt before": code(entry.previous),
         "Hash": code(entry.hash),
+        "Key": code(entry.signer),
         "Signature": code(entry.signature),
-        "Signed with the key": code(entry.signer),
     }
 
 

@@ -139,6 +139,13 @@ class RowCounts:
             rows, lanes = rows + n, lanes + part
         return rows, lanes
 
+    def lanes_without_ids(self) -> Lanes:
+        """The lanes that the rows held would have if none of them had an id."""
+        total = no_lanes()
+        for some in chunks(self.counted()):
+            total += counted_lanes([(digest, b"", n) for digest, _, n in some])[0]
+        return total
+
     def checksum(self) -> int:
         """The sum of the digests, recomputed: what stores up to version 2 say of their rows."""
         return sum(n * int.from_bytes(digest, "little") for digest, _, n in self.counted())

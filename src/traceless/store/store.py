@@ -140,8 +140,7 @@ class Store(StoreReader):
         once : bool, default=False
             Refuse the rows if they are those of the last change.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -189,8 +188,7 @@ class Store(StoreReader):
         name : str, optional
             Under which a slice was merged.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -229,8 +227,7 @@ class Store(StoreReader):
         key : str, optional
             A name of the request.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -275,8 +272,7 @@ class Store(StoreReader):
         key : str, optional
             A name of the request.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -309,8 +305,7 @@ class Store(StoreReader):
         key : str, optional
             A name of the request.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -348,8 +343,7 @@ class Store(StoreReader):
         again : bool, default=False
             Merge it even if it was merged before: its rows then count twice.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -366,8 +360,7 @@ class Store(StoreReader):
         key : str, optional
             A name of the request.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -388,8 +381,7 @@ class Store(StoreReader):
         key : str, optional
             A name of the request.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -410,8 +402,7 @@ class Store(StoreReader):
         force : bool, default=False
             Do it even if the models before and after would reveal them.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -429,8 +420,7 @@ class Store(StoreReader):
         request : Queued, int or str
             The request, the number of its entry, or its key.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -452,8 +442,7 @@ class Store(StoreReader):
             The file of the new key, which stays where it is. By default a new one, which takes the
             place of the old one in the folder.
         dry_run : bool, default=False
-            Do all but write: the answer is the one that would be given, not signed, and marked as
-            a `dry_run`. Nothing is changed.
+            Only try: the answer is the one that would be given, and not signed.
 
         Returns
         -------
@@ -468,6 +457,13 @@ class Store(StoreReader):
         if not dry_run:
             self._signing_key = signing_key
         return receipt
+
+    def private_key(self) -> str:
+        """The private half of the key that signs changes, as PEM: to be kept elsewhere."""
+        from traceless.store import keys
+
+        found = keys.find(self._folder, self._signing_key, self.public_key or "")
+        return found.pem().decode()
 
     def upgrade(self, signing_key: Any = None) -> Receipt:
         """Bring a store of an older version to this one, in place, all or nothing.

@@ -12,7 +12,7 @@ from typing import Any
 
 from traceless.exceptions import StoreError
 from traceless.store import keys
-from traceless.store.commit import commit
+from traceless.store.change import make
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
 from traceless.store.keys import SigningKey
@@ -79,9 +79,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
         ledger.sql.execute(
             "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", (entry.sequence, *content)
         )
-    commit(folder.ledger, ledger, entry)
-    keys.settle(folder, key.public)
-    folder.tidy(ledger, committed=entry)
+    make(folder, ledger, entry)
     return receipt
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from traceless.store.row_digests import RowBatch
 
 LACKS = "a store of version 1: equal sums, which other rows could have too"
+UNSIGNED = (
+    "a store before version 3 has no signatures, so whoever could write its folder could also "
+    "change its history (traceless upgrade signs it from now on)"
+)
 UNKNOWN = "one of version 1, which only the traceless that wrote it can compute"
 
 

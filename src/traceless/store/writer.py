@@ -157,15 +157,17 @@ class Writer:
         kept = list(batches)
         if self._known:
             return self._rows_again("forget", removed=kept)
-        last = next(iter(self._ledger.entries(_LEARNED)), None)
-        if last is None:
+        since: set[str | None] = set()
+        for last in self._ledger.entries("ORDER BY sequence DESC"):
+            if last.kind == "learn":
+                break
+            since.add(last.subject)
+        else:
             raise StoreError(
                 "This store has learned nothing that could be undone. Nothing was changed."
             )
         subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
-        if any(
-            e.subject == subject for e in self._ledger.entries("WHERE sequence > ?", last.sequence)
-        ):
+        if subject in since:
             raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
         if self._secret and last.request != self._hasher.request(Tally(), self._tally(kept)):
             raise NotLearnedError(
@@ -452,10 +454,10 @@ class Writer:
         if keep and not change.asked.dry_run:
             self._folder.write_private("key.new", key.pem())
         change.note("key", subject=key.public)
-        return change.commit()
-
-
-_LEARNED = "WHERE json_extract(body, '$.kind') = 'learn' ORDER BY sequence DESC LIMIT 1"
+        receipt = change.commit()
+        if not (keep or change.asked.dry_run):
+            self._folder.remove(self._folder.path / "key")  # the old one, if it was there
+        return receipt
 
 
 def _counting(counted: Iterable[Counted], ids: Counter[bytes]) -> Iterator[Counted]:

@@ -2,11 +2,14 @@
 
 from html.parser import HTMLParser
 
-VOID = {"meta", "br", "path", "rect", "line", "circle"}
+VOID = {"meta", "br"}
 TEXT = {
     *("html", "head", "meta", "title", "style", "body", "header", "footer", "section", "div"),
     *("h1", "h2", "p", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"),
     *("code", "span", "bdi", "br"),
+}
+DRAWN = TEXT | {
+    *("figure", "figcaption", "svg", "desc", "g", "path", "rect", "line", "text", "i", "b"),
 }
 LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
 
@@ -27,9 +30,12 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.inside.append(tag)
 
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.inside.pop()
+
     def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self.inside.pop() == tag
+        assert self.inside.pop() == tag
 
     def handle_data(self, data):
         if "style" not in self.inside:

@@ -1,0 +1,58 @@
+"""``traceless config``: which defaults are set, and in which file."""
+
+from __future__ import annotations
+
+import click
+
+from traceless.cli.command import command
+from traceless.cli.defaults import settings
+from traceless.cli.output import Grid, Result
+
+
+@command("traceless config", "traceless config --config clinic.toml")
+def config() -> Result:
+    """Show the defaults that files set.
+
+    Options that are always the same can be written in a file: config.toml in the folder of your
+    settings, or traceless.toml in the folder where a command is called, which wins. A line such as
+    "folds = 10" below the heading "[cv]" is --folds 10 of the command cv; above all headings it is
+    for every command that has the option. What is given on the command line wins.
+    """
+    ctx = click.get_current_context()
+    root, several = ctx.find_root().command, ctx.meta["config"]
+    assert isinstance(root, click.Group)
+    found = settings(root, several)
+    last = {(line.command, line.option): line for line in found}
+    read = [{"file": str(file), "exists": file.is_file()} for file in several]
+    lines = [
+        {
+            "command": line.command or None,
+            "option": line.option,
+            "value": line.value,
+            "file": str(line.file),
+            "used": last[line.command, line.option] is line,
+        }
+        for line in found
+    ]
+    shown: list[str | Grid] = [
+        Grid(
+            [[one["file"], "read" if one["exists"] else "not there"] for one in read], ["file", ""]
+        )
+    ]
+    if lines:
+        rows = [
+            [
+                one["command"] or "all",
+                one["option"],
+                str(one["value"]),
+                one["file"],
+                _word(one["used"]),
+            ]
+            for one in lines
+        ]
+        shown.append(Grid(rows, ["command", "option", "value", "file", "used"]))
+    return Result({"files": read, "settings": lines}, shown)
+
+
+def _word(used: object) -> str:
+    return "yes" if used else "no, a later file has another"

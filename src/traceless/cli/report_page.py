@@ -1,0 +1,290 @@
+"""The page of a store: its history, the queue, scores, receipts and proof."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from traceless.cli import drawings
+from traceless.cli.drawings import number
+from traceless.cli.models import scored
+from traceless.store.page import code, document, named, text
+
+if TYPE_CHECKING:
+    from traceless.sources import Table
+    from traceless.store import Queued, Status, Store, Verification
+    from traceless.store.entries import Entry
+
+BINS = 240  # stretches of time in the picture of the history
+CLASSES, MATRIX, RECEIPTS = 8, 15, 12  # drawn one by one; lines of the table of receipts
+OVERDUE = 30  # days: most laws give an organisation a month to answer
+_STYLE = """
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem }
+.tiles div { background: var(--shade); border-radius: 8px; padding: .7rem 1rem }
+.tiles b { display: block; font-size: 1.5rem; line-height: 1.3;
+  font-variant-numeric: tabular-nums }
+.tiles span { color: var(--soft); font-size: .85rem }
+.beside { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: center }
+@media print { .tiles { grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)) } }
+.beside div { flex: 1 1 20rem } .line { white-space: nowrap }
+"""
+
+
+def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
+    """The page, as HTML.
+
+    Parameters
+    ----------
+    store : Store
+    found : Verification
+        Of the store, as it is now.
+    scores : str
+        What `scores_on` made of files, or nothing.
+    now : datetime
+    """
+    status, entries, pending = store.status(), store.history(), store.pending()
+    name, owner = store.path.resolve().name, store.about.get("organisation")
+    body = [
+        f"<header>{f'<p>{text(owner)}</p>' if owner else ''}<h1><bdi>{text(name)}</bdi></h1>"
+        f"<p>{status.model}{_purpose(store)}. {now:%Y-%m-%d %H:%M} UTC</p></header>",
+        _overview(status, entries, pending, now),
+        f"<h2>Rows over time</h2>{_history(entries, now)}",
+        f"<h2>Requests that wait</h2>{_queue(pending, now)}",
+        scores,
+        f"<h2>The last receipts</h2>{_receipts(entries[-RECEIPTS:])}",
+        f"<h2>Proof</h2>{_proof(store, found)}",
+        "<footer>This page is a copy. It keeps what it says when rows are forgotten: give it to "
+        "those only who may know these numbers, and write a new one after a change.</footer>",
+    ]
+    return document(f"Report on {name}", "\n".join(body), drawings.STYLE + _STYLE)
+
+
+def _purpose(store: Store) -> str:
+    """What the model predicts, if the store says so."""
+    from traceless.sources import Schema
+
+    try:
+        schema = Schema.from_facts(store.about.get("table"))
+    except ValueError:
+        return ""
+    targets = ", ".join(map(named, schema.target))
+    return f" that predicts {targets} from {len(schema.columns)} columns"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are escaped already; a minus before a heading marks numbers."""
+    kinds = [' class="number"' if heading.startswith("-") else "" for heading in headings]
+    head = "".join(
+        f'<th{kind} scope="col">{heading.removeprefix("-")}</th>'
+        for kind, heading in zip(kinds, headings, strict=True)
+    )
+    body = "".join(
+        f"<tr>{''.join(f'<td{k}>{c}</td>' for k, c in zip(kinds, row, strict=True))}</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _tiles(numbers: Mapping[str, str]) -> str:
+    said = "".join(f"<div><b>{n}</b><span>{name}</span></div>" for name, n in numbers.items())
+    return f'<section class="tiles">{said}</section>'
+
+
+# --- history ------------------------------------------------------------------------------------
+
+
+def _overview(
+    status: Status, entries: Sequence[Entry], pending: Sequence[Queued], now: datetime
+) -> str:
+    learned, forgotten = map(sum, zip(*_changes(entries), strict=True))
+    oldest = max((_days(queued, now) for queued in pending), default=0)
+    numbers = {
+        "rows held": status.rows,
+        "rows learned in all": learned,
+        "rows forgotten in all": forgotten,
+        "changes": status.sequence,
+        f"rows wait{f', the oldest {oldest} days' if pending else ''}": status.waiting,
+    }
+    return _tiles({name: number(n) for name, n in numbers.items()})
+
+
+def _changes(entries: Sequence[Entry]) -> list[tuple[int, int]]:
+    """Rows that each entry learned and forgot."""
+    held = [0, *(entry.held for entry in entries)]
+    differences = [after - before for before, after in pairwise(held)]
+    return [(max(n, 0), max(-n, 0)) for n in differences]
+
+
+def _history(entries: Sequence[Entry], now: datetime) -> str:
+    whens = _times(entries)
+    start, end = whens[0], max(now, whens[-1] + timedelta(seconds=1))
+    totals: Counter[str] = Counter()
+    peaks: Counter[str] = Counter()
+    for entry in entries:
+        totals.update(entry.classes)
+        peaks |= totals
+    names = drawings.grouped(peaks, CLASSES)
+    drawn = list(dict.fromkeys(names.values())) or ["rows"]
+    counts, held = Counter[str](), 0
+    changes = iter(zip(entries, whens, _changes(entries), strict=True))
+    waiting = next(changes, None)
+    bins = []
+    for k in range(BINS):
+        until = start + (end - start) * ((k + 1) / BINS)
+        learned = forgotten = 0
+        while waiting is not None and (waiting[1] < until or k == BINS - 1):
+            entry, _, (more, less) = waiting
+            learned, forgotten, held = learned + more, forgotten + less, entry.held
+            for label, rows in entry.classes.items():
+                counts[names.get(label, label)] += rows
+            waiting = next(changes, None)
+        each = [max(0, counts[name]) for name in drawn] if names else [held]
+        bins.append(drawings.Bin(learned, forgotten, each))
+    return drawings.history(bins, drawn, start, end)
+
+
+def _times(entries: Sequence[Entry]) -> list[datetime]:
+    """When entries were made; a time that is none, or runs back, becomes the one before it."""
+    found: list[datetime] = []
+    for entry in entries:
+        last = found[-1] if found else datetime(1970, 1, 1, tzinfo=UTC)
+        found.append(max(last, _time(entry.time) or last))
+    return found
+
+
+def _time(said: str) -> datetime | None:
+    try:
+        return datetime.strptime(said, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+# --- the queue ----------------------------------------------------------------------------------
+
+
+def _queue(pending: Sequence[Queued], now: datetime) -> str:
+    if not pending:
+        return '<p class="soft">None.</p>'
+    rows, late = [], 0
+    for queued in pending:
+        days = _days(queued, now)
+        late += days > OVERDUE
+        classes = ", ".join(f"{named(label)} {n}" for label, n in list(queued.classes.items())[:8])
+        age = _bad(number(days)) if days > OVERDUE else number(days)
+        key = named(queued.key) if queued.key else ""
+        rows.append([_moment(queued.time), age, key, number(queued.rows), classes])
+    verb = "request waits" if late == 1 else "requests wait"
+    said = f"<p>{_bad(f'{late} {verb} for more than {OVERDUE} days.')}</p>" if late else ""
+    how = f"{code('traceless flush STORE')} forgets them once enough are together"
+    return (
+        f"{said}{_table(['came (UTC)', '-days', 'key', '-rows', 'classes'], rows)}"
+        f'<p class="soft">{how}, with {code("--force")} now.</p>'
+    )
+
+
+def _days(queued: Queued, now: datetime) -> int:
+    return max(0, (now - (_time(queued.time) or now)).days)
+
+
+# --- scores -------------------------------------------------------------------------------------
+
+
+_MEASURES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "r2": "R²",
+    "rmse": "root of the mean squared error",
+    "mae": "mean absolute error",
+}
+
+
+def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The part of the page about these files, and the numbers in it."""
+    y, answers, measures = scored(store, table)
+    numbers = {
+        said: drawings.decimal(measures[k]) for k, said in _MEASURES.items() if k in measures
+    }
+    if table.schema.labels == "number":
+        pictures = _residuals(y, answers, table.schema.target)
+    else:
+        pictures = _confusion(y, answers) + _classes(measures["classes"])
+    where = ", ".join(named(file) for file in files[:5])
+    tiles = _tiles({"rows": number(len(y)), **numbers})
+    said = f"<h2>Scores on {where}</h2>{tiles}{pictures}"
+    return said, {"rows": len(y), **measures}
+
+
+def _confusion(y: Any, answers: Any) -> str:
+    pairs = Counter(zip(map(str, y.tolist()), map(str, answers.tolist()), strict=True))
+    sizes: Counter[str] = Counter()
+    for (true, answer), rows in pairs.items():
+        sizes[true] += rows
+        sizes[answer] += 0
+    names = drawings.grouped(sizes, MATRIX)
+    labels = list(dict.fromkeys(names.values()))
+    place = {name: k for k, name in enumerate(labels)}
+    counts = [[0] * len(labels) for _ in labels]
+    for (true, answer), rows in pairs.items():
+        counts[place[names[true]]][place[names[answer]]] += rows
+    return f'<section class="beside">{drawings.confusion(labels, counts)}'
+
+
+def _classes(classes: Sequence[dict[str, Any]]) -> str:
+    rows = [
+        [text(one["class"]), number(one["rows"]), f"{one['recall']:.3f}", f"{one['precision']:.3f}"]
+        for one in classes[:100]
+    ]
+    return f"<div>{_table(['class', '-rows', '-recall', '-precision'], rows)}</div></section>"
+
+
+def _residuals(y: Any, answers: Any, targets: Sequence[str]) -> str:
+    y, answers = y.reshape(len(y), -1), answers.reshape(len(y), -1)
+    pictures = [
+        f"<h2>{named(name)}: measured less predicted</h2>"
+        + drawings.residuals(answers[:, k], y[:, k] - answers[:, k], name)
+        for k, name in enumerate(targets[:6])
+    ]
+    return "".join(pictures)
+
+
+# --- receipts and proof -------------------------------------------------------------------------
+
+
+def _receipts(entries: Sequence[Entry]) -> str:
+    rows = []
+    for e in reversed(entries):
+        keys = ", ".join(named(key) for key in e.keys[:3]) + ("…" if len(e.keys) > 3 else "")
+        numbers = [number(e.rows), number(e.held)]
+        rows.append(
+            [str(e.sequence), _moment(e.time), text(e.kind), *numbers, keys, code(e.hash[:16])]
+        )
+    command_ = code(f"traceless receipt STORE {entries[-1].sequence} --html receipt.html")
+    headings = ["-change", "time (UTC)", "kind", "-rows", "-held", "key", "hash"]
+    return f'{_table(headings, rows)}<p class="soft">{command_} writes one of them as a page.</p>'
+
+
+def _proof(store: Store, found: Verification) -> str:
+    said = "All is as it should be." if found.ok else _bad("A check failed.")
+    checks = [
+        [text(check.name), "ok" if check.ok else _bad("failed"), text(check.said, 400)]
+        for check in found.checks
+    ]
+    return (
+        f"<p>The ledger and the files were checked for this page. {said}</p>"
+        f"{_table(['check', 'result', 'said'], checks)}"
+        "<p>Keep this line where nobody can change it, in a mail or with a notary. A store that "
+        f"was set back or rewritten does not continue it.</p><p>{code(store.head())}</p>"
+        f"<p>To check: {code('traceless verify STORE --head LINE')}, and with all rows that should "
+        f"be held {code('traceless verify STORE rows.csv')}.</p>"
+    )
+
+
+def _moment(time: str) -> str:
+    return f'<span class="line">{text(time.replace("T", " ").removesuffix("Z"))}</span>'
+
+
+def _bad(said: str) -> str:
+    return f'<span class="bad">{said}</span>'

@@ -1,0 +1,124 @@
+"""Folders that are more than their files: Delta, Iceberg and Hudi tables, and hive partitions.
+
+The files of a Delta table are not its rows: some were removed from the table and are still there.
+To learn them all would bring deleted rows back, so its own log says which files are meant. Hive
+partitions keep a column in the names of folders: ``year=2025/part-0.parquet``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from traceless.sources.remote import Remote
+
+File = Path | Remote
+Constants = tuple[tuple[str, Any], ...]  # columns that have one value in all rows of a file
+
+DELTA = "_delta_log"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def is_delta(path: Any) -> bool:
+    """Whether a path is the folder of a Delta table."""
+    return isinstance(path, str | Path) and (Path(path).expanduser() / DELTA).is_dir()
+
+
+def hidden(name: str) -> bool:
+    """Whether a file or folder holds no rows by convention: ``_temporary``, ``.crc``, ``_SUCCESS``.
+
+    A hive partition such as ``_year=2025`` does.
+    """
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Constants], int]:
+    """The files of a version of a Delta table, what their folders say, and the version's number."""
+    try:
+        import pyarrow as pa
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError as error:
+        raise ImportError(
+            f"{folder} is a Delta table, whose log says which of its files are meant. Reading it "
+            f"needs a library: pip install 'traceless[delta]' ({error})."
+        ) from error
+    try:
+        table = DeltaTable(folder, version=version)
+    except (DeltaError, ValueError) as error:
+        said = str(error).splitlines()[0]
+        raise ValueError(f"The Delta table {folder} cannot be read: {said}.") from error
+    needed = table.protocol()
+    unknown = {"deletionVectors", "columnMapping"}.intersection(needed.reader_features or ())
+    if unknown or needed.min_reader_version == 2:
+        raise ValueError(
+            f"The Delta table {folder} uses {', '.join(sorted(unknown)) or 'columnMapping'}: its "
+            "files have rows that are deleted, or columns under other names. Let Spark read it and "
+            "pass it with from_spark, or write it anew without these."
+        )
+    added = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    mark = "partition."
+    files: list[File] = [folder / unquote(one["path"]) for one in added]
+    constants = [
+        tuple((k.removeprefix(mark), v) for k, v in one.items() if k.startswith(mark))
+        for one in added
+    ]
+    return files, constants, table.version()
+
+
+def check_no_table(files: Iterable[File]) -> None:
+    """Raise if a file is one of a table that has its own list of files."""
+
+    @cache
+    def table(folder: Path) -> str | None:
+        if (folder / DELTA).is_dir():
+            return f"the Delta table {folder}. In Python, scan takes the folder of the table"
+        if (folder / ".hoodie").is_dir():
+            return f"the Hudi table {folder}. In Python, from_spark takes what Spark reads"
+        if any((folder / "metadata").glob("*.metadata.json")):
+            return f"the Iceberg table {folder}. In Python, from_batches takes pyiceberg's batches"
+        return None if folder == folder.parent else table(folder.parent)
+
+    for file in files:
+        found = table(file.parent) if isinstance(file, Path) else None
+        if found is None and not isinstance(file, Path) and DELTA in file.parts:
+            found = "a Delta table"
+        if found:
+            raise ValueError(
+                f"{file} belongs to {found}. Which files are meant is said by the table's own "
+                "list; some may hold rows that were deleted from it. Nothing was learned."
+            )
+
+
+def hive_columns(files: Sequence[File]) -> list[Constants]:
+    """The columns that folders such as ``year=2025`` stand for, for each file.
+
+    Where all values of a column are numbers they become numbers; text otherwise, null for Hive's
+    own name for it.
+    """
+    said = [
+        {k: unquote(v) for k, _, v in (part.partition("=") for part in file.parts[:-1]) if v and k}
+        for file in files
+    ]
+    for file, one in zip(files, said, strict=True):
+        if one.keys() != said[0].keys():
+            raise ValueError(
+                f"{file} has the partition columns {list(one)}, and {files[0]} has "
+                f"{list(said[0])}: all files must be in folders with the same columns."
+            )
+    values = {name: _typed([one[name] for one in said]) for name in said[0]}
+    return [tuple((name, values[name][k]) for name in values) for k in range(len(files))]
+
+
+def _typed(texts: list[str]) -> list[Any]:
+    """Texts as whole numbers, as numbers, or as they are: the first that all of them can be."""
+    given = [None if text == _NO_VALUE else text for text in texts]
+    for kind in int, float:
+        try:
+            return [None if text is None else kind(text) for text in given]
+        except ValueError:
+            pass
+    return list(given)

@@ -1,0 +1,71 @@
+"""Files in an object store or another remote place, by their address: ``s3://bucket/folder``.
+
+pyarrow opens them itself (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), or with a filesystem
+that it is given, one of fsspec too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+_SCHEME = r"[a-zA-Z][a-zA-Z0-9+.-]+://"
+_WILD = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file in a filesystem of pyarrow: what a path of this machine is elsewhere."""
+
+    path: PurePosixPath
+    filesystem: Any
+
+    @property
+    def suffix(self) -> str:
+        """As that of a path."""
+        return self.path.suffix
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The folders that it is in, and its name."""
+        return self.path.parts
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def is_address(path: Any) -> bool:
+    """Whether a path is one of another place, such as ``s3://bucket/folder``."""
+    return isinstance(path, str) and re.match(_SCHEME, path) is not None
+
+
+def remote_files(path: str, filesystem: Any = None) -> list[Remote]:
+    """All files that an address names: one, those of a folder and below it, or of a pattern.
+
+    Parameters
+    ----------
+    path : str
+        In a pattern ``*`` and ``?`` stay in one folder, ``**`` goes through several.
+    filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
+    """
+    from pyarrow import fs
+
+    if filesystem is None:
+        filesystem, base = fs.FileSystem.from_uri(path)
+    else:
+        base = re.sub(_SCHEME, "", path)
+        if not isinstance(filesystem, fs.FileSystem):
+            filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+    wild = re.search(r"[*?]", base)
+    if wild is None and filesystem.get_file_info(base).is_file:
+        return [Remote(PurePosixPath(base), filesystem)]
+    folder = base[: base.rfind("/", 0, wild.start())] if wild else base
+    inside = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+    names = sorted(found.path for found in filesystem.get_file_info(inside) if found.is_file)
+    if wild:
+        pieces = re.split(r"(\*\*/?|\*|\?)", base)
+        meant = re.compile("".join([_WILD.get(one) or re.escape(one) for one in pieces])).fullmatch
+        names = [name for name in names if meant(name)]
+    return [Remote(PurePosixPath(name), filesystem) for name in names]

@@ -1,0 +1,86 @@
+"""Files as they were when they were listed: one that has changed since is refused.
+
+A scan says which rows there are; they are read later, by other processes. If a file were
+written anew in between, rows would be lost, or learned twice, and nobody would know.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from traceless.sources.remote import Remote
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A file, its size in bytes and the time of its last change.
+
+    Copies on other machines must keep the time, as ``rsync -t`` and ``cp -p`` do.
+    """
+
+    file: Path | Remote
+    size: int
+    changed: int | None  # nanoseconds since 1970; None where the storage does not say
+
+    @classmethod
+    def of(cls, file: Path | Remote) -> Stamp:
+        """As the file is now; raises FileNotFoundError if it is not there."""
+        if isinstance(file, Remote):
+            there = file.filesystem.get_file_info(str(file))
+            if not there.is_file:
+                raise gone(file)
+            return cls(file, int(there.size), there.mtime_ns)
+        try:
+            found = os.stat(file)
+        except FileNotFoundError:
+            raise gone(file) from None
+        return cls(file, found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Raise unless the file is as it was."""
+        now = Stamp.of(self.file)
+        if now != self:
+            raise ValueError(
+                f"{self.file} has changed since it was scanned: it had {self}, and has {now}. Its "
+                "rows are not those that were meant. Scan it again when nobody writes to it any "
+                "more. Nothing was changed."
+            )
+
+    def __str__(self) -> str:
+        if self.changed is None:
+            return f"{self.size} bytes"
+        moment = datetime.fromtimestamp(self.changed / 1e9, UTC)
+        return f"{self.size} bytes of {moment:%Y-%m-%d %H:%M:%S.%f}"
+
+
+def gone(file: Any) -> FileNotFoundError:
+    """The error for a file that was there."""
+    return FileNotFoundError(
+        f"{file} is not there any more: it was deleted or moved after it was scanned, or this "
+        "machine does not have it. Nothing was changed."
+    )
+
+
+@contextmanager
+def unchanged(stamps: Iterable[Stamp]) -> Iterator[None]:
+    """Check that files are as they were, before they are read and after it."""
+    for stamp in stamps:
+        stamp.check()
+    yield
+    for stamp in stamps:
+        stamp.check()
+
+
+def check_rows(file: Any, found: int, expected: int) -> None:
+    """Raise if a part of a file has not as many rows as it had."""
+    if found != expected:
+        raise ValueError(
+            f"{file} has changed since it was scanned: {expected} rows were expected in a part of "
+            f"it, and {found} were found. Scan it again. Nothing was changed."
+        )

@@ -1,0 +1,160 @@
+"""What somebody keeps elsewhere, and a store must continue: a receipt, its head or its public key.
+
+The key of a store signs whatever its owner wants to say, a shorter or another history as well. Who
+has kept one of these can tell: the entry that it names is still there, to the last bit, so that all
+that was before is what it was, and all that came later was added.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from traceless.exceptions import StoreError
+from traceless.store.chain import Chain, require
+from traceless.store.keys import is_signed
+from traceless.store.receipts import Receipt
+
+if TYPE_CHECKING:
+    from traceless.store.entries import Entry
+    from traceless.store.ledger import Ledger
+
+_UNSIGNED = "unsigned"
+_DIGITS = frozenset("0123456789abcdef")
+
+
+class Head(NamedTuple):
+    """One line that stands for the history of a store up to an entry.
+
+    Attributes
+    ----------
+    version : int
+        Of the entry.
+    store : str
+        The random name of the store.
+    sequence : int
+        The number of the entry.
+    hash : str
+        Its hash, which depends on all entries before.
+    signature : str
+        Of the hash; empty before version 3.
+    """
+
+    version: int
+    store: str
+    sequence: int
+    hash: str
+    signature: str
+
+    @classmethod
+    def of(cls, entry: Entry, store: str) -> Self:
+        """The head of the store of this name, whose latest entry this is."""
+        return cls(entry.version, store, entry.sequence, entry.hash, entry.signature)
+
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """The head of a line that `traceless head` printed."""
+        word, version, store, number, *hashes = [*line.split(), *[""] * 6][:6]
+        numbers = version.isdecimal() and number.isdecimal() and len(line.split()) == 6
+        if word != "traceless" or not numbers or not _is_hex(store, 32) or not _is_hex(hashes[0]):
+            raise ValueError(
+                f"This is not the head of a store: {line[:100]!r}. It is one line of six words, "
+                "as 'traceless head STORE' prints it."
+            )
+        signature = "" if hashes[1] == _UNSIGNED else hashes[1]
+        return cls(int(version), store, int(number), hashes[0], signature)
+
+    def __str__(self) -> str:
+        said = (*self[:4], self.signature or _UNSIGNED)
+        return " ".join(map(str, ("traceless", *said)))
+
+
+class Kept(NamedTuple):
+    """What was kept; whatever was not is None."""
+
+    receipt: Receipt | None = None
+    head: str | None = None
+    public_key: str | None = None
+
+    def check_receipt(self, ledger: Ledger, chain: Chain) -> str:
+        """The history of the store is that of the receipt, and went on from there."""
+        receipt = self.receipt
+        assert receipt is not None
+        require(receipt.check(), "the receipt was changed after it was written, or not signed")
+        require(receipt.store == ledger.origin, "the receipt is that of another store")
+        return _continues(ledger, chain, receipt.sequence, receipt.hash, "the receipt")
+
+    def check_head(self, ledger: Ledger, chain: Chain) -> str:
+        """The history of the store is that of the head, and went on from there."""
+        head = Head.parse(self.head or "")
+        require(head.store == ledger.origin["store"], "the head is that of another store")
+        said = _continues(ledger, chain, head.sequence, head.hash, "the head")
+        signed = ledger.entry(head.sequence)
+        same = is_signed(head.hash, signed.signer or "", head.signature) if head.signature else True
+        require(same, "the head was not signed with the key of the store")
+        return said
+
+    def check_public_key(self, ledger: Ledger, chain: Chain) -> str:  # noqa: ARG002
+        """The key has signed entries of this chain, and the later ones continue from there.
+
+        To be named in a hand-over is not enough: anybody can hand over to a key that is not his.
+        """
+        key = public_key_of(self.public_key)
+        signed = ", ".join(f"{one[:16]}…" for one in chain.signers) or "none"
+        said = f"no entry is signed with the key {key[:16]}…; the keys of this store: {signed}"
+        require(key in chain.signers, said)
+        first, last = chain.signers[key], chain.last
+        assert last is not None
+        until = "" if last.next_signer == key else ", which has handed over since"
+        return f"entry {first} and others are signed with the key {key[:16]}…{until}"
+
+
+def _continues(ledger: Ledger, chain: Chain, number: int, digest: str, what: str) -> str:
+    last = chain.last
+    assert last is not None
+    longer = f"{what} is of entry {number}, and the store ends at {last.sequence}: it was set back"
+    require(number <= last.sequence, longer)
+    same = ledger.entry(number).hash == digest
+    require(same, f"entry {number} is not that of {what}: the history was rewritten")
+    later = last.sequence - number
+    return f"entry {number} is that of {what}, and {later} later entries continue it"
+
+
+def public_key_of(given: Any) -> str:
+    """A public key: 64 hexadecimal digits, or the path of a file with them or with PEM."""
+    text = str(given).strip()
+    if not _is_hex(text):
+        path, text = text, _read(text)
+        if text.startswith("-----BEGIN"):
+            return _from_pem(text, path)
+        if not _is_hex(text):
+            raise ValueError(f"{path} is not a public key of Ed25519: 64 digits, or PEM.")
+    return text
+
+
+def _read(path: str) -> str:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            return file.read(10_000).strip()
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"{path[:100]!r} is neither a public key of 64 hexadecimal digits nor a file with one "
+            f"({error})."
+        ) from None
+
+
+def _from_pem(text: str, path: str) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(text.encode())
+    except ValueError as error:
+        raise StoreError(f"{path} is not a public key: {error}.") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise StoreError(f"{path} is a public key of another kind than Ed25519.")
+    return key.public_bytes_raw().hex()
+
+
+def _is_hex(text: str, length: int = 64) -> bool:
+    return len(text) == length and _DIGITS.issuperset(text)

@@ -1,0 +1,55 @@
+import pyarrow as pa
+import pytest
+
+from traceless.sources import Category, Number, Schema, Table
+from traceless.sources.checking import check_table
+
+SCHEMA = Schema([Number("a"), Category("c", ("x",))], ["y"], weight="w", id="p")
+
+
+def test_all_problems_of_all_columns_are_found():
+    table = pa.table(
+        {
+            "a": [1.0, None, 3.0, None],
+            "c": ["x", "x", "z", "x"],
+            "y": ["u", "", "u", "v"],
+            "w": ["heavy"] * 4,
+            "p": [1, 2, None, 4],
+        }
+    )
+    found = check_table(Table([table.slice(0, 2), table.slice(2)], SCHEMA))
+    assert found.rows == 4
+    assert [problem.split(":")[0].split(", ", 1)[1:] for problem in found.problems] == [
+        ["row 2, column 'a'"],
+        ["row 2, column 'y'"],
+        [],  # the weights are no numbers: said once
+        ["row 2, column 'a'"],  # of the second table
+        ["row 1, column 'c'"],
+        ["row 1, column 'p'"],
+    ]
+    assert found.labels == {}
+
+
+def test_reading_stops_after_the_most_problems():
+    table = pa.table({"a": [None] * 9, "c": ["x"] * 9, "y": ["u"] * 9, "w": [1] * 9, "p": [1] * 9})
+    assert len(check_table(Table([table], SCHEMA), most=4).problems) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,c,y,w\n1,x,u,1\n", "has no column 'p'"),
+        ("a,c,y,w,p\n1,x,u,1,1\n1,x\n", "line 3: it has 2 values"),
+        ("a,c,y,w,p\n", "There are no rows"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_problem(tmp_path, text, said):
+    (tmp_path / "t.csv").write_text(text)
+    (problem,) = check_table(Table([str(tmp_path / "t.csv")], SCHEMA)).problems
+    assert said in problem
+
+
+def test_labels_are_counted(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n2,v\n3,u\n")
+    found = check_table(Table([str(tmp_path / "t.csv")], Schema([Number("a")], ["y"])))
+    assert (found.rows, found.problems, found.labels) == (3, [], {"u": 2, "v": 1})

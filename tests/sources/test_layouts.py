@@ -1,0 +1,147 @@
+"""Folders that are more than their files: no deleted row comes back, no column is lost."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import dataset
+
+from traceless import LSSVC, scan
+from traceless.features import Linear
+from traceless.knowledge.sums import Recipe
+from traceless.sources.layouts import hive_columns
+
+LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
+
+
+def write(path, a, y, **more):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"a": a, **more, "y": y}), path)
+
+
+@pytest.fixture
+def hive(tmp_path):
+    """Two partitions, as Spark, Dask and pandas write them, and what they leave beside them."""
+    write(tmp_path / "k=1" / "p.parquet", [1.0, 2.0], ["u", "v"])
+    write(tmp_path / "k=-2" / "p.parquet", [3.0], ["v"])
+    for junk in ("_temporary/0", "_delta", ".staging", "k=1/_temporary"):
+        write(tmp_path / junk / "p.parquet", [99.0], ["w"])
+    (tmp_path / "_SUCCESS").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize("pattern", ["", "**/*.parquet", "k=*/*", "**"])
+def test_hive_columns_are_columns_and_hidden_folders_are_not_read(hive, pattern):
+    source = scan(hive / pattern, "y")
+    assert source.feature_names == ["a", "k"]
+    X = np.array([[1, 1], [2, 1], [3, -2]])
+    assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.array(["u", "v", "v"]), None))
+    assert LSSVC().fit(source).forget(scan(hive / "k=1", "y")).n_samples_ == 1
+
+
+def test_pyarrow_sees_the_same_rows_of_a_hive_folder(hive):
+    table = dataset.dataset(hive, partitioning="hive").to_table()
+    X = np.column_stack([table["a"], table["k"]])
+    expected = LINEAR.knowledge((X, np.array(table["y"]), None))
+    assert scan(hive, "y").knowledge(LINEAR) == expected
+
+
+def test_a_hive_column_as_target_or_text(tmp_path):
+    write(tmp_path / "y=r%20s" / "p.parquet", [1.0], [0])
+    write(tmp_path / "y=__HIVE_DEFAULT_PARTITION__" / "p.parquet", [2.0], [0])
+    for file in tmp_path.glob("*/*"):
+        pq.write_table(pa.table({"a": [1.0], "b": [2.0]}), file)
+    with pytest.raises(ValueError, match=r"'y' of .*nulls"):
+        scan(tmp_path, "y").knowledge(LINEAR)
+    known = scan(tmp_path / "y=r%20s", "y").knowledge(LINEAR)
+    assert known.class_counts == {"r s": 1}
+    with pytest.raises(TypeError, match=r"'y' of .* is of type"):
+        scan(tmp_path / "y=r%20s", "a")
+
+
+def test_a_column_that_the_file_has_itself_stays(tmp_path):
+    write(tmp_path / "b=7" / "p.parquet", [1.0], [0], b=[5.0])
+    ((X, _, _),) = scan(tmp_path, "y").partitions[0].batches()
+    assert X.tolist() == [[1.0, 5.0]]
+
+
+def test_partitions_must_have_the_same_columns(tmp_path):
+    write(tmp_path / "k=1" / "p.parquet", [1.0], [0])
+    write(tmp_path / "p.parquet", [1.0], [0])
+    with pytest.raises(ValueError, match=r"p\.parquet has the partition columns \[\].*\['k'\]"):
+        scan(tmp_path, "y")
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [(["1", "2"], [1, 2]), (["1", "0.5"], [1.0, 0.5]), (["1", "a"], ["1", "a"])],
+)
+def test_values_have_one_type(values, found, tmp_path):
+    assert [c[0][1] for c in hive_columns([tmp_path / f"k={v}" / "f" for v in values])] == found
+
+
+def test_iceberg_and_hudi_tables_are_refused(tmp_path):
+    write(tmp_path / "ice" / "data" / "p.parquet", [1.0], [0])
+    (tmp_path / "ice" / "metadata").mkdir()
+    (tmp_path / "ice" / "metadata" / "v1.metadata.json").write_text("{}")
+    write(tmp_path / "hudi" / "p.parquet", [1.0], [0])
+    (tmp_path / "hudi" / ".hoodie").mkdir()
+    for path, said in (
+        ("ice/data", "Iceberg table"),
+        ("ice/**/*.parquet", "Iceberg"),
+        ("hudi", "Hudi"),
+    ):
+        with pytest.raises(ValueError, match=f"belongs to the {said}.*Nothing was learned"):
+            scan(tmp_path / path, "y")
+
+
+def test_the_files_of_a_delta_table_are_not_its_rows(tmp_path, monkeypatch):
+    write(tmp_path / "p.parquet", [1.0], [0])
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / f"{0:020}.json").write_text(json.dumps({"commitInfo": {}}))
+    for path in (tmp_path / "p.parquet", tmp_path / "*.parquet", [tmp_path / "p.parquet"]):
+        with pytest.raises(ValueError, match=r"belongs to the Delta table .*scan takes the folder"):
+            scan(path, "y")
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    with pytest.raises(ImportError, match=r"Delta table.*traceless\[delta\]"):
+        scan(tmp_path, "y")
+
+
+def test_delta_tables(tmp_path):
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'traceless[delta]'")
+    table = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "k": [1, 1, 2, 2], "y": ["u", "v", "u", "v"]})
+    place = tmp_path / "table"
+    deltalake.write_deltalake(place, table, partition_by=["k"])
+    deltalake.DeltaTable(place).delete("a = 2")
+    assert len(list(place.glob("**/*.parquet"))) > 2  # the old file is still there
+    source = scan(place, "y")
+    assert (source.table_version, source.feature_names) == (1, ["a", "k"])
+    left = table.filter(pa.compute.field("a") != 2)
+    X = np.column_stack([left["a"], left["k"]])
+    assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.array(left["y"]), None))
+    model = LSSVC().fit(scan(place, "y", version=0))
+    assert model.n_samples_ == 4
+    model.update(add=source, forget=scan(place, "y", version=0))
+    assert model.digest() == LSSVC().fit(source).digest()
+    with pytest.raises(ValueError, match="cannot be read"):
+        scan(place, "y", version=9)
+    with pytest.raises(ValueError, match="version=1 is one of a Delta table"):
+        scan(tmp_path, "y", version=1)
+    log = place / "_delta_log" / f"{2:020}.json"
+    log.write_text(
+        json.dumps(
+            {
+                "protocol": {
+                    "minReaderVersion": 3,
+                    "minWriterVersion": 7,
+                    "readerFeatures": ["deletionVectors"],
+                    "writerFeatures": ["deletionVectors"],
+                }
+            }
+        )
+    )
+    with pytest.raises(ValueError, match=r"uses deletionVectors.*from_spark"):
+        scan(place, "y")

@@ -1,0 +1,206 @@
+"""Small files that declare much: they are refused before anything is made of them."""
+
+import os
+import resource
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from traceless import scan
+from traceless.exceptions import TableError
+from traceless.features import Linear
+from traceless.knowledge.sums import Recipe
+from traceless.sources import Number, Schema, Table
+from traceless.sources.arrow_sizes import check_declared_sizes
+
+SCHEMA = Schema([Number("x")], ["y"])
+MIB = 2**20
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """64 MiB are allowed, so that attacks can be small and their absence is found."""
+    monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", str(64 / 1024))
+
+
+@pytest.fixture(autouse=True)
+def _bounded_process():
+    """Whatever takes three gibibytes more than there are now fails, and not the machine."""
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + 3072 * MIB, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def repeated(n, length):
+    """A label of many letters that all rows share."""
+    indices = pa.array(np.zeros(n, np.int32))
+    return pa.table(
+        {
+            "x": np.arange(n) % 7.0,
+            "y": pa.DictionaryArray.from_arrays(indices, pa.array(["a" * length])),
+        }
+    )
+
+
+def refused(path):
+    assert os.path.getsize(path) < 200_000
+    with pytest.raises(TableError, match="TRACELESS_MEMORY_LIMIT") as caught:
+        Table([str(path)], SCHEMA).arrays()
+    assert "Nothing was changed" in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.usefixtures("little")
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_text_that_all_rows_of_a_parquet_file_share(tmp_path, stored):
+    path = tmp_path / "t.parquet"
+    pq.write_table(repeated(60_000, 100_000), path, compression="zstd", store_schema=stored)
+    assert "would take" in refused(path)  # 6 GB of letters
+    recipe = Recipe(Linear().bind(1), task="classification", target_resolution=1.0)
+    with pytest.raises(ValueError, match="TRACELESS_MEMORY_LIMIT"):
+        scan(str(path), "y").knowledge(recipe)
+
+
+def test_the_limit_can_be_raised(tmp_path, monkeypatch):
+    pq.write_table(repeated(3000, 5000), tmp_path / "t.parquet")  # 57 MiB of UTF-32
+    monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", "0.05")
+    assert "0.05 are allowed" in refused(tmp_path / "t.parquet")
+    monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", "0.06")
+    assert len(Table([str(tmp_path / "t.parquet")], SCHEMA).arrays()[1]) == 3000
+    for wrong in ("much", "-1", "nan", "inf"):
+        monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", wrong)
+        with pytest.raises(ValueError, match="must be a number of gibibytes"):
+            Table([str(tmp_path / "t.parquet")], SCHEMA).arrays()
+
+
+@pytest.mark.usefixtures("little")
+def test_zeros_that_a_parquet_file_compressed(tmp_path):
+    n = 10_000_000
+    table = pa.table({"x": np.zeros(n), "y": np.zeros(n, np.int64)})
+    pq.write_table(
+        *(table, tmp_path / "t.parquet"), compression="zstd", use_dictionary=False, row_group_size=n
+    )
+    assert "What is compressed" in refused(tmp_path / "t.parquet")
+
+
+@pytest.mark.usefixtures("little")
+def test_many_texts_of_usual_length_are_read_in_whole_batches(tmp_path):
+    """Steps are small where a dictionary is long; what comes out is as before."""
+    n = 150_000
+    words = [f"word {k:06d}" for k in range(n)]
+    pq.write_table(pa.table({"x": np.arange(n) * 1.0, "y": words}), tmp_path / "t.parquet")
+    batches = list(Table([str(tmp_path / "t.parquet")], SCHEMA).batches())
+    assert batches[0].n_rows >= 65_536
+    assert np.concatenate([batch.y for batch in batches]).tolist() == words
+    X = np.concatenate([batch.X for batch in batches])
+    np.testing.assert_array_equal(X[:, 0], np.arange(n))
+
+
+@pytest.mark.usefixtures("little")
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_zeros_that_an_arrow_file_compressed(tmp_path, make, codec):
+    n = 5_000_000
+    table = pa.table({"x": np.zeros(n), "y": np.zeros(n, np.int64)})
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
+        writer.write_table(table.slice(0, 10))
+        writer.write_table(table)
+    if codec == "zstd":
+        assert "A compressed batch would take 0.1 GiB" in refused(tmp_path / "t.arrow")
+
+
+@pytest.mark.usefixtures("little")
+@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_texts_that_an_arrow_file_repeats(tmp_path, make):
+    table = repeated(60_000, 100_000)
+    with make(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(TableError, match=r"A batch of 60000 rows would take 5.6 GiB"):
+        Table([str(tmp_path / "t.arrow")], SCHEMA).arrays()
+    place = np.array([[100_000, int.from_bytes(b"aaaa", "little"), 0, 0]] * 60_000, np.int32)
+    buffers = [None, pa.py_buffer(place.tobytes()), pa.py_buffer(b"a" * 100_000)]
+    views = pa.Array.from_buffers(pa.string_view(), 60_000, buffers)
+    table = pa.table({"x": np.zeros(60_000), "y": views})
+    with make(tmp_path / "v.arrow", table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(TableError, match=r"A batch of 60000 rows would take 5.6 GiB"):
+        Table([str(tmp_path / "v.arrow")], SCHEMA).arrays()
+
+
+@pytest.mark.usefixtures("little")
+@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_a_compressed_dictionary(tmp_path, make):
+    table = repeated(10, 100 * MIB)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
+        writer.write_table(table)
+    assert "dictionaries would take 0.1 GiB" in refused(tmp_path / "t.arrow")
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_what_is_declared_is_what_is_there(tmp_path, monkeypatch, make, compression):
+    """The limit lies between two files that differ by one row: so the sum is exact."""
+    monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", str(80_000 / 2**30))
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    said = []
+    for n in (5000, 5001):
+        table = pa.table({"x": np.zeros(n), "y": np.zeros(n, np.int64)})  # 16 n bytes
+        with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
+            writer.write_batch(table.to_batches()[0])
+        with open(tmp_path / "t.arrow", "rb") as file:
+            try:
+                check_declared_sizes(file)
+            except TableError:
+                said.append(n)
+    assert said == ([5001] if compression else [])
+
+
+def npz_of(path, header, rest=b""):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in "xy":
+            archive.writestr(f"{name}.npy", header + rest)
+
+
+def test_the_header_of_an_npz_file(tmp_path):
+    """NumPy reads it whole before it looks at its length."""
+    tracemalloc.start()
+    blanks = 64 * MIB
+    header = b"\x93NUMPY\x02\x00" + struct.pack("<I", blanks) + b" " * blanks
+    npz_of(tmp_path / "t.npz", header)
+    del header
+    tracemalloc.reset_peak()
+    with pytest.raises(TableError, match=r"declares 67108864 bytes, and at most 10000 are allowed"):
+        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * MIB
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("<U0", "(4611686018427387904,)"), ("<f8", "(3,)"), ("<f8", "(2, 10)")]
+)
+def test_an_npz_file_that_is_shorter_than_its_arrays(tmp_path, kind, shape):
+    said = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    npz_of(
+        tmp_path / "t.npz", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(said)) + said, bytes(16)
+    )
+    with pytest.raises(TableError, match="cannot be in the 16 bytes that follow its header"):
+        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
+
+
+@pytest.mark.usefixtures("little")
+def test_one_long_label_among_short_ones(tmp_path):
+    """NumPy would give each label as much room as the longest needs."""
+    lines = ["x,y", *["1,a"] * 20_000, f"1,{'a' * 2000}"]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert "the labels of column 'y' would take 0.1 GiB" in refused(tmp_path / "t.csv")

@@ -1,0 +1,179 @@
+"""The same rows mean the same, whatever brings them: `docs/cluster.md` has this table in words."""
+
+import datetime as dt
+from decimal import Decimal
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from traceless import LSSVC, LSSVR, scan
+
+DAYS = [dt.date(2025, 1, 1 + k) for k in range(6)]
+TIMES = [dt.datetime(2025, 1, 1 + k) for k in range(6)]
+SPANS = [dt.timedelta(days=k) for k in range(6)]
+HALVES = [0.5, 1.5, -2.0, 3.25, 0.0, 1.0]
+CENTS = pa.array([Decimal(k) / 4 for k in range(6)], pa.decimal128(9, 2))
+MONEY = pa.array([Decimal(k % 2) for k in range(6)], pa.decimal128(9, 2))
+DIGITS = pa.array(list("123456"))
+TRUTHS = pa.array([True, False] * 3)
+GAPS = pa.array([1.0, None, 2.0, 3.0, 4.0, 5.0])
+
+
+def numbers(value):
+    """What is tried as a feature, as a target and as a weight."""
+    return {
+        "small integers": (pa.array([1, 2, 3, 4, 5, 6], pa.int8()), None),
+        "truth values": (TRUTHS, None),
+        "decimals": (CENTS, None),
+        "wide floats": (pa.array([0.5, 1e5, 0.1, 3.7, 1.0, 2.0]), None),
+        "numeric text": (DIGITS, TypeError),
+        "times": (pa.array(TIMES, pa.timestamp("us")), TypeError),
+        "nanoseconds": (pa.array(TIMES, pa.timestamp("ns")), TypeError),
+        "days": (pa.array(DAYS), TypeError),
+        "durations": (pa.array(SPANS), TypeError),
+        "nulls": (GAPS, ValueError),
+    }[value]
+
+
+LABELS = {
+    "integers": (pa.array([0, 1, 0, 1, 2, 2]), None),
+    "text": (pa.array(list("abcabc")), None),
+    "numeric text": (DIGITS, None),
+    "truth values": (TRUTHS, None),
+    "bytes": (pa.array([b"a", b"b"] * 3), None),
+    "whole floats": (pa.array([1.0, 0.0] * 3), None),
+    "whole decimals": (MONEY, None),
+    "fractions": (pa.array(HALVES), ValueError),
+    "decimal fractions": (CENTS, ValueError),
+    "times": (pa.array(TIMES, pa.timestamp("us")), ValueError),
+    "nanoseconds": (pa.array(TIMES, pa.timestamp("ns")), ValueError),
+    "days": (pa.array(DAYS), ValueError),
+    "nulls": (GAPS, ValueError),
+    "text with nulls": (pa.array(["a", None, "b", "a", "b", "b"]), ValueError),
+}
+VALUES = ("small integers", "truth values", "decimals", "wide floats", "numeric text", "times")
+VALUES += ("nanoseconds", "days", "durations", "nulls")
+CASES = [
+    *[pytest.param(LSSVC, "a", *numbers(v), id=f"feature: {v}") for v in VALUES],
+    *[pytest.param(LSSVR, "y", *numbers(v), id=f"target: {v}") for v in VALUES],
+    *[pytest.param(LSSVC, "w", *numbers(v), id=f"weight: {v}") for v in VALUES],
+    *[pytest.param(LSSVC, "y", *case, id=f"label: {name}") for name, case in LABELS.items()],
+]
+
+
+def array(column):
+    """A column as NumPy has it: texts and bytes are arrays of their own type."""
+    values = column.to_pylist()
+    simple = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+    if simple and None not in values:
+        return np.array(values)
+    if simple or pa.types.is_decimal(column.type):
+        return np.array(values, dtype=object)
+    return column.to_numpy()
+
+
+def arrays(table):
+    columns = [array(table[name]) for name in table.column_names]
+    kinds = {column.dtype.kind for column in columns[:2]}
+    if kinds & {*"mM"}:
+        columns[1] = columns[0]  # NumPy has no array of times and numbers
+    weight = columns[3] if len(columns) > 3 else None
+    return np.column_stack(columns[:2]), columns[2], weight
+
+
+def of_frame(model, table):
+    return model.fit(table[["a", "b"]], table["y"], table["w"] if "w" in table.columns else None)
+
+
+def by_numpy(model, table, tmp_path):
+    return model.fit(*arrays(table))
+
+
+def by_numpy_columns(model, table, tmp_path):
+    X, y, weight = arrays(table)
+    return model.fit(X, y[:, None], weight)
+
+
+def by_pandas(model, table, tmp_path):
+    return of_frame(model, table.to_pandas())
+
+
+def by_pandas_arrow(model, table, tmp_path):
+    return of_frame(model, table.to_pandas(types_mapper=pd.ArrowDtype))
+
+
+def by_polars(model, table, tmp_path):
+    return of_frame(model, pl.from_arrow(table))
+
+
+def by_parquet(model, table, tmp_path):
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
+    return model.fit(scan(tmp_path, "y", sample_weight="w" if "w" in table.column_names else None))
+
+
+def by_array_files(model, table, tmp_path, save, suffix):
+    rows = arrays(table)
+    if any(a is not None and a.dtype.kind == "O" for a in rows):
+        pytest.skip("such files hold no Python objects")
+    for name, values in zip("Xyw", (rows[0], rows[1][:, None], rows[2]), strict=True):
+        if values is not None:
+            save(f"{tmp_path}/{name}.{suffix}", values)
+    X, y, w = (f"{tmp_path}/{name}.{suffix}" for name in "Xyw")
+    return model.fit(scan(X, y, sample_weight=None if rows[2] is None else w, missing_chunks=True))
+
+
+def by_npy(model, table, tmp_path):
+    return by_array_files(model, table, tmp_path, np.save, "npy")
+
+
+def by_zarr(model, table, tmp_path):
+    def save(file, values):
+        zarr.create_array(file, data=values, chunks=(4, *values.shape[1:]), zarr_format=2)
+
+    return by_array_files(model, table, tmp_path, save, "zarr")
+
+
+def by_dask_frame(model, table, tmp_path):
+    frame = dd.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
+    with dask.config.set(scheduler="sync"):
+        return of_frame(model, frame)
+
+
+def by_dask_array(model, table, tmp_path):
+    lazy = [a if a is None else da.from_array(a, chunks=(4, *a.shape[1:])) for a in arrays(table)]
+    with dask.config.set(scheduler="sync"):
+        return model.fit(*lazy)
+
+
+BY = [
+    *(by_numpy_columns, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy, by_zarr),
+    *(by_dask_frame, by_dask_array),
+]
+IGNORED = "ignore:A column-vector y was passed"
+
+
+def check(by, kind, name, values, error, tmp_path):
+    columns = {"a": HALVES, "b": [1.0, 2, 3, 4, 5, 6], "y": [0, 1, 0, 1, 2, 2]} | {name: values}
+    table = pa.table(columns)
+    if error is None:
+        expected = by_numpy(kind(), table, tmp_path).digest()
+        assert by(kind(), table, tmp_path).digest() == expected
+    else:
+        for one in (by_numpy, by):
+            with pytest.raises(error):
+                one(kind(), table, tmp_path)
+
+
+@pytest.mark.filterwarnings(IGNORED)
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize(("kind", "name", "values", "error"), CASES)
+def test_the_same_rows_mean_the_same(by, kind, name, values, error, tmp_path):
+    check(by, kind, name, values, error, tmp_path)

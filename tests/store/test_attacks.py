@@ -1,0 +1,211 @@
+"""An enemy who may write the folder, and has not the key: whatever he does to the ledger is seen.
+
+He makes every hash right again, and puts the guards of the tables up again; sums that have no key,
+he recomputes. What he cannot make is a signature.
+"""
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+from test_verification import edit, failed
+
+from traceless.exceptions import StoreError
+from traceless.files.container import canonical_json
+from traceless.knowledge.fingerprint import to_bytes
+from traceless.store.entries import hash_of
+from traceless.store.keys import SigningKey
+from traceless.store.opening import open_ledger
+from traceless.store.row_lanes import lanes_text
+
+pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
+
+
+@pytest.fixture
+def history(store, rows):
+    """new, learn, learn, forget, queue, relabel: the last four of them about rows by id."""
+    X, y = rows
+    store.learn(X[200:], y[200:], ids=np.arange(100), key="a")
+    store.forget(X[200:240], y[200:240], ids=np.arange(40), key="b")
+    store.forget(X[240:245], y[240:245], batch=True, key="c")
+    store.relabel(X[:50], y[:50], y[50:100])
+    assert store.verify().ok
+    return store
+
+
+def rewritten(store, change, key=None):
+    """Change the facts of entries (a list), and make all hashes right; sign with a key if given."""
+    entries = store.history()
+    facts = change([entry.facts() for entry in entries])
+    signatures = {entry.sequence: entry.signature for entry in entries}
+    statements, previous = [("DELETE FROM entries",)], "0" * 64
+    for number, said in enumerate(facts):
+        said |= {"sequence": number, "previous": previous}
+        previous = hash_of(said)
+        signature = signatures[number] if key is None else key.sign(previous)
+        statements.append(
+            (
+                "INSERT INTO entries VALUES (?, ?, ?, ?)",
+                *(number, canonical_json(said), previous, signature),
+            )
+        )
+    edit(store, *statements)
+
+
+def with_(number, **facts):
+    """A change of the facts of one entry."""
+
+    def changed(entries):
+        entries[number] |= facts
+        return entries
+
+    return changed
+
+
+def squashed(entries):
+    """Learning and forgetting in one, so that nobody sees that the rows were ever there."""
+    learn, forget = entries[2], entries[3]
+    both = forget | {name: learn[name] for name in ("digest_before", "root_before", "time", "kind")}
+    both |= {"added": 60, "removed": 0, "rows": 60, "keys": [], "ids": None}
+    both["classes"] = {
+        label: learn["classes"].get(label, 0) + forget["classes"].get(label, 0)
+        for label in learn["classes"]
+    }
+    return [*entries[:2], both, *entries[4:]]
+
+
+REWRITINGS = {
+    "a forgetting that is backdated": with_(3, time="2020-01-01T00:00:00Z"),
+    "counts": with_(3, rows=39, removed=39, held=261),
+    "the number that wait": with_(4, waiting=0),
+    "classes": with_(3, classes={"no": -1, "yes": -39}),
+    "another kind": with_(3, kind="relabel"),
+    "a key": with_(3, keys=["z"]),
+    "whose rows they were": with_(3, ids="0" * 64),
+    "who signed": with_(3, signer="0" * 64),
+    "two entries in one": squashed,
+    "the last one gone": lambda entries: entries[:-1],
+    "one in the middle gone": lambda entries: entries[:3] + entries[4:],
+}
+
+
+@pytest.mark.parametrize("what", REWRITINGS)
+def test_a_history_that_was_rewritten(history, what):
+    rewritten(history, REWRITINGS[what])
+    assert failed(history), what
+
+
+@pytest.mark.parametrize("what", REWRITINGS)
+def test_a_history_that_was_rewritten_and_signed_with_another_key(history, what):
+    """The description of the store names its key, and every entry has the hash of it."""
+    mine = SigningKey.new()
+
+    def signed(entries):
+        return [entry | {"signer": mine.public} for entry in REWRITINGS[what](entries)]
+
+    rewritten(history, signed, mine)
+    assert failed(history, "chain")
+
+
+def test_the_writer_does_not_go_on_from_a_forged_entry(history, rows):
+    rewritten(history, with_(5, held=1000))
+    with pytest.raises(StoreError, match=r"latest entry was changed.*Nothing was changed"):
+        history.learn(*rows)
+
+
+def test_signatures_that_changed_places(history):
+    (one,), (two,) = (
+        ledger_rows(history, f"SELECT signature FROM entries WHERE sequence = {n}")[0]
+        for n in (2, 3)
+    )
+    edit(
+        history,
+        ("UPDATE entries SET signature = ? WHERE sequence = 2", two),
+        ("UPDATE entries SET signature = ? WHERE sequence = 3", one),
+    )
+    assert failed(history, "chain")
+
+
+def test_an_entry_without_a_signature(history):
+    edit(history, ("UPDATE entries SET signature = ''",))
+    assert failed(history, "chain")
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("CREATE TABLE stash (content)", "stash"),
+        ("CREATE VIEW seen AS SELECT * FROM queue", "seen"),
+        ("CREATE INDEX by_rows ON queue (rows)", "by_rows"),
+        (
+            "CREATE TRIGGER keep BEFORE DELETE ON queue BEGIN "
+            "UPDATE sums SET content = OLD.content WHERE name = 'x'; END",
+            "keep",
+        ),
+        ("DROP TRIGGER no_delete_of_entries", "no_delete_of_entries"),
+        ("ALTER TABLE queue ADD COLUMN more", "queue"),
+    ],
+)
+def test_tables_that_are_not_ours(history, rows, statement, name):
+    with closing(sqlite3.connect(history.path / "ledger.sqlite")) as connection:
+        connection.execute(statement)
+    for use in (history.status, history.history, lambda: history.learn(*rows)):
+        with pytest.raises(StoreError, match=rf"Added, changed or missing: '{name}'"):
+            use()
+    assert failed(history)
+    assert name in str(history.verify())
+
+
+def test_digests_that_cancel(history):
+    """+5 in one digest and -5 in another: the sum of all of them is what it was."""
+    one, two = sorted(ledger_rows(history, "SELECT digest FROM alive WHERE id = x'' LIMIT 2"))
+    plus = (int.from_bytes(one[0], "little") + 5).to_bytes(16, "little")
+    minus = (int.from_bytes(two[0], "little") - 5).to_bytes(16, "little")
+    edit(
+        history,
+        ("UPDATE alive SET digest = ? WHERE digest = ?", plus, one[0]),
+        ("UPDATE alive SET digest = ? WHERE digest = ?", minus, two[0]),
+    )
+    assert failed(history, "rows")
+    with open_ledger(history.path / "ledger.sqlite") as ledger:
+        lanes = ledger.rows.totals()[1]
+    edit(history, ("UPDATE sums SET content = ?", to_bytes(lanes)))  # which has no key
+    assert failed(history, "rows")
+
+
+def test_a_sum_that_is_not_that_of_the_last_entry_is_not_built_upon(history, rows):
+    with open_ledger(history.path / "ledger.sqlite") as ledger:
+        lanes = ledger.rows.kept_lanes()
+    lanes[0] += 1
+    edit(history, ("UPDATE sums SET content = ?", to_bytes(lanes)))
+    assert lanes_text(lanes) != history.receipt().alive
+    with pytest.raises(StoreError, match=r"sum over the rows held is not.*Nothing was changed"):
+        history.learn(*rows)
+
+
+@pytest.mark.parametrize(
+    ("statement", "check"),
+    [
+        ("UPDATE ids SET removed = 0 WHERE removed > 0", "ids"),
+        ("DELETE FROM ids WHERE sequence = 3", "ids"),
+        (
+            "UPDATE ids SET id = zeroblob(16) WHERE sequence = 3 "
+            "AND id = (SELECT max(id) FROM ids WHERE sequence = 3)",
+            "ids",
+        ),
+        ("UPDATE alive SET id = x'' WHERE id = (SELECT max(id) FROM alive)", "rows"),
+        ("UPDATE requests SET key = 'z' WHERE key = 'b'", "requests"),
+        ("UPDATE queue SET key = 'z'", "queue"),
+        ("UPDATE queue SET rows = rows - 1", "queue"),
+        ("UPDATE queue SET sequence = 2", "queue"),
+    ],
+)
+def test_what_is_not_in_entries_is_compared_with_them(history, statement, check):
+    edit(history, (statement,))
+    assert failed(history, check), str(history.verify())
+
+
+def ledger_rows(store, query):
+    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
+        return connection.execute(query).fetchall()

@@ -1,0 +1,305 @@
+"""Ids: rows are found, forgotten, relabelled and corrected by what people know them by."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traceless import LSSVC, NotLearnedError, PathSVC
+from traceless.exceptions import StoreError
+from traceless.store import Queued, Store
+from traceless.store.opening import open_ledger
+
+pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
+
+
+def fitted(X, y):
+    return LSSVC(fingerprint=True).fit(X, y).digest()
+
+
+@pytest.fixture
+def clinic(tmp_path, rows):
+    """Patient k has the rows 3k, 3k + 1 and 3k + 2 of 300."""
+    store = Store.new(tmp_path / "clinic", LSSVC())
+    ids = np.arange(300) // 3
+    store.learn(*rows, ids=ids)
+    return store, *rows, ids
+
+
+def numbers(store, name):
+    found = store.find(name)
+    return found.held, found.waiting, found.forgotten
+
+
+class TestFind:
+    def test_what_happened_and_when(self, clinic):
+        store, X, y, ids = clinic
+        assert numbers(store, 5) == numbers(store, "5") == (3, 0, 0)
+        assert numbers(store, 100) == numbers(store, "nobody") == numbers(store, "") == (0, 0, 0)
+        store.forget(X[15:16], y[15:16], ids=ids[15:16])
+        queued = store.forget(X[16:17], y[16:17], ids=ids[16:17], batch=True)
+        assert numbers(store, 5) == (2, 1, 1)
+        store.relabel(X[17:18], y[17:18], ["perhaps"])
+        events = store.find(5).events
+        assert [event.kind for event in events] == ["learn", "forget", "queue", "relabel"]
+        assert [event[3:] for event in events] == [(3, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0)]
+        assert [store.receipt(event.sequence).time for event in events] == [e.time for e in events]
+        store.cancel(queued)
+        assert numbers(store, 5) == (2, 0, 2)
+        assert store.verify().ok
+
+    def test_the_id_itself_is_nowhere(self, tmp_path, rows):
+        store = Store.new(tmp_path / "s", LSSVC())
+        store.learn(*rows, ids=["Erika Mustermann"] * 300)
+        store.forget(rows[0][:5], rows[1][:5], ids=["Erika Mustermann"] * 5, batch=True)
+        for path in store.path.rglob("*"):
+            assert path.is_dir() or b"Erika" not in path.read_bytes()
+
+    def test_nothing_is_left_of_ids_once_the_secret_is_gone(self, clinic):
+        store = clinic[0]
+        store.destroy("secret")
+        with pytest.raises(StoreError, match="secret of this store was destroyed"):
+            store.find(5)
+        with open_ledger(store.path / "ledger.sqlite") as ledger:
+            assert list(ledger.ids.lines()) == []
+        assert store.verify().ok
+
+    def test_rows_of_another_store_come_with_their_ids(self, tmp_path, clinic):
+        store, X, y, _ = clinic
+        secret = (store.path / "secret").read_bytes()
+        other = Store.new(tmp_path / "other", LSSVC(), secret=secret)
+        other.learn(X[:30], y[:30], ids=["x", "y", None] * 10)
+        store.merge(other)
+        assert numbers(store, "x") == (10, 0, 0)
+        assert store.find("y").events[0].kind == "merge"
+        store.forget(other)
+        assert numbers(store, "x") == (0, 0, 10)
+        assert store.verify().ok
+
+
+def test_ids_can_be_verified_with_the_rows(clinic):
+    store, X, y, ids = clinic
+    assert store.verify(X, y).ok
+    assert store.verify(X[::-1], y[::-1], ids=ids[::-1]).ok
+    found = store.verify(X, y, ids=ids[::-1])
+    assert [check.name for check in found.checks if not check.ok] == ["digests"]
+
+
+class TestForget:
+    def test_only_the_row_of_that_id_goes(self, tmp_path, rows):
+        X, y = rows
+        store = Store.new(tmp_path / "s", LSSVC())
+        twice = np.r_[X[:50], X[:50]], np.r_[y[:50], y[:50]]
+        store.learn(*twice, ids=["a"] * 50 + ["b"] * 50)
+        with pytest.raises(NotLearnedError, match="50 of 50 rows"):
+            store.forget(X[:50], y[:50], ids=["c"] * 50)
+        store.forget(X[:50], y[:50], ids=["b"] * 50)
+        assert (numbers(store, "a"), numbers(store, "b")) == ((50, 0, 0), (0, 0, 50))
+        with pytest.raises(NotLearnedError):
+            store.forget(X[:50], y[:50], ids=["b"] * 50)
+
+    def test_ids_may_come_in_any_form(self, tmp_path, rows):
+        X, y = rows
+        forms = [
+            list,
+            np.array,
+            pd.Series,
+            tuple,
+            lambda v: pd.Series(v, index=range(len(v), 0, -1)),
+        ]
+        for i, form in enumerate(forms):
+            store = Store.new(tmp_path / str(i), LSSVC())
+            store.learn(X[:30], y[:30], ids=form([7] * 15 + [8] * 15))
+            store.forget(iter([(X[:15], y[:15], None, form([7] * 15))]))
+            assert (numbers(store, 7), numbers(store, 8)) == ((0, 0, 15), (15, 0, 0))
+        for wrong in ([1.5] * 30, [True] * 30, ["x"] * 29):
+            with pytest.raises(ValueError, match=r"ids? .*must be.*Nothing was changed"):
+                store.learn(X[:30], y[:30], ids=wrong)
+
+    @pytest.mark.parametrize("batch", [False, True])
+    def test_all_rows_of_an_id_must_be_given_if_asked(self, clinic, batch):
+        store, X, y, ids = clinic
+        some = np.r_[0:3, 6:8]
+        history = store.history()
+        with pytest.raises(NotLearnedError, match=r"1 more rows of 1 of these 2 ids.*Nothing was"):
+            store.forget(X[some], y[some], ids=ids[some], whole=True, batch=batch)
+        with pytest.raises(NotLearnedError, match="1 more rows"):  # the store knows the ids too
+            store.forget(X[some], y[some], whole=True, batch=batch)
+        assert (store.history(), numbers(store, 0)) == (history, (3, 0, 0))
+        store.forget(X[8:9], y[8:9], batch=True)  # what waits is asked for already
+        store.forget(X[some], y[some], ids=ids[some], whole=True, batch=batch)
+        assert numbers(store, 2) == ((3, 3, 0) if batch else (1, 1, 2))
+        assert store.verify().ok
+
+    def test_rows_without_an_id_cannot_be_all_of_one(self, store, rows):
+        with pytest.raises(ValueError, match=r"some rows have no id.*Nothing was changed"):
+            store.forget(rows[0][:50], rows[1][:50], whole=True)
+
+
+class TestRelabelAndCorrect:
+    @pytest.mark.parametrize("given", [True, False])
+    def test_rows_keep_their_ids(self, clinic, given):
+        store, X, y, ids = clinic
+        named = {"ids": ids[:60]} if given else {}
+        first = store.relabel(X[:60], y[:60], y[60:120], **named, key="k")
+        assert store.relabel(X[:60], y[:60], y[60:120], **named, key="k") == first
+        assert (first.added, first.removed, first.held) == (60, 60, 300)
+        assert numbers(store, 3) == (3, 0, 3)
+        store.forget(X[9:12], y[69:72], ids=[3, 3, 3], whole=True)
+        assert numbers(store, 3) == (0, 0, 6)
+        assert store.verify().ok
+
+    @pytest.mark.parametrize("model", [LSSVC(fingerprint=True), PathSVC(gamma=1.0)])
+    def test_rows_are_corrected_in_one_change(self, tmp_path, rows, model):
+        X, y = rows
+        store = Store.new(tmp_path / "s", model)
+        store.learn(X[:120], y[:120], ids=np.arange(120) // 3)
+        wrong, right = (X[:60], y[:60], None, np.arange(60) // 3), (X[200:250], y[200:250])
+        receipt = store.correct(wrong, (*right, None, ["new"] * 50), whole=True, key="k")
+        assert store.correct(wrong, (*right, None, ["new"] * 50), key="k") == receipt
+        assert (receipt.kind, receipt.added, receipt.removed, receipt.held) == (
+            *("relabel", 50, 60),
+            110,
+        )
+        assert numbers(store, "new") == (50, 0, 0)
+        assert numbers(store, 0) == (0, 0, 3)
+        left = np.r_[60:120, 200:250]
+        assert store.verify(X[left], y[left]).ok
+        with pytest.raises(NotLearnedError):
+            store.correct(wrong, right)
+        assert store.verify(X[left], y[left]).ok
+
+
+class TestUndo:
+    def test_of_the_last_learning(self, store, rows):
+        X, y = rows
+        learned = store.learn(X[200:], y[200:], ids=["x"] * 100)
+        for other in ((X[200:299], y[200:299]), (X[200:], y[200:]), (X[:200], y[:200])):
+            with pytest.raises(NotLearnedError, match=r"was one of 100 rows.*Nothing was changed"):
+                store.undo(*other)
+        store.seal()
+        receipt = store.undo(X[:199:-1], y[:199:-1], ids=["x"] * 100, key="u")
+        assert store.undo(X[200:], y[200:], ids=["x"] * 100, key="u") == receipt
+        assert (receipt.kind, receipt.removed, receipt.held) == ("forget", 100, 200)
+        assert receipt.subject == f"undo of entry {learned.sequence}"
+        assert receipt.digest_after == fitted(X[:200], y[:200])
+        with pytest.raises(StoreError, match="was undone before"):
+            store.undo(X[200:], y[200:], ids=["x"] * 100)
+        assert store.verify(X[:200], y[:200]).ok
+
+    def test_of_nothing(self, tmp_path, rows):
+        with pytest.raises(StoreError, match="has learned nothing"):
+            Store.new(tmp_path / "s", LSSVC()).undo(*rows)
+
+    def test_of_rows_that_are_forgotten_already(self, store, rows):
+        X, y = rows
+        store.forget(X[:50], y[:50])
+        with pytest.raises(NotLearnedError, match="50 of 200 rows are not held"):
+            store.undo(X[:200], y[:200])
+
+
+class TestCancel:
+    def test_a_request_that_was_cancelled_is_as_if_it_had_not_come(self, clinic):
+        store, X, y, _ = clinic
+        first = store.forget(X[:3], y[:3], batch=True, key="first")
+        second = store.forget(X[3:5], y[3:5], batch=True)
+        assert (first.receipt.kind, first.receipt.waiting) == ("queue", 3)
+        assert (second.receipt.rows, second.receipt.waiting) == (2, 5)
+        assert first.receipt.check()
+        assert first.receipt == store.receipt(first.sequence)
+        assert [q.receipt for q in store.pending()] == [first.receipt, second.receipt]
+        with pytest.raises(
+            StoreError, match=r"No request 'other' waits.*2, 3.*Nothing was changed"
+        ):
+            store.cancel("other")
+        receipt = store.cancel("first")
+        assert (receipt.kind, receipt.rows, receipt.waiting) == ("cancel", 3, 2)
+        assert (receipt.held, receipt.subject) == (300, f"entry {first.sequence}")
+        assert receipt.digest_after == receipt.digest_before == fitted(X, y)
+        with pytest.raises(StoreError, match=r"'first' was cancelled \(entry 4.*Nothing was"):
+            store.forget(X[:3], y[:3], batch=True, key="first")
+        assert [q.sequence for q in store.pending()] == [second.sequence]
+        assert store.verify().ok
+        assert isinstance(store.forget(X[:3], y[:3], batch=True, key="again"), Queued)
+        store.cancel(second)
+        store.cancel(5)
+        assert store.pending() == []
+        assert store.forget(X[:60], y[:60]).held == 240
+        assert store.verify(X[60:], y[60:]).ok
+
+    def test_the_rows_of_a_cancelled_request_are_erased(self, clinic):
+        store, X, y, _ = clinic
+        store.cancel(store.forget(X[:3], y[:3], batch=True))
+        for path in store.path.rglob("*"):
+            assert path.is_dir() or X[:3].tobytes() not in path.read_bytes()
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["learn", "forget", "relabel", "queue", "cancel", "flush", "undo"]),
+        st.integers(0, 3),
+    ),
+    min_size=3,
+    max_size=8,
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(STEPS)
+def test_any_history_adds_up(tmp_path_factory, steps):
+    """Against lists of rows by id: held, waiting and forgotten are what was done, and no more."""
+    store = Store.new(tmp_path_factory.mktemp("h") / "s", LSSVC())
+    held, waiting, gone, number = {k: [] for k in range(4)}, [], dict.fromkeys(range(4), 0), 0
+    last = None
+    for what, one in steps:
+        free = [row for row in held[one] if row not in [r for *_, rows in waiting for r in rows]]
+        X, y = np.array([[float(n)] for n, _ in free]), [label for _, label in free]
+        if what == "learn":
+            new = [(number + i, "ab"[i % 2]) for i in range(4)]
+            number += 4
+            last = one, new
+            store.learn([[float(n)] for n, _ in new], [c for _, c in new], ids=[one] * 4)
+            held[one] += new
+        elif what == "undo" and last is not None and all(row in free for row in last[1]):
+            if one == last[0]:
+                new = last[1]
+                store.undo([[float(n)] for n, _ in new], [c for _, c in new], ids=[one] * 4)
+                held[one] = [row for row in held[one] if row not in new]
+                gone[one] += 4
+                last = None
+        elif what == "cancel" and waiting:
+            store.cancel(waiting.pop()[0])
+        elif what == "flush" and waiting:
+            store.flush(force=True)
+            for _, whose, rows in waiting:
+                held[whose] = [row for row in held[whose] if row not in rows]
+                gone[whose] += len(rows)
+            waiting = []
+        elif what in ("forget", "relabel", "queue") and free:
+            ids = [one] * len(free)
+            if what == "forget":
+                store.forget(X, y, ids=ids, whole=True)
+                held[one] = [row for row in held[one] if row not in free]
+                gone[one] += len(free)
+            elif what == "relabel":
+                store.relabel(X, y, ["c"] * len(y), ids=ids)
+                rest = [row for row in held[one] if row not in free]
+                held[one] = rest + [(n, "c") for n, _ in free]
+                gone[one] += len(free)
+            else:
+                waiting.append((store.forget(X, y, ids=ids, batch=True).sequence, one, free))
+    for one in range(4):
+        wait = sum(len(rows) for _, whose, rows in waiting if whose == one)
+        assert numbers(store, one) == (len(held[one]), wait, gone[one])
+        events = store.find(one).events
+        assert sum(e.added - e.removed for e in events) == len(held[one])
+        assert sum(e.waiting for e in events) == wait
+    everything = [row for rows in held.values() for row in rows]
+    verified = (
+        store.verify([[float(n)] for n, _ in everything], [c for _, c in everything])
+        if (everything)
+        else store.verify()
+    )
+    assert verified.ok, verified
+    assert store.history()[-1].waiting == sum(len(rows) for *_, rows in waiting)

@@ -1,0 +1,110 @@
+"""What was kept elsewhere: receipts, heads and public keys against stores that were set back."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from traceless import LSSVC, Store
+from traceless.store import Receipt, verify_receipt
+from traceless.store.kept import Head, public_key_of
+from traceless.store.keys import SigningKey, public_pem
+
+X = np.arange(40.0).reshape(20, 2) % 7
+Y = np.arange(20) % 2
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store.new(tmp_path / "store", LSSVC())
+    made.learn(X[:10], Y[:10])
+    return made
+
+
+def failed(found):
+    return [check.name for check in found.checks if not check.ok]
+
+
+def test_a_store_continues_what_was_kept_of_it(store):
+    receipt, head, key = store.receipt(), store.head(), store.public_key
+    store.learn(X[10:], Y[10:])
+    store.new_key()
+    store.seal()
+    found = store.verify(X, Y, receipt=receipt, head=head, public_key=key)
+    assert found.ok, found
+    assert "3 later entries" in str(found)
+    assert "handed over" in str(found)
+    assert store.verify(public_key=store.public_key).ok
+
+
+@pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
+def test_a_store_that_was_set_back_is_found_out(store, tmp_path):
+    shutil.copytree(store.path, tmp_path / "old")
+    forgotten = store.forget(X[:3], Y[:3])
+    old = Store(tmp_path / "old")
+    assert old.verify().ok  # by itself it cannot be told
+    assert failed(old.verify(receipt=forgotten)) == ["kept receipt"]
+    assert failed(old.verify(head=store.head())) == ["kept head"]
+    old.forget(X[3:6], Y[3:6])  # another history of the same length, signed with the same key
+    found = old.verify(receipt=forgotten, head=store.head(), public_key=store.public_key)
+    assert failed(found) == ["kept receipt", "kept head"]
+    assert "rewritten" in str(found)
+
+
+def test_a_store_of_another_key_is_found_out(store, tmp_path):
+    other = Store.new(tmp_path / "other", LSSVC())
+    other.learn(X[:10], Y[:10])
+    found = other.verify(receipt=store.receipt(), head=store.head(), public_key=store.public_key)
+    assert failed(found) == ["kept receipt", "kept head", "kept public key"]
+    assert "another store" in str(found)
+
+
+def test_to_hand_over_to_a_key_is_not_to_have_it(store, tmp_path):
+    """A forger can name any public key as his next one; he cannot sign with it."""
+    theirs = store.public_key
+    forged = Store.new(tmp_path / "forged", LSSVC())
+    with forged._writing(None) as writer:
+        writer._change.note("key", subject=theirs)
+        writer._change.commit()
+    assert forged.public_key == theirs
+    assert failed(forged.verify(public_key=theirs)) == ["kept public key"]
+
+
+def test_a_forged_receipt_or_head_is_found_out(store):
+    text = store.receipt().to_json()
+    forged = Receipt.from_json(text.replace('"rows": 10', '"rows": 11'))
+    assert failed(store.verify(receipt=forged)) == ["kept receipt"]
+    *words, signature = store.head().split()
+    swapped = " ".join([*words, signature[::-1]])
+    assert failed(store.verify(head=swapped)) == ["kept head"]
+
+
+@pytest.mark.parametrize(
+    "line", ["", "traceless", "traceless 3 x 1 y z", "git " + "0" * 64, "traceless 3 " + "a " * 5]
+)
+def test_what_is_no_head_is_said(store, line):
+    with pytest.raises(ValueError, match="not the head of a store"):
+        store.verify(head=line)
+    head = Head.parse(store.head())
+    assert str(head) == store.head()
+
+
+def test_a_receipt_is_checked_without_rows_and_with_the_key(store):
+    receipt, key = store.receipt(), store.public_key
+    assert [check.name for check in verify_receipt(receipt).checks] == ["receipt"]
+    assert verify_receipt(receipt, X[:10], Y[:10], public_key=key).ok
+    other = SigningKey.new().public
+    assert failed(verify_receipt(receipt, public_key=other)) == ["signer"]
+
+
+def test_public_keys_come_as_digits_or_files(store, tmp_path):
+    key = store.public_key
+    for name, text in (("pem", public_pem(key)), ("digits", f"{key}\n")):
+        (tmp_path / name).write_text(text)
+        assert public_key_of(tmp_path / name) == key
+    (tmp_path / "private").write_text(store.private_key())
+    for bad in ("abc", key[:-1], tmp_path / "none", tmp_path / "private", tmp_path):
+        with pytest.raises(ValueError, match=r"public key|not a public"):
+            public_key_of(bad)
