@@ -59,7 +59,7 @@ from traceless.arithmetic.integers import (
     parts,
     wide,
 )
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.words import Sums, Words, add_shifted
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
@@ -68,6 +68,7 @@ __all__ = ["Mixture", "powers", "refined"]
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 _LEAST_GAIN = 4  # bits
 _LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given at least
+_CACHE = 2**14  # integers that are worked on together
 _HUGE = np.finfo(np.float64).max
 
 
@@ -118,6 +119,35 @@ class Mixture:
                 parts.append(total)
                 weights.append(1 << (start + shift))
         return Mixture(parts, tuple(weights), self.unit)
+
+    def words(self) -> Words:
+        """The whole matrix in words, in units: a few rows at a time, piece by piece of weights.
+
+        Integers are cut in two where they are long, and weights so short that the sum over all
+        classes of their products fits into int64.
+        """
+        several = [
+            (part, weight << shift)
+            for whole, weight in zip(self.parts, self.weights, strict=True)
+            for shift, part in parts(as_sums(whole))
+        ]
+        bits = max(int(np.abs(part).max(initial=0)) for part, _ in several).bit_length()
+        halves = [(0, bits)] if bits <= 44 else [(0, 32), (32, bits - 32)]
+        b = 62 - max(length for _, length in halves) - len(several).bit_length()
+        longest = max(weight for _, weight in several).bit_length()
+        J = len(several[0][0])
+        out = np.zeros(((bits + longest + len(several).bit_length()) // 64 + 2, J, J), np.uint64)
+        strip = max(1, _CACHE // J)
+        for rows in [slice(i, i + strip) for i in range(0, J, strip)]:
+            for start, length in halves:
+                cut = [p[rows] if bits == length else _half(p[rows], start) for p, _ in several]
+                for shift in range(0, longest, b):
+                    total = np.zeros(cut[0].shape, dtype=np.int64)
+                    for (_, weight), part in zip(several, cut, strict=True):
+                        if piece := (weight >> shift) & ((1 << b) - 1):
+                            total += piece * part
+                    add_shifted(out[:, rows], total, start + shift)
+        return out
 
     def _in_words(self) -> Mixture:
         """The same matrix with parts of int64, which are far quicker to multiply with."""

@@ -42,7 +42,7 @@ from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, nearest, wide
-from traceless.arithmetic.words import Sums, Wide
+from traceless.arithmetic.words import Sums, Wide, Words, add_shifted, words_of
 from traceless.solvers.refinement import Mixture, powers, refined
 from traceless.solvers.ridge import Ridge
 
@@ -52,6 +52,9 @@ _U = 2.0**-53  # unit roundoff
 _DIGIT_BITS = 40  # at most, for each step
 _STEPS = 6
 _PLANES = 12
+_FRACTION_BITS = 192  # of ridges without an end, where R is kept in words
+_RIDGE_BITS = 22  # of a ridge in a limb: times a digit, it stays below 2^62
+_RIDGE_LIMB = (1 << _RIDGE_BITS) - 1
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 _KEPT = 2**21  # entries of S up to which limbs are kept; larger ones are cut again for each product
@@ -98,9 +101,8 @@ def correctly_rounded_solve(
     Q = Q[np.ix_(used, asked)]
     rows = used if shift is None else np.append(used, len(Z) - 1)
     try:
-        if isinstance(S, Mixture):
-            raise _HardError
-        part, decided = _System(S, ridge, shift).solve(Q)
+        kind = _WideSystem if isinstance(S, Mixture | Wide) else _System
+        part, decided = kind(S, ridge, shift).solve(Q)
     except (_HardError, LinAlgError, OverflowError):
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
@@ -113,7 +115,99 @@ class _HardError(Exception):
     """The system is beyond what int64 and one float64 factor can do."""
 
 
-class _System:
+class _Steps:
+    """What the systems of both kinds do: take digits until all entries are decided."""
+
+    factor: Floats
+    bits: int
+    g: int
+
+    def _prepare(self, ridge: Ridge, shift: Integers | None, column: Integers, unit: int) -> None:
+        """Bounds need ridges and, for a free intercept, the last column of S, in units."""
+        near = ridge.near[:, None]
+        self.weight = np.where(near > 0, 1.0 / np.sqrt(np.where(near > 0, near, 1)), 0.0)
+        self.mean: Floats | None = None
+        if ridge.is_free:
+            n = np.array(int(column[-1]), dtype=object)
+            self.mean = nearest(np.abs(column), n)[:, None] * (1 + 1e-9)
+            self.weight_of_rows = float(nearest(n, np.array(unit, dtype=object)))
+        self.shift: _Shift | None = None
+        if shift is not None:
+            self.shift = _Shift(shift, 52 - self.g - len(near).bit_length())
+
+    def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
+        """Z, and which columns are certainly the float64 nearest to A⁻¹Q."""
+        residual, X = self._start(Q), np.zeros((1, 1))
+        E = np.zeros(Q.shape[1], dtype=np.int64)
+        terms: list[Floats] = []
+        moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
+        for step in range(_STEPS):
+            c = dpotrs(self.factor, self._near(residual, X), lower=True)[0]
+            size = np.abs(c).max(axis=0)
+            if not size.max() < np.inf:
+                raise _HardError
+            shifts = self.bits - np.frexp(np.where(size > 0, size, 1))[1].astype(np.int64)
+            if step:
+                np.minimum(shifts, self.bits, out=shifts)  # fractions stay below 2^62
+            if shifts.min() < (4 if step else 0):
+                raise _HardError  # a step must gain four bits
+            digits = np.rint(c * np.ldexp(1.0, shifts))
+            upper = np.rint(digits * 2.0**-self.g)
+            pieces = np.hstack([upper, digits - upper * 2.0**self.g])
+            residual = self._after(residual, digits, pieces, shifts)
+            if self.shift is not None:
+                moved = (moved << shifts.astype(object)) + self.shift.apart(pieces, self.g)
+            E = E + shifts
+            if E.max() > 800:
+                raise _HardError  # so that 2^-E and the bounds stay normal numbers
+            down = np.ldexp(1.0, -E)
+            terms.append(digits * down)
+            X = sum(terms) * np.ldexp(1.0, E)
+            if step < 2:
+                continue
+            bound = self._bound(residual, X)
+            Z, decided = _rounded(terms, bound * down)
+            decided = np.asarray(decided.all(axis=0))
+            if self.shift is not None:
+                own, certain = self.shift.intercepts(moved, E, bound)
+                Z, decided = np.vstack([Z, own]), decided & certain
+            if decided.all():
+                break
+        return Z, decided
+
+    def _start(self, Q: Integers) -> Any:
+        """R of no digits."""
+        raise NotImplementedError
+
+    def _after(self, before: Any, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]) -> Any:
+        """R ← 2^shifts R - A digits."""
+        raise NotImplementedError
+
+    def _near(self, residual: Any, X: Floats) -> Floats:
+        """R in float64, given the digits so far."""
+        raise NotImplementedError
+
+    def _rest(self, residual: Any, X: Floats) -> Floats:
+        """A bound of |R|, given the digits so far."""
+        raise NotImplementedError
+
+    def _bound(self, residual: Any, X: Floats) -> Floats:
+        """A bound of |A⁻¹R|."""
+        rest = self._rest(residual, X)
+        if self.mean is None:
+            return self._spread(rest)
+        own = rest[-1] / self.weight_of_rows
+        bound = self._spread(rest + self.mean * rest[-1])
+        bound[-1] = (own + (self.mean[:-1] * bound[:-1]).sum(axis=0)) * (1 + 1e-6)
+        return bound
+
+    def _spread(self, rest: Floats) -> Floats:
+        """r_j^(-1/2) (Σ_i rest_i² / r_i)^(1/2), over the penalised coefficients."""
+        rest = rest * self.weight
+        return np.asarray(self.weight * np.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6))
+
+
+class _System(_Steps):
     """A = S + diag(r): a Cholesky factor, two limbs of its rows, the fractions of r in planes."""
 
     def __init__(self, S: Sums, ridge: Ridge, shift: Integers | None) -> None:
@@ -130,13 +224,7 @@ class _System:
             raise _HardError
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
         self.planes, self.rest = ridge.planes(self.plane_bits, _PLANES)
-        penalised = ridge.near[:, None] > 0
-        self.weight = np.where(
-            penalised, 1.0 / np.sqrt(np.where(penalised, ridge.near[:, None], 1)), 0.0
-        )
-        self.mean = np.abs(S[:, -1:]) / S[-1, -1] * (1 + 1e-9) if ridge.is_free else None
-        self.weight_of_rows = float(S[-1, -1])
-        self.shift = None if shift is None else _Shift(shift, 52 - self.g - J.bit_length())
+        self._prepare(ridge, shift, wide(S[:, -1]), 1)
         self.factor = self._factor()
         self.limbs: tuple[Floats, Floats] | None = None
         if J * J <= _KEPT:
@@ -157,47 +245,17 @@ class _System:
             raise _HardError
         return np.asarray(factor)
 
-    def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
-        """Z, and which columns are certainly the float64 nearest to A⁻¹Q."""
-        residual = _Residual(np.asfortranarray(Q, dtype=np.int64))  # OverflowError beyond
-        E = np.zeros(Q.shape[1], dtype=np.int64)
-        terms: list[Floats] = []
-        moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
-        cut = np.zeros((1, 1))  # what the planes leave out of R
-        for step in range(_STEPS):
-            c = dpotrs(self.factor, residual.near - cut, lower=True)[0]
-            size = np.abs(c).max(axis=0)
-            if not size.max() < np.inf:
-                raise _HardError
-            shifts = self.bits - np.frexp(np.where(size > 0, size, 1))[1].astype(np.int64)
-            if step:
-                np.minimum(shifts, self.bits, out=shifts)  # fractions stay below 2^62
-            if shifts.min() < (4 if step else 0):
-                raise _HardError  # a step must gain four bits
-            digits = np.rint(c * np.ldexp(1.0, shifts))
-            upper = np.rint(digits * 2.0**-self.g)
-            pieces = np.hstack([upper, digits - upper * 2.0**self.g])
-            residual = self._after(residual, digits, pieces, shifts)
-            if self.shift is not None:
-                moved = (moved << shifts.astype(object)) + self.shift.apart(pieces, self.g)
-            E = E + shifts
-            if E.max() > 800:
-                raise _HardError  # so that 2^-E and the bounds stay normal numbers
-            down = np.ldexp(1.0, -E)
-            terms.append(digits * down)
-            if self.rest.any():
-                cut = self.rest * (sum(terms) * np.ldexp(1.0, E))
-            if step < 2:
-                continue
-            bound = self._bound(residual, cut)
-            Z, decided = _rounded(terms, bound * down)
-            decided = np.asarray(decided.all(axis=0))
-            if self.shift is not None:
-                own, certain = self.shift.intercepts(moved, E, bound)
-                Z, decided = np.vstack([Z, own]), decided & certain
-            if decided.all():
-                break
-        return Z, decided
+    def _start(self, Q: Integers) -> _Residual:
+        return _Residual(np.asfortranarray(Q, dtype=np.int64))  # OverflowError beyond
+
+    def _near(self, residual: _Residual, X: Floats) -> Floats:
+        return np.asarray(residual.near - self.rest * X)  # the planes leave the rest out
+
+    def _rest(self, residual: _Residual, X: Floats) -> Floats:
+        cut = self.rest * X
+        size = np.abs(residual.near) + np.abs(cut)
+        bound = np.abs(residual.near - cut) + (8 * _U) * size
+        return np.asarray(bound + (2.0**-self.plane_bits if self.planes else 0.0))
 
     def _after(
         self, before: _Residual, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
@@ -253,28 +311,100 @@ class _System:
             rounded = (S + (1 << (self.h - 1))) >> self.h
             H[:], L[:] = rounded, S - (rounded << self.h)
 
-    def _bound(self, residual: _Residual, cut: Floats) -> Floats:
-        """A bound of |A⁻¹R| for a residual that is exact, but for what the planes left out."""
-        size = np.abs(residual.near) + np.abs(cut)
-        rest = np.abs(residual.near - cut) + (8 * _U) * size
-        rest += 2.0**-self.plane_bits if self.planes else 0.0
-        if self.mean is None:
-            return self._spread(rest)
-        own = rest[-1] / self.weight_of_rows
-        bound = self._spread(rest + self.mean * rest[-1])
-        bound[-1] = (own + (self.mean[:-1] * bound[:-1]).sum(axis=0)) * (1 + 1e-6)
-        return bound
-
-    def _spread(self, rest: Floats) -> Floats:
-        """r_j^(-1/2) (Σ_i rest_i² / r_i)^(1/2), over the penalised coefficients."""
-        rest = rest * self.weight
-        return np.asarray(self.weight * np.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6))
-
 
 def _strips(J: int) -> list[slice]:
     """Rows of J numbers, as many together as stay in the cache."""
     step = max(1, _CACHE // J)
     return [slice(i, min(i + step, J)) for i in range(0, J, step)]
+
+
+class _WideSystem(_Steps):
+    """A = S + diag(r) beyond int64: T = u S in words, and R u 2^F in words, u a power of two."""
+
+    def __init__(self, S: Wide | Mixture, ridge: Ridge, shift: Integers | None) -> None:
+        S = S if isinstance(S, Mixture) else Mixture((S,))
+        self.T = S.words()
+        J, unit, diagonal = len(ridge), S.unit.bit_length() - 1, S.diagonal()
+        self.g, self.bits = 20, 39
+        self.b = 32 - J.bit_length()  # limbs below 2^b: J products with a piece stay below 2^53
+        self.n_limbs = 1 + int(diagonal.max()).bit_length() // self.b
+        numerators, denominator = ridge.fractions
+        ends = denominator & (denominator - 1) == 0
+        self.F = max(0, denominator.bit_length() - 1 - unit) if ends else _FRACTION_BITS
+        self.units = unit + self.F
+        self.ridge = (numerators << self.units) // denominator
+        self.rest = 0.0 if ends else np.ldexp(1.0, -self.units)
+        size = int((diagonal << self.F).max() + self.ridge.max()).bit_length()
+        if self.b < 8 or not size < 600:
+            raise _HardError
+        self.n_words = (size + self.bits + J.bit_length()) // 64 + 2
+        self._prepare(ridge, shift, S.column(-1), S.unit)
+        A = np.asfortranarray(Wide(self.T).astype(np.float64).T)
+        A *= np.ldexp(1.0, -unit)
+        A[np.diag_indices_from(A)] += ridge.near
+        self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
+        if failed:
+            raise _HardError
+        self.limbs = self._cut(slice(0, J)) if J * J <= _KEPT else None
+
+    def _start(self, Q: Integers) -> Words:
+        return words_of(wide(Q) << self.F, self.n_words)
+
+    def _near(self, residual: Words, X: Floats) -> Floats:  # noqa: ARG002
+        return Wide(residual).astype(np.float64) * np.ldexp(1.0, -self.units)
+
+    def _rest(self, residual: Words, X: Floats) -> Floats:
+        return np.abs(self._near(residual, X)) * (1 + 4 * _U) + self.rest * np.abs(X)
+
+    def _after(
+        self, before: Words, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
+    ) -> Words:
+        largest = np.abs(Wide(before).astype(np.float64)).max(axis=0) * np.ldexp(1.0, shifts)
+        if not largest.max() < 2.0 ** (64 * self.n_words - 3):
+            raise _HardError  # the sum may not fit
+        out = _shifted_columns(before, shifts)
+        K, J = digits.shape[1], len(digits)
+        products = np.empty((self.n_limbs, J, 2 * K))
+        for rows in _strips(J) if self.limbs is None else [slice(0, J)]:
+            limbs = self._cut(rows) if self.limbs is None else self.limbs
+            for product, limb in zip(products, limbs, strict=True):
+                product[rows] = dgemm(-1.0, limb.T, pieces, trans_a=True)
+        for k, product in enumerate(products.astype(np.int64)):
+            add_shifted(out, product[:, :K], self.F + self.b * k + self.g)
+            add_shifted(out, product[:, K:], self.F + self.b * k)
+        rest, place, whole = self.ridge, 0, -digits.astype(np.int64)
+        while rest.any():
+            add_shifted(out, (rest & _RIDGE_LIMB).astype(np.int64)[:, None] * whole, place)
+            rest, place = rest >> _RIDGE_BITS, place + _RIDGE_BITS
+        return out
+
+    def _cut(self, rows: slice) -> list[Floats]:
+        """The bits of some rows of T, b at a time: all limbs but the last are at least 0."""
+        T, b, limbs = self.T[:, rows], self.b, []
+        for place in range(0, b * self.n_limbs, b):
+            k, start = divmod(place, 64)
+            limb = T[k].view(np.int64) >> start if k < len(T) else T[-1].view(np.int64) >> 63
+            if start + b > 64 and k + 1 < len(T):
+                limb = (limb & ((1 << (64 - start)) - 1)) | (
+                    T[k + 1].view(np.int64) << (64 - start)
+                )
+            last = place == b * (self.n_limbs - 1)
+            signed = (limb << (64 - b)) >> (64 - b)
+            limbs.append((signed if last else limb & ((1 << b) - 1)).astype(np.float64))
+        return limbs
+
+
+def _shifted_columns(words: Words, shifts: NDArray[np.int64]) -> Words:
+    """The columns of words times 2^shift each, modulo 2^(64 n_words)."""
+    out = np.zeros_like(words)
+    whole, places = divmod(shifts, 64)
+    for jump in sorted({*whole.tolist()}):
+        columns = whole == jump
+        some, by = words[: len(words) - jump, :, columns], places[columns].astype(np.uint64)
+        moved = some << by
+        moved[1:] |= np.where(by > 0, some[:-1] >> (np.uint64(64) - by), np.uint64(0))
+        out[jump:, :, columns] = moved
+    return out
 
 
 class _Shift:
