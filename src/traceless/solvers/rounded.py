@@ -42,7 +42,7 @@ from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, nearest, wide
-from traceless.arithmetic.words import Sums, Wide, Words, add_shifted, words_of
+from traceless.arithmetic.words import Sums, Wide, about
 from traceless.solvers.refinement import Mixture, powers, refined
 from traceless.solvers.ridge import Ridge
 
@@ -52,9 +52,7 @@ _U = 2.0**-53  # unit roundoff
 _DIGIT_BITS = 40  # at most, for each step
 _STEPS = 6
 _PLANES = 12
-_FRACTION_BITS = 192  # of ridges without an end, where R is kept in words
-_RIDGE_BITS = 22  # of a ridge in a limb: times a digit, it stays below 2^62
-_RIDGE_LIMB = (1 << _RIDGE_BITS) - 1
+_PLACES = 8  # digits of ridges without an end, where R is kept in digits
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 _KEPT = 2**21  # entries of S up to which limbs are kept; larger ones are cut again for each product
@@ -319,92 +317,116 @@ def _strips(J: int) -> list[slice]:
 
 
 class _WideSystem(_Steps):
-    """A = S + diag(r) beyond int64: T = u S in words, and R u 2^F in words, u a power of two."""
+    """A = S + diag(r) beyond int64: u A and u 2^F R in digits of g bits, u a power of two.
+
+    A digit of u A times a piece of d then counts as much as a digit of u 2^F R: all products of
+    one place are added up, and carries are taken care of once.
+    """
 
     def __init__(self, S: Wide | Mixture, ridge: Ridge, shift: Integers | None) -> None:
         S = S if isinstance(S, Mixture) else Mixture((S,))
-        self.T = S.words()
         J, unit, diagonal = len(ridge), S.unit.bit_length() - 1, S.diagonal()
-        self.g, self.bits = 20, 39
-        self.b = 32 - J.bit_length()  # limbs below 2^b: J products with a piece stay below 2^53
-        self.n_limbs = 1 + int(diagonal.max()).bit_length() // self.b
+        self.T = S.words()
+        self.g = min(21, (54 - J.bit_length()) // 2)  # J products of two digits stay below 2^53
+        self.bits = 2 * self.g - 1
+        self.n_limbs = int(diagonal.max()).bit_length() // self.g + 2
         numerators, denominator = ridge.fractions
         ends = denominator & (denominator - 1) == 0
-        self.F = max(0, denominator.bit_length() - 1 - unit) if ends else _FRACTION_BITS
-        self.units = unit + self.F
-        self.ridge = (numerators << self.units) // denominator
-        self.rest = 0.0 if ends else np.ldexp(1.0, -self.units)
-        size = int((diagonal << self.F).max() + self.ridge.max()).bit_length()
-        if self.b < 8 or not size < 600:
+        places = -(-max(0, denominator.bit_length() - 1 - unit) // self.g) if ends else _PLACES
+        self.places, self.units = places, unit + places * self.g  # F = places g
+        whole = (numerators << self.units) // denominator
+        self.rest = 0.0 if ends else 2.0**-self.units
+        size = int((diagonal << places * self.g).max() + whole.max()).bit_length()
+        if not size < 800:
             raise _HardError
-        self.n_words = (size + self.bits + J.bit_length()) // 64 + 2
+        self.ridge = _digits(whole[:, None], self.g, size // self.g + 2)
+        self.n_digits = (size + self.bits + J.bit_length()) // self.g + 3
         self._prepare(ridge, shift, S.column(-1), S.unit)
-        A = np.asfortranarray(Wide(self.T).astype(np.float64).T)
-        A *= np.ldexp(1.0, -unit)
+        self.limbs = self._cut(slice(0, J)) if J * J <= _KEPT else None
+        A = np.empty((J, J), order="F")
+        for rows in _strips(J):
+            A.T[rows] = about(self.T[:, rows])
+        A *= 2.0**-unit
         A[np.diag_indices_from(A)] += ridge.near
         self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
         if failed:
             raise _HardError
-        self.limbs = self._cut(slice(0, J)) if J * J <= _KEPT else None
 
-    def _start(self, Q: Integers) -> Words:
-        return words_of(wide(Q) << self.F, self.n_words)
+    def _start(self, Q: Integers) -> Integers:
+        digits = _digits(wide(Q), self.g, self.n_digits - self.places)
+        return np.concatenate([np.zeros((self.places, *Q.shape), dtype=np.int64), digits])
 
-    def _near(self, residual: Words, X: Floats) -> Floats:  # noqa: ARG002
-        return Wide(residual).astype(np.float64) * np.ldexp(1.0, -self.units)
+    def _near(self, residual: Integers, X: Floats) -> Floats:  # noqa: ARG002
+        total = residual[-1].astype(np.float64)
+        for digit in residual[-2::-1]:
+            total = total * 2.0**self.g + digit
+        return np.asarray(total * 2.0**-self.units)
 
-    def _rest(self, residual: Words, X: Floats) -> Floats:
-        return np.abs(self._near(residual, X)) * (1 + 4 * _U) + self.rest * np.abs(X)
+    def _rest(self, residual: Integers, X: Floats) -> Floats:
+        return np.abs(self._near(residual, X)) * (1 + 256 * _U) + self.rest * np.abs(X)
 
     def _after(
-        self, before: Words, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
-    ) -> Words:
-        largest = np.abs(Wide(before).astype(np.float64)).max(axis=0) * np.ldexp(1.0, shifts)
-        if not largest.max() < 2.0 ** (64 * self.n_words - 3):
-            raise _HardError  # the sum may not fit
-        out = _shifted_columns(before, shifts)
-        K, J = digits.shape[1], len(digits)
+        self, before: Integers, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
+    ) -> Integers:
+        K, J, g, F = digits.shape[1], len(digits), self.g, self.places
+        out = np.zeros_like(before)
+        whole, places = divmod(shifts, g)
+        for jump in sorted({*whole.tolist()}):
+            columns = whole == jump
+            if before[len(before) - jump :, :, columns].any():
+                raise _HardError  # it would not fit
+            out[jump:, :, columns] = before[: len(before) - jump, :, columns]
+        out <<= places
         products = np.empty((self.n_limbs, J, 2 * K))
         for rows in _strips(J) if self.limbs is None else [slice(0, J)]:
             limbs = self._cut(rows) if self.limbs is None else self.limbs
             for product, limb in zip(products, limbs, strict=True):
-                product[rows] = dgemm(-1.0, limb.T, pieces, trans_a=True)
-        for k, product in enumerate(products.astype(np.int64)):
-            add_shifted(out, product[:, :K], self.F + self.b * k + self.g)
-            add_shifted(out, product[:, K:], self.F + self.b * k)
-        rest, place, whole = self.ridge, 0, -digits.astype(np.int64)
-        while rest.any():
-            add_shifted(out, (rest & _RIDGE_LIMB).astype(np.int64)[:, None] * whole, place)
-            rest, place = rest >> _RIDGE_BITS, place + _RIDGE_BITS
-        return out
+                product[rows] = dgemm(1.0, limb.T, pieces, trans_a=True)
+        self._subtract(out[F:], products.astype(np.int64))
+        self._subtract(out, self.ridge * pieces.astype(np.int64))
+        return _carried(out, g)
+
+    def _subtract(self, out: Integers, products: Integers) -> None:
+        """Take products with the upper and the lower pieces of digits off."""
+        n, K = len(products), out.shape[2]
+        out[1 : n + 1] -= products[..., :K]
+        out[:n] -= products[..., K:]
 
     def _cut(self, rows: slice) -> list[Floats]:
-        """The bits of some rows of T, b at a time: all limbs but the last are at least 0."""
-        T, b, limbs = self.T[:, rows], self.b, []
-        for place in range(0, b * self.n_limbs, b):
-            k, start = divmod(place, 64)
-            limb = T[k].view(np.int64) >> start if k < len(T) else T[-1].view(np.int64) >> 63
-            if start + b > 64 and k + 1 < len(T):
-                limb = (limb & ((1 << (64 - start)) - 1)) | (
-                    T[k + 1].view(np.int64) << (64 - start)
-                )
-            last = place == b * (self.n_limbs - 1)
-            signed = (limb << (64 - b)) >> (64 - b)
-            limbs.append((signed if last else limb & ((1 << b) - 1)).astype(np.float64))
-        return limbs
+        """The digits of some rows of T, between ±2^(g-1)."""
+        g, parts = self.g, []
+        for strip in [slice(i, i + 16) for i in range(rows.start, rows.stop, 16)]:
+            T = self.T[:, strip.start : min(strip.stop, rows.stop)].view(np.int64)
+            found = np.empty((self.n_limbs, *T.shape[1:]), dtype=np.int64)
+            for n, digit in enumerate(found):
+                k, start = divmod(n * g, 64)
+                np.right_shift(T[min(k, len(T) - 1)], start if k < len(T) else 63, out=digit)
+                if start + g > 64 and k + 1 < len(T):
+                    digit &= (1 << (64 - start)) - 1
+                    digit |= T[k + 1] << (64 - start)
+                digit &= (1 << g) - 1
+            found[-1] = (found[-1] << (64 - g)) >> (64 - g)
+            parts.append(_carried(found, g))
+        return [np.concatenate(digit).astype(np.float64) for digit in zip(*parts, strict=True)]
 
 
-def _shifted_columns(words: Words, shifts: NDArray[np.int64]) -> Words:
-    """The columns of words times 2^shift each, modulo 2^(64 n_words)."""
-    out = np.zeros_like(words)
-    whole, places = divmod(shifts, 64)
-    for jump in sorted({*whole.tolist()}):
-        columns = whole == jump
-        some, by = words[: len(words) - jump, :, columns], places[columns].astype(np.uint64)
-        moved = some << by
-        moved[1:] |= np.where(by > 0, some[:-1] >> (np.uint64(64) - by), np.uint64(0))
-        out[jump:, :, columns] = moved
-    return out
+def _carried(digits: Integers, g: int) -> Integers:
+    """Σ_k digits_k 2^(g k) with all digits but the last between ±2^(g-1), in place."""
+    for k in range(len(digits) - 1):
+        carry = (digits[k] + (1 << (g - 1))) >> g
+        digits[k] -= carry << g
+        digits[k + 1] += carry
+    return digits
+
+
+def _digits(a: Integers, g: int, n: int) -> Integers:
+    """Python integers as n digits of g bits."""
+    out = np.empty((n, *a.shape), dtype=np.int64)
+    for k in range(n):
+        last = k == n - 1
+        out[k] = (a if last else a & ((1 << g) - 1)).astype(np.int64)  # OverflowError beyond
+        a = a >> g
+    return _carried(out, g)
 
 
 class _Shift:
