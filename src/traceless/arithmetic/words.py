@@ -295,18 +295,6 @@ def _nearest(words: Words) -> NDArray[np.float64]:
     return np.asarray(out)
 
 
-def about(words: Words) -> NDArray[np.float64]:
-    """Each number in float64, to a few units in the last place: quicker than the nearest."""
-    sign = _sign(words[-1])
-    negative = sign.astype(bool)
-    total = (words[-1] ^ sign).astype(np.float64)  # bits of |a|, or of |a| - 1
-    for word in words[-2::-1]:
-        total *= 2.0**64
-        total += word ^ sign
-    total += negative
-    return np.asarray(np.where(negative, -total, total))
-
-
 def _nearest_of_large(words: Words) -> NDArray[np.float64]:
     """The same for numbers that are not int64.
 

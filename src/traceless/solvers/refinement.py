@@ -48,6 +48,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
 from traceless.arithmetic.integers import (
@@ -59,11 +60,11 @@ from traceless.arithmetic.integers import (
     parts,
     wide,
 )
-from traceless.arithmetic.words import Sums, Words, add_shifted
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
-__all__ = ["Mixture", "powers", "refined"]
+__all__ = ["Mixture", "digits_of", "powers", "refined"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 _LEAST_GAIN = 4  # bits
@@ -120,33 +121,33 @@ class Mixture:
                 weights.append(1 << (start + shift))
         return Mixture(parts, tuple(weights), self.unit)
 
-    def words(self) -> Words:
-        """The whole matrix in words, in units: a few rows at a time, piece by piece of weights.
+    def digits(self, g: int, n: int) -> Floats:
+        """The matrix in units as n matrices of digits, Σ_k digits_k 2^(g k), between ±2^(g-1).
 
-        Integers are cut in two where they are long, and weights so short that the sum over all
-        classes of their products fits into int64.
+        Digits of the parts times digits of the weights are added up by BLAS, place by place.
         """
-        several = [
-            (part, weight << shift)
-            for whole, weight in zip(self.parts, self.weights, strict=True)
-            for shift, part in parts(as_sums(whole))
-        ]
-        bits = max(int(np.abs(part).max(initial=0)) for part, _ in several).bit_length()
-        halves = [(0, bits)] if bits <= 44 else [(0, 32), (32, bits - 32)]
-        b = 62 - max(length for _, length in halves) - len(several).bit_length()
-        longest = max(weight for _, weight in several).bit_length()
-        J = len(several[0][0])
-        out = np.zeros(((bits + longest + len(several).bit_length()) // 64 + 2, J, J), np.uint64)
+        cut = self._in_words()
+        weights = digits_of(np.array(cut.weights, dtype=object), g)
+        bits = max(int(np.abs(part).max(initial=0)) for part in cut.parts).bit_length()
+        J, C, m = len(cut.parts[0]), len(cut.parts), bits // g + 1
+        if n < m or not C * m * 4**g < 2**55:
+            raise OverflowError("the products of digits are too many for float64")
+        out = np.empty((n, J, J))
         strip = max(1, _CACHE // J)
-        for rows in [slice(i, i + strip) for i in range(0, J, strip)]:
-            for start, length in halves:
-                cut = [p[rows] if bits == length else _half(p[rows], start) for p, _ in several]
-                for shift in range(0, longest, b):
-                    total = np.zeros(cut[0].shape, dtype=np.int64)
-                    for (_, weight), part in zip(several, cut, strict=True):
-                        if piece := (weight >> shift) & ((1 << b) - 1):
-                            total += piece * part
-                    add_shifted(out[:, rows], total, start + shift)
+        for rows in [slice(i, min(i + strip, J)) for i in range(0, J, strip)]:
+            own = np.empty((m, C, (rows.stop - rows.start) * J))
+            for c, part in enumerate(cut.parts):
+                _cut(np.asarray(part[rows]).reshape(-1), g, own[:, c])
+            total = np.zeros((max(n, m + len(weights)), own.shape[2]))
+            for k, digits in enumerate(own):
+                total[k : k + len(weights)] += dgemm(1.0, digits.T, weights.T).T
+            for k in range(len(total) - 1):
+                carry = np.rint(total[k] * 2.0**-g)
+                total[k] -= carry * 2.0**g
+                total[k + 1] += carry
+            if total[n:].any():
+                raise OverflowError(f"the matrix has more than {n} digits")
+            out[:, rows] = total[:n].reshape(n, -1, J)
         return out
 
     def _in_words(self) -> Mixture:
@@ -187,6 +188,25 @@ class Mixture:
 
     def _sum(self, values: Iterable[Integers]) -> Integers:
         return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
+
+
+def digits_of(a: Integers, g: int, n: int = 0) -> Integers:
+    """Python integers as digits of g bits between ±2^(g-1), as many as it takes, n at least."""
+    out = []
+    while a.any() or len(out) < n or not out:
+        high = (a + (1 << (g - 1))) >> g
+        out.append((a - (high << g)).astype(np.int64))
+        a = high
+    return np.array(out)
+
+
+def _cut(a: Integers, g: int, out: Floats) -> None:
+    """Write the digits of int64 numbers, as many as there is room for."""
+    for digits in out[:-1]:
+        high = (a + (1 << (g - 1))) >> g
+        digits[:] = a - (high << g)
+        a = high
+    out[-1] = a
 
 
 def _half(a: Any, start: int) -> Integers:

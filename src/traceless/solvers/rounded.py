@@ -42,8 +42,8 @@ from scipy.linalg.blas import dgemm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, nearest, wide
-from traceless.arithmetic.words import Sums, Wide, about
-from traceless.solvers.refinement import Mixture, powers, refined
+from traceless.arithmetic.words import Sums, Wide
+from traceless.solvers.refinement import Mixture, digits_of, powers, refined
 from traceless.solvers.ridge import Ridge
 
 __all__ = ["correctly_rounded_solve"]
@@ -152,7 +152,7 @@ class _Steps:
             digits = np.rint(c * np.ldexp(1.0, shifts))
             upper = np.rint(digits * 2.0**-self.g)
             pieces = np.hstack([upper, digits - upper * 2.0**self.g])
-            residual = self._after(residual, digits, pieces, shifts)
+            residual = self._after(residual, pieces, shifts)
             if self.shift is not None:
                 moved = (moved << shifts.astype(object)) + self.shift.apart(pieces, self.g)
             E = E + shifts
@@ -177,8 +177,8 @@ class _Steps:
         """R of no digits."""
         raise NotImplementedError
 
-    def _after(self, before: Any, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]) -> Any:
-        """R ← 2^shifts R - A digits."""
+    def _after(self, before: Any, pieces: Floats, shifts: NDArray[np.int64]) -> Any:
+        """R ← 2^shifts R - A d for digits d in two pieces, the upper and the lower."""
         raise NotImplementedError
 
     def _near(self, residual: Any, X: Floats) -> Floats:
@@ -255,11 +255,9 @@ class _System(_Steps):
         bound = np.abs(residual.near - cut) + (8 * _U) * size
         return np.asarray(bound + (2.0**-self.plane_bits if self.planes else 0.0))
 
-    def _after(
-        self, before: _Residual, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
-    ) -> _Residual:
-        """R ← 2^shifts R - A digits, in int64 and, near to it, in float64."""
-        K, g, h = digits.shape[1], self.g, self.h
+    def _after(self, before: _Residual, pieces: Floats, shifts: NDArray[np.int64]) -> _Residual:
+        """The same in int64 and, near to it, in float64."""
+        K, g, h = pieces.shape[1] // 2, self.g, self.h
         H, L = self._products(pieces)
         near = before.near * np.ldexp(1.0, shifts) - (
             (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
@@ -269,10 +267,11 @@ class _System(_Steps):
             (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
         )
         planes: list[Integers] = []
+        digits = (pieces[:, :K] * 2.0**g + pieces[:, K:]).astype(np.int64)
         carry: Any = np.int64(0)
         for k in reversed(range(len(self.planes))):
             held = before.planes[k] << shifts if before.planes else np.int64(0)
-            total = held - self.planes[k] * digits.astype(np.int64) + carry
+            total = held - self.planes[k] * digits + carry
             carry = total >> self.plane_bits
             planes.insert(0, total & ((1 << self.plane_bits) - 1))
         whole += carry
@@ -326,10 +325,9 @@ class _WideSystem(_Steps):
     def __init__(self, S: Wide | Mixture, ridge: Ridge, shift: Integers | None) -> None:
         S = S if isinstance(S, Mixture) else Mixture((S,))
         J, unit, diagonal = len(ridge), S.unit.bit_length() - 1, S.diagonal()
-        self.T = S.words()
         self.g = min(21, (54 - J.bit_length()) // 2)  # J products of two digits stay below 2^53
         self.bits = 2 * self.g - 1
-        self.n_limbs = int(diagonal.max()).bit_length() // self.g + 2
+        n_limbs = int(diagonal.max()).bit_length() // self.g + 2
         numerators, denominator = ridge.fractions
         ends = denominator & (denominator - 1) == 0
         places = -(-max(0, denominator.bit_length() - 1 - unit) // self.g) if ends else _PLACES
@@ -339,13 +337,17 @@ class _WideSystem(_Steps):
         size = int((diagonal << places * self.g).max() + whole.max()).bit_length()
         if not size < 800:
             raise _HardError
-        self.ridge = _digits(whole[:, None], self.g, size // self.g + 2)
+        self.ridge = digits_of(whole[:, None], self.g)
         self.n_digits = (size + self.bits + J.bit_length()) // self.g + 3
         self._prepare(ridge, shift, S.column(-1), S.unit)
-        self.limbs = self._cut(slice(0, J)) if J * J <= _KEPT else None
+        self.limbs = S.digits(self.g, n_limbs)
         A = np.empty((J, J), order="F")
         for rows in _strips(J):
-            A.T[rows] = about(self.T[:, rows])
+            part = A.T[rows]
+            part[:] = self.limbs[-1, rows]
+            for limb in self.limbs[-2::-1, rows]:
+                part *= 2.0**self.g
+                part += limb
         A *= 2.0**-unit
         A[np.diag_indices_from(A)] += ridge.near
         self.factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
@@ -353,8 +355,11 @@ class _WideSystem(_Steps):
             raise _HardError
 
     def _start(self, Q: Integers) -> Integers:
-        digits = _digits(wide(Q), self.g, self.n_digits - self.places)
-        return np.concatenate([np.zeros((self.places, *Q.shape), dtype=np.int64), digits])
+        digits = digits_of(wide(Q), self.g)
+        after = self.n_digits - self.places - len(digits)
+        if after < 0:
+            raise _HardError
+        return np.pad(digits, [(self.places, after), (0, 0), (0, 0)])
 
     def _near(self, residual: Integers, X: Floats) -> Floats:  # noqa: ARG002
         total = residual[-1].astype(np.float64)
@@ -365,10 +370,8 @@ class _WideSystem(_Steps):
     def _rest(self, residual: Integers, X: Floats) -> Floats:
         return np.abs(self._near(residual, X)) * (1 + 256 * _U) + self.rest * np.abs(X)
 
-    def _after(
-        self, before: Integers, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
-    ) -> Integers:
-        K, J, g, F = digits.shape[1], len(digits), self.g, self.places
+    def _after(self, before: Integers, pieces: Floats, shifts: NDArray[np.int64]) -> Integers:
+        g, F = self.g, self.places
         out = np.zeros_like(before)
         whole, places = divmod(shifts, g)
         for jump in sorted({*whole.tolist()}):
@@ -377,11 +380,7 @@ class _WideSystem(_Steps):
                 raise _HardError  # it would not fit
             out[jump:, :, columns] = before[: len(before) - jump, :, columns]
         out <<= places
-        products = np.empty((self.n_limbs, J, 2 * K))
-        for rows in _strips(J) if self.limbs is None else [slice(0, J)]:
-            limbs = self._cut(rows) if self.limbs is None else self.limbs
-            for product, limb in zip(products, limbs, strict=True):
-                product[rows] = dgemm(1.0, limb.T, pieces, trans_a=True)
+        products = np.array([dgemm(1.0, limb.T, pieces, trans_a=True) for limb in self.limbs])
         self._subtract(out[F:], products.astype(np.int64))
         self._subtract(out, self.ridge * pieces.astype(np.int64))
         return _carried(out, g)
@@ -392,23 +391,6 @@ class _WideSystem(_Steps):
         out[1 : n + 1] -= products[..., :K]
         out[:n] -= products[..., K:]
 
-    def _cut(self, rows: slice) -> list[Floats]:
-        """The digits of some rows of T, between ±2^(g-1)."""
-        g, parts = self.g, []
-        for strip in [slice(i, i + 16) for i in range(rows.start, rows.stop, 16)]:
-            T = self.T[:, strip.start : min(strip.stop, rows.stop)].view(np.int64)
-            found = np.empty((self.n_limbs, *T.shape[1:]), dtype=np.int64)
-            for n, digit in enumerate(found):
-                k, start = divmod(n * g, 64)
-                np.right_shift(T[min(k, len(T) - 1)], start if k < len(T) else 63, out=digit)
-                if start + g > 64 and k + 1 < len(T):
-                    digit &= (1 << (64 - start)) - 1
-                    digit |= T[k + 1] << (64 - start)
-                digit &= (1 << g) - 1
-            found[-1] = (found[-1] << (64 - g)) >> (64 - g)
-            parts.append(_carried(found, g))
-        return [np.concatenate(digit).astype(np.float64) for digit in zip(*parts, strict=True)]
-
 
 def _carried(digits: Integers, g: int) -> Integers:
     """Σ_k digits_k 2^(g k) with all digits but the last between ±2^(g-1), in place."""
@@ -417,16 +399,6 @@ def _carried(digits: Integers, g: int) -> Integers:
         digits[k] -= carry << g
         digits[k + 1] += carry
     return digits
-
-
-def _digits(a: Integers, g: int, n: int) -> Integers:
-    """Python integers as n digits of g bits."""
-    out = np.empty((n, *a.shape), dtype=np.int64)
-    for k in range(n):
-        last = k == n - 1
-        out[k] = (a if last else a & ((1 << g) - 1)).astype(np.int64)  # OverflowError beyond
-        a = a >> g
-    return _carried(out, g)
 
 
 class _Shift:
