@@ -236,12 +236,14 @@ class Knowledge(saving.Savable):
     def __add__(self, other: Any) -> Knowledge:
         if other == 0 and isinstance(other, int):  # so that sum() works
             return self
-        return self._combined(other, integers.add, operator.add)
+        both: Knowledge = self._combined(other, integers.add, operator.add)
+        return both
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Knowledge:
-        return self._combined(other, integers.subtract, operator.sub)
+        rest: Knowledge = self._combined(other, integers.subtract, operator.sub)
+        return rest
 
     def _combined(self, other: Any, join: Callable[[Sums, Sums], Sums], each: Any) -> Any:
         if not isinstance(other, Knowledge):

@@ -20,8 +20,8 @@ and of the residual are kept in planes of a fixed number of bits, with carries.
 (and with `traceless.solvers.refinement`'s bound where the last coefficient is an intercept that is
 not penalised). After three steps X has about 120 bits, of which the bound leaves more than enough:
 it costs A_jj J / r_j, some 40 bits for the systems that one float64 factor can do. Fractions r
-without an end are cut after two planes; what that leaves out of R, below 2^-40 times X, is added
-in float64. X is added up in double-double arithmetic. Where both ends of the interval around it
+without an end are cut after 80 bits; what that leaves out of R, below 2^-80 times X, is added in
+float64. X is added up in double-double arithmetic. Where both ends of the interval around it
 round to the same float64, so does the exact coefficient: rounding is monotone.
 
 Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
@@ -163,8 +163,9 @@ class _Steps:
             X = sum(terms) * np.ldexp(1.0, E)
             if step < 2:
                 continue
-            bound = self._bound(residual, X)
-            Z, decided = _rounded(terms, bound * down)
+            with np.errstate(all="ignore"):  # a bound beyond float64 decides nothing
+                bound = self._bound(residual, X)
+                Z, decided = _rounded(terms, bound * down)
             decided = np.asarray(decided.all(axis=0))
             if self.shift is not None:
                 own, certain = self.shift.intercepts(moved, E, bound)
@@ -262,9 +263,9 @@ class _System(_Steps):
         near = before.near * np.ldexp(1.0, shifts) - (
             (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
         )
-        H, L = H.astype(np.int64), L.astype(np.int64)
+        high, low = H.astype(np.int64), L.astype(np.int64)
         whole = (before.whole << shifts) - (
-            (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
+            (((high[:, :K] << g) + high[:, K:]) << h) + (low[:, :K] << g) + low[:, K:]
         )
         planes: list[Integers] = []
         digits = (pieces[:, :K] * 2.0**g + pieces[:, K:]).astype(np.int64)
