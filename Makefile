@@ -4,17 +4,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark lint bench bench-updates bench-cv bench-engines bench-everyday bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark test-torch lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
-	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java"
+	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
+	@echo "             make test-torch those of tensors, which install torch"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
 	@echo "             bench-path, bench-probabilities, bench-store for small changes, when refitting is faster, free"
 	@echo "             intercepts and scales, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC, probabilities,"
-	@echo "             stores; bench-everyday for accuracy on sixty raw data sets"
+	@echo "             stores; bench-starting and bench-accuracy for small and first fits, and for live models after"
+	@echo "             100 000 changes; bench-everyday for accuracy on sixty raw data sets; bench-gpu on a CUDA device"
 	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
@@ -49,11 +51,23 @@ lint: $(VENV)/with-test
 test: lint
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
 
+# torch takes 5 GB with its CUDA libraries: set TORCH to the wheel of your choice
+TORCH ?= torch
+test-torch: $(VENV)/with-test
+	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
+	$(BIN)/python -m pytest tests/device
+
 test-spark: $(VENV)/with-test $(VENV)/with-spark
 	$(BIN)/python -m pytest tests/sources/test_spark.py
 
 bench: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.foundation
+
+bench-accuracy: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.accuracy
+
+bench-starting: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.starting
 
 bench-updates: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.updates
@@ -84,6 +98,10 @@ bench-refitting: $(VENV)/with-bench
 
 bench-store: $(VENV)/with-bench
 	$(BIN)/python -m benchmarks.store
+
+bench-gpu: $(VENV)/with-bench
+	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
+	$(BIN)/python -m benchmarks.gpu
 
 bench-report: $(VENV)/with-bench $(VENV)/with-spark
 	$(BIN)/python -m benchmarks.report

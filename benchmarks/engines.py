@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,42 @@ def race(folder: Path, rounds: int) -> tuple[dict[str, float], dict[str, float],
     return t, accuracy, ours.check()
 
 
+def overhead(quick: bool) -> list[Record]:
+    """Tiny partitions, one row each: what a task costs, and what a plain aggregate of it costs."""
+    import dask.array as da
+
+    records: list[Record] = []
+    with ExitStack() as stack:
+        spark = spark_session(stack)
+        dask_client(stack)
+        for n in (1, 64) if quick else (1, 64, 500, 2000, 8000):
+            X, y = da.random.random((8 * n, 4), chunks=(8, 4)), da.arange(8 * n, chunks=8) % 2
+            df = spark.range(8 * n).selectExpr("id % 7 / 8 a", "id % 2 y").repartition(n)
+            jobs: dict[str, Callable[[], Any]] = {
+                "Dask": partial(LSSVC().fit, X, y),
+                "Dask, map_blocks(sum).sum()": partial(_plain_dask, X),
+            }
+            if n <= 500:
+                jobs |= {
+                    "Spark": partial(_fit_spark, df),
+                    "Spark, groupBy().avg()": partial(_plain_spark, df),
+                }
+            records += records_of(f"A fit of {n} partitions of 8 rows", interleave(jobs, 3))
+    return records
+
+
+def _plain_dask(X: Any) -> Any:
+    return X.map_blocks(np.sum, axis=0, keepdims=True, chunks=(1, 4)).sum(axis=0).compute()
+
+
+def _plain_spark(df: Any) -> Any:
+    return df.groupBy("y").avg("a").collect()
+
+
+def _fit_spark(df: Any) -> LSSVC:
+    return LSSVC().fit(from_spark(df, "y"))
+
+
 def measure(quick: bool) -> Findings:
     n = 100_000 if quick else 2_000_000
     folder = make_rows(RESULTS / "rows", n, N_FEATURES, 4 * CORES)
@@ -164,6 +201,7 @@ def measure(quick: bool) -> Findings:
     records += [
         Record("Accuracy on the same rows", k, v, unit="share") for k, v in accuracy.items()
     ]
+    records += overhead(quick)
     claims = [
         Claim(f"MLlib LinearRegression / LSSVC, {way}", t[MLLIB] / t[way], 2.0, at_least=True)
         for way in ("Spark, DataFrame", "Spark, files in tasks")

@@ -2,7 +2,8 @@
 
 A benchmark is a module with a function `measure(quick) -> Findings`. `main(measure, __doc__)`
 makes a command of it, `python -m benchmarks.NAME [--quick]`, which prints tables and keeps the
-numbers as JSON in benchmarks/results, where `report` finds them.
+numbers as JSON in benchmarks/results, where `report` finds them. Where the machine was not quiet
+(`quiet`), it says so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.quiet import disturbances, said
 from papers.claims import Claim
 from papers.timing import machine
 
@@ -163,9 +165,13 @@ def main(measure: Callable[[bool], Findings], doc: str | None) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes")
     quick = parser.parse_args().quick
     print("\n".join(machine()))
-    start = time.perf_counter()
+    before, start = disturbances(), time.perf_counter()
+    print("\n".join(f"The machine is not quiet: {it}." for it in before))
+    found = measure(quick)
+    note = said(before, disturbances(own=1.0))
     found = replace(
-        measure(quick),
+        found,
+        notes=[*found.notes, *([note] if note else [])],
         name=Path(sys.argv[0]).stem,
         about=about,
         quick=quick,

@@ -1,43 +1,45 @@
-"""Exact sums, solutions and predictions on a GPU, beside what floats do there.
+"""On a GPU: exact sums, solutions and predictions of rows on the card, beside products of floats.
 
-    PYTHONPATH=src python -m benchmarks.gpu            on a machine with a CUDA device
-    PYTHONPATH=src python -m benchmarks.gpu --quick    smaller sizes
+    make bench-gpu                             needs a CUDA device: two minutes on an H200
+    python -m benchmarks.gpu --quick           a tenth of the rows
 
-Rows lie on the card, float32, on the grid of 2^-14. Times are medians of three, after one run that
-is not counted. "TF" counts 2 n J² operations for sums and 2 n J K for predictions, whatever was
-done for them. Writes gpu.json to benchmarks/results.
+Rows are float32 numbers on the card, of K classes, with the papers' penalty, except the largest.
+Errors of sums are relative to the largest of the diagonal, those of coefficients to the largest
+coefficient. Writes gpu.json to benchmarks/results.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 import time
 from collections.abc import Callable
-from datetime import date
 from functools import partial
-from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 
+from benchmarks.findings import PAPERS, Findings, Record, main
+from papers.claims import Claim
 from traceless import LSSVC, Knowledge
-from traceless.device import gram
-from traceless.device.cutting import cut
-from traceless.device.encoders import Encoder
-from traceless.features import BoundMap, Linear
-from traceless.knowledge.gathering import chunks
-from traceless.knowledge.responses import responses_of
-from traceless.knowledge.tensor_gathering import Blocks, TensorGathering
+from traceless.features import Linear
 
-DEVICE = "cuda"
-RESULTS = Path(__file__).parent / "results"
+SIZES = [(1_310_720, 768, 100), (1_310_720, 2048, 100), (1_310_720, 4096, 1000)]
+LARGE = (1_281_167, 16_384, 1000)  # rows and classes of ImageNet
+PROTOTYPE = (0.042, 0.153)  # seconds that its bare sums took, of the second and third size
+SUMS, WRONG = "Sums of products, rows on the card", "Error of these sums"
+FIT, COEFFICIENTS = "A fit, up to its coefficients", "Error of the coefficients of a ridge"
+RATE = "Labels, and scores: 10^12 operations (2 n J K) a second"
+PART = "of it, Knowledge.of"
+EXACT = "traceless, exact"
+FLOATS: list[tuple[str, bool, Any]] = [
+    ("float32", False, torch.float32),
+    ("TF32", True, torch.float32),
+    ("bfloat16", False, torch.bfloat16),
+]
 
 
 def seconds(job: Callable[[], object], repeats: int = 3) -> float:
-    """The median time of a job, with all that it left running."""
+    """The median time of a job, with all that it left running, after one that is not counted."""
     taken = []
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
@@ -45,106 +47,122 @@ def seconds(job: Callable[[], object], repeats: int = 3) -> float:
         job()
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)
-    return statistics.median(taken[1:])
+    return median(taken[1:])
 
 
 def rows(n: int, J: int, K: int) -> tuple[Any, Any]:
-    """Embeddings with K classes, as a frozen network might leave them."""
+    """Embeddings of K classes, as a frozen network might leave them."""
     torch.manual_seed(0)
-    X = torch.empty(n, J, device=DEVICE).normal_().mul_(0.4).clamp_(-1.98, 1.98)
-    y = torch.randint(0, K, (n,), device=DEVICE)
-    for k in range(min(K, 64)):
-        X[y == k, k % J] += 0.5
-    return X, y
+    X = torch.empty(n, J, device="cuda").normal_()
+    y = torch.randint(0, K, (n,), device="cuda")
+    centres = torch.randn(K, J, device="cuda")
+    for start in range(0, n, 65_536):
+        some = slice(start, start + 65_536)
+        X[some] += 0.3 * centres[y[some]]
+    return X.mul_(0.4).clamp_(-1.98, 1.98), y
 
 
-def report(found: dict[str, Any], name: str, took: float, work: float) -> None:
-    found[name] = {"seconds": took, "TF": work / took / 1e12}
-    print(f"  {name}: {took * 1e3:.1f} ms, {work / took / 1e12:.0f} TF", flush=True)
+def answers(model: LSSVC, X: Any, case: str) -> list[Record]:
+    """How fast labels and correctly rounded scores are made."""
+    out = []
+    for way, n in (("predict", 131_072), ("decision_function", 32_768)):
+        some = X[:n]
+        work = 2.0 * some.numel() * len(model.classes_)
+        took = seconds(partial(getattr(model, way), some))
+        out.append(Record(RATE, way, work / took / 1e12, case, "number"))
+    return out
 
 
-def sums(n: int, J: int, K: int) -> dict[str, Any]:
-    """The knowledge of rows, by its parts, and floats beside it."""
+def case_of(n: int, J: int, K: int) -> str:
+    """A size in words."""
+    return f"{n:,} × {J}, {K} classes".replace(",", " ", 1 + (n >= 10**6))
+
+
+def usual(n: int, J: int, K: int) -> list[Record]:
+    """Sums, a fit and answers at one size, and floats beside them."""
     X, y = rows(n, J, K)
-    work = 2.0 * n * J * J
-    found: dict[str, Any] = {}
-    print(f"n={n} J={J} K={K}", flush=True)
-    report(found, "Knowledge.of", seconds(lambda: Knowledge.of(Linear(), X, y)), work)
-    phi = Linear().bind(J)
-    report(found, "Knowledge.of, bound", seconds(lambda: Knowledge.of(phi, X, y)), work)
-    for panel in (1024, 2048, 4096, 8192):
-        if panel <= max(J, 1024):
-            gram._PANEL = panel
-            took = seconds(lambda: on_device(phi, X, y))
-            report(found, f"sums on the device, panels of {panel}", took, work)
-    gram._PANEL = 4096
-    for name, tf32, kind in (
-        ("float32", False, torch.float32),
-        ("TF32", True, torch.float32),
-        ("bfloat16", False, torch.bfloat16),
-    ):
+    case = case_of(n, J, K)
+    known, model = Knowledge.of(Linear(), X, y), LSSVC(**PAPERS)
+    took = seconds(partial(Knowledge.of, Linear(), X, y))
+    out = [
+        Record(SUMS, EXACT, took, case),
+        Record(WRONG, EXACT, 0.0, case, "number"),
+        Record(FIT, "LSSVC.fit", seconds(partial(model.fit, X, y)), case),
+        Record(FIT, PART, took, case),
+        Record(COEFFICIENTS, EXACT, 0.0, case, "number"),
+        *answers(model, X, case),
+    ]
+    exact = torch.from_numpy(known.feature_gram[:J, :J].copy()).cuda().double() * 2.0**-28
+    ours = torch.from_numpy(model.coef_.T.copy()).cuda()
+    largest = float(exact.diagonal().max())
+    targets = 2.0 * torch.nn.functional.one_hot(y, K) - 1.0
+    for way, tf32, kind in FLOATS:
         torch.backends.cuda.matmul.allow_tf32 = tf32
         Y = X.to(kind)
-        report(found, name, seconds(partial(torch.matmul, Y.T, Y)), work)
+        product = Y.T @ Y
+        error = float((product.double() - exact).abs().max()) / largest
+        out += [
+            Record(SUMS, f"{way} XᵀX", seconds(partial(torch.matmul, Y.T, Y)), case),
+            Record(WRONG, f"{way} XᵀX", error, case, "number"),
+        ]
+        w = ridge(Y, targets.to(kind), product)
+        error = float((w - ours).abs().max() / ours.abs().max())
+        out += [Record(COEFFICIENTS, f"{way} ridge", error, case, "number")]
     torch.backends.cuda.matmul.allow_tf32 = False
-    return found
+    return out
 
 
-def on_device(phi: BoundMap, X: Any, y: Any) -> object:
-    """The sums without their way to the host."""
-    responses = responses_of(y, None, "classification", 1.0)
-    gathering = TensorGathering(phi, X, responses, None)
-    blocks = Blocks(gathering, Encoder(phi, X.device), 0, len(responses.names), responses)
-    for some in chunks(slice(0, len(X)), gram.ROWS):
-        blocks.add(some)
-    return blocks
+def ridge(Y: Any, T: Any, product: Any) -> Any:
+    """The coefficients of the same ridge regression in floats, solved in float32."""
+    s, n = Y.float().sum(0, keepdim=True), torch.full((1, 1), float(len(Y)), device="cuda")
+    A = torch.cat([torch.cat([product.float(), s.T], 1), torch.cat([s, n], 1)])
+    A.diagonal().add_(1.0)
+    B = torch.cat([(Y.T @ T).float(), T.float().sum(0, keepdim=True)])
+    return torch.cholesky_solve(B, torch.linalg.cholesky(A))[:-1].double()
 
 
-def parts(n: int, J: int) -> None:
-    """What the parts of one block cost."""
-    X = torch.randn(n, J, device=DEVICE)
-    planes = torch.empty((2, J, n), dtype=torch.int8, device=DEVICE)
-    peak = torch.zeros(1, dtype=torch.int32, device=DEVICE)
-    scale = torch.full((J,), 16384.0, dtype=torch.float64, device=DEVICE)
-    took = seconds(lambda: cut(X, scale, planes, 0, peak))
-    print(f"  cut {n}x{J}: {took * 1e3:.2f} ms, {n * J * 6 / took / 1e9:.0f} GB/s", flush=True)
-    for p in (1024, 2048, 4096):
-        if p <= J:
-            A, B = planes[0, :p], planes[1, :p]
-            took = seconds(lambda: torch._int_mm(A, B.T))  # noqa: B023
-            print(f"  int8 {p}x{n}x{p}: {2 * n * p * p / took / 1e12:.0f} TOPS", flush=True)
-    W = torch.randint(-(2**40), 2**40, (J, J), device=DEVICE)
-    host = np.empty((J, J), dtype=np.int64)
-    took = seconds(lambda: torch.from_numpy(host).copy_(W))
-    print(f"  to the host, pages touched: {8 * J * J / took / 1e9:.1f} GB/s", flush=True)
-    took = seconds(lambda: torch.from_numpy(np.empty((J, J), dtype=np.int64)).copy_(W))
-    print(f"  to the host, new pages: {8 * J * J / took / 1e9:.1f} GB/s", flush=True)
-    took = seconds(lambda: torch.empty((J, J), dtype=torch.int64, pin_memory=True).copy_(W))
-    print(f"  to the host, pinned: {8 * J * J / took / 1e9:.1f} GB/s", flush=True)
+def largest(n: int, J: int, K: int) -> list[Record]:
+    """Rows of the size of ImageNet, with the default penalty."""
+    X, y = rows(n, J, K)
+    case, model = case_of(n, J, K), LSSVC()
+    took = seconds(partial(Knowledge.of, Linear(), X, y), 1)
+    return [
+        Record(SUMS, EXACT, took, case),
+        Record(FIT, "LSSVC.fit", seconds(partial(model.fit, X, y), 1), case),
+        Record(FIT, PART, took, case),
+        *answers(model, X, case),
+    ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    card = torch.cuda.get_device_name(0)
-    print(card, torch.__version__, date.today(), flush=True)
-    found: dict[str, Any] = {"card": card, "torch": torch.__version__, "date": str(date.today())}
-    parts(130_048, 2048)
-    sizes = [(262_144, 768, 100), (262_144, 2048, 100)]
-    if not quick:
-        parts(130_048, 16_384)
-        sizes = [(1_310_720, 768, 100), (1_310_720, 2048, 1000), (1_310_720, 4096, 1000)]
-        sizes += [(524_288, 16_384, 1000)]
-    for size in sizes:
-        found[str(size)] = sums(*size)
+def measure(quick: bool) -> Findings:
+    """All sizes."""
+    if not torch.cuda.is_available():
+        raise SystemExit("benchmarks.gpu needs a CUDA device, and torch sees none.")
+    share = 10 if quick else 1
+    records: list[Record] = []
+    for n, J, K in SIZES:
+        records += usual(n // share, J, K)
         torch.cuda.empty_cache()
-    X, y = rows(262_144, 1024, 100)
-    took = seconds(lambda: LSSVC().fit(X, y), 1)
-    print(f"fit 262144 x 1024: {took:.3f} s")
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu.json").write_text(json.dumps(found, indent=1))
+    records += largest(LARGE[0] // share, *LARGE[1:])
+    found = {(r.job, r.way, r.case): r.value for r in records}
+    cases = [case_of(n // share, J, K) for n, J, K in (*SIZES, LARGE)]
+    claims = []
+    for case, took in zip(cases[1:3], PROTOTYPE, strict=True):
+        for job, way in ((SUMS, EXACT), (FIT, "LSSVC.fit")):
+            what = f"{way} / the prototype's sums, {case}"
+            claims.append(Claim(what, found[job, way, case] / (took / share), 1.1))
+    claims += [
+        Claim(f"seconds of the sums, {cases[3]}", found[SUMS, EXACT, cases[3]], 3.0),
+        Claim(f"seconds of the fit, {cases[3]}", found[FIT, "LSSVC.fit", cases[3]], 5.0),
+        Claim(f"10^12 operations, {cases[3]}", found[RATE, "predict", cases[3]], 100.0, True),
+    ]
+    notes = [
+        f"Card: {torch.cuda.get_device_name(0)}, torch {torch.__version__}. Times are medians of "
+        "three (of the largest size: one), after one that is not counted.",
+        "The errors of our sums and coefficients are 0: they are exact, and correctly rounded.",
+    ]
+    return Findings(records, claims, notes)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure, __doc__)

@@ -7,6 +7,7 @@ ORDER = [
     "plot_float_trace.py",
     "plot_stages.py",
     "plot_label_errors.py",
+    "plot_head.py",
     "plot_hospitals.py",
     "plot_sliding_window.py",
     "plot_rho.py",

@@ -1,13 +1,14 @@
-"""Modules that need torch are collected for their examples where it is installed."""
+"""Modules that need torch or pyspark are collected only where it is installed."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
-_NEED_TORCH = ["cutting", "encoders", "gram", "products", "solve"]
-collect_ignore = (
-    []
-    if find_spec("torch")
-    else [
-        *(f"traceless/device/{name}.py" for name in _NEED_TORCH),
-        "traceless/knowledge/tensor_gathering.py",
+package = Path(__file__).parent / "traceless"
+collect_ignore = []
+if not find_spec("torch"):
+    collect_ignore += [str(package / "knowledge" / "tensor_gathering.py")]
+    collect_ignore += [
+        str(path) for path in (package / "device").glob("[!_]*.py") if path.stem != "tensors"
     ]
-)
+if not find_spec("pyspark"):
+    collect_ignore += [str(package / "sources" / "spark_ml.py")]

@@ -57,6 +57,16 @@ lazy = LSSVC().fit(da.from_array(X, chunks=1), da.from_array(y, chunks=1))
 assert lazy.digest() == LSSVC().fit(X, y).digest()
 """,
     ),
+    "torch": Use(
+        """
+import torch
+from traceless import LSSVC
+X, y = torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])
+model = LSSVC().fit(X, y)
+assert model.digest() == LSSVC().fit(X.numpy(), y.numpy()).digest()
+assert torch.equal(model.predict(X), y)
+""",
+    ),
     "spark": Use("import pandas, pyarrow, pyspark\nfrom traceless import from_spark"),
     "cli": Use(
         "import sys; sys.argv[1:] = ['--help']\nfrom traceless.cli import main; main()", ("click",)

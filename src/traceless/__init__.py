@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from traceless.estimators.by_group import fit_by
     from traceless.estimators.loading import load
     from traceless.estimators.lssvm import LSSVC, LSSVR
     from traceless.estimators.path_svc import PathSVC
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         UnsealableError,
     )
     from traceless.knowledge import Knowledge
-    from traceless.sources import from_spark, scan
+    from traceless.sources import from_batches, from_spark, on_spark, scan
     from traceless.store import Store
 
     __version__: str
@@ -64,20 +65,24 @@ __all__ = [
     "TableError",
     "UninformativeWarning",
     "UnsealableError",
+    "fit_by",
+    "from_batches",
     "from_spark",
     "load",
+    "on_spark",
     "scan",
     "wESVM",
 ]
 
 _MODULES = {
+    "estimators.by_group": ["fit_by"],
     "estimators.loading": ["load"],
     "estimators.lssvm": ["LSSVC", "LSSVR"],
     "estimators.path_svc": ["PathSVC"],
     "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],
     "estimators.sliding_window": ["SlidingWindow"],
     "knowledge": ["Knowledge"],
-    "sources": ["from_spark", "scan"],
+    "sources": ["from_batches", "from_spark", "on_spark", "scan"],
     "store": ["Store"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import findings, penalties, probabilities, report
+from benchmarks import accuracy, findings, penalties, probabilities, quiet, report
 from benchmarks.findings import Findings, Record
 from papers import page
 from papers.claims import Claim
@@ -179,3 +179,36 @@ def test_penalties_are_three_models(images):
     assert not np.allclose(coef[1], coef[2])
     solved = penalties.solve(penalties.PENALTIES[penalties.BOTH], Knowledge.of(Linear(), X, y))()
     assert np.array_equal(solved, coef[2])
+
+
+def test_goals_that_were_missed_are_told_first(tmp_path):
+    told = page.markdown(report.missed([FOUND]), tmp_path)
+    assert "1 of 2 goals were met" in told
+    assert "ours / floor" in told
+    assert "theirs / ours" not in told
+    assert "All" not in page.markdown(report.missed([replace(FOUND, claims=[])]), tmp_path)
+
+
+def test_a_machine_that_is_not_quiet_is_reported(monkeypatch):
+    monkeypatch.setattr(quiet, "spread", lambda: 1.05)
+    monkeypatch.setattr(quiet, "waiting", lambda: 0.1)
+    assert quiet.disturbances() == []
+    assert quiet.said([], []) == ""
+    monkeypatch.setattr(quiet, "waiting", lambda: 1.2)
+    assert quiet.disturbances(own=1.0) == []  # our own threads
+    assert len(quiet.disturbances()) == 1
+    monkeypatch.setattr(quiet, "spread", lambda: 40.0)
+    found = quiet.disturbances()
+    assert "40.0 times as long" in found[0]
+    assert "not quiet" in quiet.said(found, [])
+
+
+def test_the_spread_of_equal_products():
+    assert 1.0 <= quiet.spread(4) < 1e6
+
+
+def test_errors_of_live_models_are_small():
+    """A few changes: errors are those of float64, of the live model and of the retrain."""
+    for live, retrained in accuracy.lives("window", 60, 1.0, 30):
+        assert 0.0 <= live < 1e-13
+        assert 0.0 < retrained < 1e-13

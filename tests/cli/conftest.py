@@ -79,6 +79,21 @@ def shop(call, tmp_path):
 
 
 @pytest.fixture
+def clinic(call, tmp_path):
+    """A store with ids that has learned all.csv; its lines: eight rows or so of each patient."""
+    rng = np.random.default_rng(2)
+    patient, age = rng.integers(10, 30, 160), rng.integers(18, 80, 160)
+    pressure = rng.normal(120, 15, 160).round(1)
+    state = np.where(age + pressure + rng.normal(0, 10, 160) > 170, "ill", "well")
+    columns = zip(patient, age, pressure, state, strict=True)
+    lines = [",".join(map(str, line)) for line in columns]
+    table(tmp_path / "all.csv", lines, "patient,age,pressure,state")
+    call("new", "clinic", "--target", "state", "--columns", "age,pressure", "--id", "patient")
+    call("learn", "clinic", "all.csv")
+    return lines
+
+
+@pytest.fixture
 def prices(call, tmp_path):
     """A store of a regression, with what it has learned as arrays."""
     rng = np.random.default_rng(1)

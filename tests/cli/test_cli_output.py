@@ -147,7 +147,7 @@ def test_both_files_or_none(call, shop, tmp_path):
 
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_somebody_is_asked(call, shop, tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(output, "_can_be_asked", lambda: True)
+    monkeypatch.setattr(output, "can_be_asked", lambda: True)
     (tmp_path / "a.json").write_text("ten years of work")
     said = call(
         *("receipt", "shop", "--out", "a.json"), code=0 if answer == "y" else 1, stdin=f"{answer}\n"

@@ -39,6 +39,8 @@ NO_COMMAND = {
     *("features/columns.py", "features/feature_map.py", "knowledge/columns.py"),
     *("hinge/precomputed.py", "hinge/problem.py", "sources/arrays.py", "sources/dask.py"),
     *("sources/partitions.py", "sources/scanning.py", "sources/source.py", "sources/spark.py"),
+    *("sources/answers.py", "sources/spark_answers.py", "sources/spark_ml.py"),
+    *("sources/streams.py", "sources/written_answers.py", "estimators/by_group.py"),
 }
 # nor do commands pass arguments of these kinds: they read tables, and know no precomputed kernels,
 # guards, sources, views of models or knowledge without a model; and a schema is checked by `new`

@@ -9,7 +9,7 @@ import torch
 
 from traceless import LSSVC, LSSVR, Knowledge
 from traceless.arithmetic import elementary
-from traceless.device import cutting, encoders, gram
+from traceless.device import cutting, encoders, gram, tensors
 from traceless.device.gram import TensorGram
 from traceless.features import FeatureMap, Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
@@ -264,3 +264,127 @@ def labels(device):
     found = LSSVC().fit(T, words).predict(T)
     assert isinstance(found, np.ndarray)
     assert np.array_equal(found, LSSVC().fit(X, words).predict(X))
+
+
+def solutions(device, patch):
+    """Systems of every kind, solved on the device where it decides, and on the host."""
+    from traceless.device.matrices import TensorMatrix
+    from traceless.solvers import cholesky, rounded
+    from traceless.solvers.centring import shifted, shifted_right_side
+    from traceless.solvers.ridge import Ridge
+
+    rng = np.random.default_rng(6)
+    there = torch.device(device)
+    for trial in range(40):
+        J, K, n = int(rng.integers(2, 60)), int(rng.integers(1, 6)), int(rng.integers(1, 200))
+        Z = np.rint(rng.normal(size=(n, J)) * 2.0 ** rng.uniform(2, 18, J)).astype(np.int64)
+        Z[:, -1] = 1
+        Z[:, 0] += int(rng.integers(0, 2**20)) if trial % 3 == 0 else 0
+        if trial % 4 == 0:
+            Z[:, J // 2] = 0
+        S, Q = Z.T @ Z, Z.T @ rng.integers(-3, 4, (n, K))
+        near = np.full(J, 2.0 ** rng.uniform(-3, 30))
+        if trial % 2:
+            near[-1] = 0.0
+        ridge = Ridge(near)
+        if trial % 5 == 0:
+            whole = np.array([int(v) for v in rng.integers(1, 2**40, J)], dtype=object)
+            ridge = Ridge.of_fractions(whole, 3 * 7 * 2**11)
+        m = cholesky.whole_means(S) if ridge.is_free else None
+        moved = S if m is None else shifted(S, m)
+        right = Q if m is None else shifted_right_side(Q, m)
+        for own in (None, m):
+            expected = rounded.correctly_rounded_solve(moved, ridge, right, own)
+            sent = TensorMatrix.of(S, m, there)
+            assert np.array_equal(sent.on_host(), moved)
+            found = rounded.correctly_rounded_solve(sent, ridge, right, own)
+            assert np.array_equal(found, expected), trial
+    X, y = rng.normal(size=(90, 7)), rng.integers(0, 4, 90)
+    for penalty in ({}, {"free_intercept": False}, {"standardize": False}, {"rho": 1e-9}):
+        found = []
+        for where in (there, None):
+            patch.setattr(cholesky, "device_for", lambda S, where=where: where)
+            model = LSSVC(**penalty).fit(X, y)
+            found.append(np.column_stack([model.coef_, model.intercept_]))
+        assert np.array_equal(*found)
+
+
+def predictions(device):
+    """Scores and their largest, for coefficients of all sizes, also next to ties and zeros."""
+    from traceless.arithmetic.products import Coefficients
+    from traceless.device import products
+
+    rng = np.random.default_rng(7)
+    for trial in range(40):
+        J, K, n = (int(rng.integers(low, high)) for low, high in ((2, 90), (1, 40), (1, 120)))
+        X = rng.normal(size=(n, J - 1)) * 10.0 ** rng.uniform(-6, 4)
+        Z = rng.normal(size=(J, K)) * 10.0 ** rng.uniform(-200 if trial % 7 == 0 else -10, 10, K)
+        if trial % 3 == 0:
+            Z *= 10.0 ** rng.uniform(-12, 0, size=(J, K))
+        if trial % 3 == 1:
+            Z[-1] *= 2.0**30
+        if trial % 5 == 0:
+            Z = np.round(Z * 4) / 4  # many sums are exact, and some scores equal
+        if trial % 11 == 0:
+            Z[:, 0] = 0
+        shift = np.append(rng.integers(-1000, 1000, J - 1), 0.0) if trial % 2 else None
+        phi, T = Linear().bind(J - 1), tensor(X, device)
+        expected = Coefficients(Z, shift).times(phi.codes(X))
+        model = Coefficients(Z, shift)
+        found = products.scores(model, phi, T).cpu().numpy()
+        assert np.array_equal(found, expected), trial
+        assert np.array_equal(np.signbit(found), np.signbit(expected)), trial
+        best = products.winners(model, phi, T).cpu().numpy()
+        assert np.array_equal(best, expected.argmax(1)), trial
+
+
+def memory(device, patch):
+    """Where memory is short, blocks get smaller; where that is no help, nothing is changed."""
+    from traceless.knowledge import tensor_gathering
+
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(5000, 3)), rng.integers(0, 3, 5000)
+    room = 3000
+    make = tensor_gathering.Block
+
+    def block(features, digits, beside, beside_digits, rows, device):
+        if rows > room:
+            raise torch.cuda.OutOfMemoryError("no room")
+        return make(features, digits, beside, beside_digits, rows, device)
+
+    patch.setattr(tensor_gathering, "Block", block)
+    there = tensor(X, device), tensor(y, device)
+    model = LSSVC().fit(*there)
+    before = model.digest()
+    assert before == LSSVC().fit(X, y).digest()
+    room = 10
+    said = ""
+    try:
+        model.partial_fit(*there)
+    except MemoryError as error:
+        said = str(error)
+    assert "Nothing was changed" in said
+    assert model.digest() == before
+
+
+def arrays_of_others(device, patch):
+    """Anything with numbers on a device that speaks DLPack is taken, through torch."""
+    patch.setattr(tensors, "_DLPACK_HOST", frozenset())
+
+    class Array:
+        def __init__(self, tensor):
+            self._tensor, self.shape = tensor, tensor.shape
+
+        def __dlpack__(self, **options):
+            return self._tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self._tensor.__dlpack_device__()
+
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 3, 50)
+    there = Array(tensor(X, device))
+    model = LSSVC().fit(there, y)
+    model.partial_fit(there, tensor(y, device), classes=[0, 1, 2])
+    assert model.digest() == LSSVC().fit(np.vstack([X, X]), np.append(y, y)).digest()
+    assert np.array_equal(model.predict(there).cpu().numpy(), model.predict(X))

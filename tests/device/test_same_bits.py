@@ -1,5 +1,8 @@
 """Rows on a device give the bits of the host; the CPU's tensors stand in for those of a GPU."""
 
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
@@ -66,3 +69,44 @@ def test_refusals():
 
 def test_labels():
     same_bits.labels(DEVICE)
+
+
+def test_solutions(monkeypatch):
+    same_bits.solutions(DEVICE, monkeypatch)
+
+
+def test_predictions():
+    same_bits.predictions(DEVICE)
+
+
+def test_memory(monkeypatch):
+    same_bits.memory(DEVICE, monkeypatch)
+
+
+def test_arrays_of_others(monkeypatch):
+    same_bits.arrays_of_others(DEVICE, monkeypatch)
+
+
+def test_tensors_of_the_host_go_its_way(monkeypatch):
+    monkeypatch.setattr(tensors, "HOST", frozenset({"cpu"}))
+    for kind in same_bits.DTYPES:
+        same_bits.dtypes(DEVICE, kind)
+    same_bits.history(DEVICE, LSSVC, None, {})
+    same_bits.labels(DEVICE)
+
+
+def test_sparse_tensors_are_refused():
+    rows = torch.eye(4).to_sparse()
+    with pytest.raises(TypeError, match="dense tensor"):
+        LSSVC().fit(rows, [0, 1, 0, 1])
+
+
+def test_torch_is_not_imported_for_others():
+    code = "import sys, traceless; traceless.LSSVC().fit([[0.0], [1.0]], [0, 1]).predict([[1.0]])"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "; print('torch' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "False"

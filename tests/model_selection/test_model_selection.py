@@ -776,7 +776,7 @@ def test_neighbouring_test_rows_are_views_that_cannot_be_written(rng, shuffle):
         assert np.shares_memory(rows, X) != shuffle
         with pytest.raises(ValueError, match="read-only"):
             rows[0] = 0.0
-    assert (X == before).all()
+    assert (before == X).all()
     assert X.flags.writeable
 
 

@@ -1,11 +1,13 @@
 """Recipes that fail at a chosen moment; in a module of its own for the workers."""
 
+import errno
 import os
 import signal
 from dataclasses import dataclass, fields
 from typing import Any
 
 from traceless.knowledge.sums import Knowledge, Recipe
+from traceless.sources.files import reading
 
 
 def first_time(marker):
@@ -46,6 +48,38 @@ class Failing(Recipe):
         if first_time(self.marker):
             raise RuntimeError("the disk is full")
         return super().knowledge(rows)
+
+
+@dataclass(frozen=True)
+class Unreadable(Recipe):
+    """Fails as a network's disk does."""
+
+    marker: str | None = None
+
+    def knowledge(self, rows):
+        if first_time(self.marker):
+            with reading("rows.parquet", OSError):
+                raise OSError(errno.EIO, "Input/output error")
+        return super().knowledge(rows)
+
+
+@dataclass(frozen=True)
+class Unsendable(Recipe):
+    """Raises an error that no pickle brings back."""
+
+    def knowledge(self, rows):  # noqa: ARG002
+        class OwnError(Exception):
+            pass
+
+        raise OwnError("a library's own")
+
+
+@dataclass(frozen=True)
+class Full(Recipe):
+    """Writes to a disk without room."""
+
+    def knowledge(self, rows):  # noqa: ARG002
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @dataclass(frozen=True)

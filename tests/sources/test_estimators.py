@@ -16,6 +16,7 @@ from traceless import (
     UnsealableError,
     scan,
 )
+from traceless.sources import Source
 
 
 @pytest.fixture
@@ -131,3 +132,38 @@ def test_processes_give_the_same_bits_for_rows_in_memory(rng):
     two.forget(X[:5000], y[:5000], weight[:5000])
     rest = LSSVC(class_weight="golden").fit(X[5000:], y[5000:], weight[5000:])
     assert np.array_equal(two.coef_, rest.coef_)
+
+
+class Counted(Source):
+    """Counts how often its rows are learned."""
+
+    n_features, feature_names, n_targets, passes = 2, None, 1, 0
+
+    def knowledge(self, recipe, n_jobs=None):  # noqa: ARG002
+        self.passes += 1
+        rng = np.random.default_rng(0)
+        return recipe.knowledge((rng.normal(size=(20, 2)), np.arange(20) % 2, None))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *[(LSSVC, {"rho": rho}) for rho in (-1.0, "evidenz", [1.0, 2.0])],
+        *[(LSSVC, {"class_weight": weight}) for weight in ("balance", {0: -1.0}, {0: "two"}, 3)],
+        (LSSVC, {"solver": "cholesky "}),
+        (LSSVC, {"weighting": "each"}),
+        (LSSVC, {"priors": "equal"}),
+        (LSSVC, {"decision": "best"}),
+        (LSSVC, {"guard": True}),
+        (LSSVR, {"rho": [1.0, 2.0]}),
+        (LSSVR, {"target_resolution": 0.3}),
+        (LSSVR, {"feature_map": 3}),
+    ],
+)
+def test_a_wrong_parameter_is_found_before_the_pass(kind, options):
+    source = Counted()
+    with pytest.raises((ValueError, TypeError)):
+        kind(**options).fit(source)
+    assert source.passes == 0
+    kind().fit(source)
+    assert source.passes == 1

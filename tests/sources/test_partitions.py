@@ -13,6 +13,7 @@ from traceless import EngineError, Knowledge, RangeError
 from traceless.features import Linear, RandomLayer
 from traceless.knowledge.sums import Recipe
 from traceless.sources import partitions as module
+from traceless.sources.batches import joined
 from traceless.sources.partitions import (
     ArrayPartition,
     partition_arrays,
@@ -139,6 +140,37 @@ def test_a_killed_process_is_an_engine_error(recipe, rows, digest, folder):
     with pytest.raises(EngineError, match=r"worker process died.*Nothing was changed"):
         sum_partitions(sabotage.of(recipe, sabotage.Deadly), partitions, 2)
     assert sum_partitions(recipe, partitions, 2).digest() == digest
+
+
+@ONE_TASK
+def test_errors_name_their_cause(recipe, rows, folder):
+    partitions = cut(rows, [100, 200, 300])
+    with pytest.raises(RuntimeError, match="OwnError: a library's own"):
+        sum_partitions(sabotage.of(recipe, sabotage.Unsendable), partitions, 2)
+    with pytest.raises(EngineError, match=r"temporary folder .* is full.*Nothing was changed"):
+        sum_partitions(sabotage.of(recipe, sabotage.Full), partitions, 2)
+
+
+@ONE_TASK
+def test_the_temporary_folder_holds_one_piece_per_process(recipe, rows, digest, monkeypatch):
+    added = []
+
+    def run(task, arguments, *more):
+        added.append((task.__name__, len(arguments)))
+        return original(task, arguments, *more)
+
+    original = module._run
+    monkeypatch.setattr(module, "_run", run)
+    assert sum_partitions(recipe, cut(rows, range(20, 400, 20)), 2).digest() == digest
+    assert added in ([("_learn_to_file", 8), ("_add_files", 1)], [("_learn_to_file", 8)])
+
+
+def test_class_wise_batches_are_as_large_as_their_matrices():
+    X, y = np.zeros((1000, 1)), np.arange(1000) % 50
+    batches = [(X, y, None)] * 100
+    pooled, apart = (max(len(b[1]) for b in joined(batches, 100, kind)) for kind in (False, True))
+    assert pooled < 2**14 + 1000
+    assert apart == 40_000  # 8 J K rows, where J = 100 and K = 50
 
 
 @ONE_TASK

@@ -127,7 +127,7 @@ def test_what_is_not_rows_is_named_with_the_way_to_make_it_so(tmp_path):
         as_source("rows.parquet", "label")
     with pytest.raises(TypeError, match="scan"):
         as_source(tmp_path, None)
-    with pytest.raises(TypeError, match=r"LazyFrame.*collect.*sink_parquet"):
+    with pytest.raises(TypeError, match=r"LazyFrame.*collect.*from_batches"):
         as_source(pl.LazyFrame({"a": [1]}), [1])
     assert as_source(pl.DataFrame({"a": [1]}), [1]) is None
 

@@ -57,13 +57,17 @@ def test_it_says_what_would_be(store, rows, what):
     assert tried.signature == ""
     assert not tried.check()
     assert (tried.generation is None) == (what not in ("queue", "cancel", "key"))
+    model = tried.tried
     made = change(store)
     made = made.receipt if isinstance(made, Queued) else made
     left_out = ("subject",) if what == "key" else ()  # a new key is another one each time
     for name in MADE:
         assert name in left_out or getattr(tried, name) == getattr(made, name), name
     assert not made.dry_run
+    assert made.tried is None
     assert made.check()
+    if model is not None and made.held:
+        assert model.digest() == made.digest_after
     assert store.verify().ok
 
 

@@ -170,6 +170,33 @@ class TestRelabelAndCorrect:
             store.correct(wrong, right)
         assert store.verify(X[left], y[left]).ok
 
+    @pytest.mark.parametrize("how", ["relabel", "correct"])
+    def test_all_rows_of_an_id_under_the_same_id(self, clinic, how):
+        """The new rows have the ids of the old ones, and are not among those that are left."""
+        store, X, y, ids = clinic
+        new = np.where(y[:6] == y[0], y[y != y[0]][0], y[0])
+
+        def change(n):
+            old = X[:n], y[:n], None, ids[:n]
+            if how == "relabel":
+                return store.relabel(X[:n], y[:n], new[:n], ids=ids[:n], whole=True)
+            return store.correct(old, (X[:n], new[:n], None, ids[:n]), whole=True)
+
+        with pytest.raises(NotLearnedError, match="1 more rows of 1 of these 2 ids"):
+            change(5)
+        change(6)
+        assert numbers(store, 1) == (3, 0, 3)
+        assert store.verify(X, np.r_[new, y[6:]], ids=ids).ok
+
+    def test_ids_of_none_are_as_no_ids(self, clinic):
+        store, X, y, _ = clinic
+        bare = Store.new(store.path.parent / "bare", LSSVC())
+        bare.learn(X, y)
+        for one in (store, bare):
+            one.relabel(X[:3], y[:3], y[3:6], ids=[None] * 3)
+            assert one.verify(X, np.r_[y[3:6], y[3:]]).ok
+        assert numbers(store, 0) == (3, 0, 3)
+
 
 class TestUndo:
     def test_of_the_last_learning(self, store, rows):

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from traceless.store import queue as queues
 from traceless.store.queue import Queue, are_enough, plain_arrays
-from traceless.store.row_digests import RowHasher, Tally
+from traceless.store.row_digests import HashedId, RowHasher, Tally
 from traceless.store.schema import SCHEMA
 
 
@@ -59,7 +59,7 @@ def test_rows_come_back_with_the_same_digests(queue):
 
 def test_ids_come_back_with_their_rows(queue):
     X, y = np.arange(4.0).reshape(4, 1), np.array(list("abab"))
-    names = [b"1" * 16, b"", b"3" * 16, b"4" * 15 + b"\0"]
+    names = [HashedId(one) for one in (b"1" * 16, b"", b"3" * 16, b"4" * 15 + b"\0")]
     batch = X, y, [1.0, 1.0, 0.0, 1.0], names
     put(queue, None, [plain_arrays(batch), plain_arrays((X, y, None))], tally(batch))
     first, second = queue.batches()

@@ -60,6 +60,12 @@ def as_sums(a: Sums) -> Sums:
     return in_words.of_python(a) if isinstance(a, np.ndarray) and a.dtype == object else a
 
 
+def as_array(a: Sums) -> Integers:
+    """A few sums as an array of NumPy: int64, or Python integers where some are beyond it."""
+    a = least(a)
+    return wide(a) if isinstance(a, Wide) else a
+
+
 def equal(a: Sums, b: Sums) -> bool:
     """Whether two sums are the same."""
     if isinstance(a, Wide) and isinstance(b, Wide):
@@ -122,6 +128,7 @@ def subtract(a: Sums, b: Sums) -> Sums:
 
 
 def _combined(a: Sums, b: Sums, part: in_words.Part) -> Sums:
+    a, b = as_sums(a), as_sums(b)
     if not isinstance(a, Wide) and not isinstance(b, Wide):
         c = np.empty(a.shape, dtype=np.int64)
         flat = [v.reshape(1, -1).view(np.uint64) for v in (c, a, b)]

@@ -14,6 +14,7 @@ import click
 from traceless.cli import inputs
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Result, fields, write_files
+from traceless.cli.trials import How, trial_options
 from traceless.exceptions import StoreError
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def head(store: Store) -> Result:
 @click.option(
     "--replace-with", type=click.Path(), metavar="FILE", help="Hand over to the key in this file."
 )
+@trial_options(scores=False)
 @inputs.signing_key_option
 @inputs.wait_option
 @inputs.force_option
@@ -133,6 +135,7 @@ def key(
     private: str | None,
     replace: bool,
     replace_with: str | None,
+    how: How,
 ) -> Result:
     """Show, export or replace the key that signs the changes of a store.
 
@@ -146,7 +149,12 @@ def key(
 
     shown: list[str | Grid] = []
     data: dict[str, object] = {}
-    if replace or replace_with is not None:
+    replaces = replace or replace_with is not None
+    if how.dry_run and (not replaces or public or private):
+        raise click.UsageError("--dry-run is for --replace and --replace-with alone.")
+    if how.dry_run:
+        return how.made(lambda dry_run: store.new_key(replace_with, dry_run=dry_run))
+    if replaces:
         receipt = store.new_key(replace_with)
         data["receipt"] = receipt.as_dict()
         shown.append(f"Change {receipt.sequence} hands over to another key.")

@@ -26,6 +26,7 @@ from traceless.cli.words import did_you_mean
 HERE = "traceless.toml"
 NEVER = (
     *("yes", "force", "again", "key", "config"),  # answers, and the name of a request
+    *("dry-run", "from", "to", "where"),  # what is asked for
     *("out", "html", "public", "private"),  # files that are written
     *("secret", "signing-key", "replace", "replace-with"),  # what others must not know
     *("receipt", "head", "public-key"),  # what a verification is to trust

@@ -12,9 +12,11 @@ from traceless.cli.command import Group, command
 from traceless.cli.config import config
 from traceless.cli.demo import demo
 from traceless.cli.doctor import doctor
+from traceless.cli.find import find
 from traceless.cli.man import man
 from traceless.cli.new import new
 from traceless.cli.output import Result, to_json
+from traceless.cli.queue import flush, queue
 from traceless.cli.report import report
 from traceless.cli.show import show
 from traceless.cli.suggest import suggest
@@ -51,19 +53,11 @@ def completion(shell: str) -> Result:
 
 
 for _command in (
-    *(suggest, new, changes.learn, changes.forget, changes.flush, changes.relabel, changes.merge),
-    *(changes.seal, changes.destroy, models.predict, models.score, models.cv, show),
-    *(
-        report,
-        audit.status,
-        audit.history,
-        audit.receipt,
-        audit.verify,
-        audit.head,
-        audit.key,
-        audit.upgrade,
-        models.export,
-    ),
+    *(suggest, new, changes.learn, changes.undo, find, changes.forget, queue, flush),
+    *(changes.relabel, changes.correct, changes.merge, changes.seal, changes.destroy),
+    *(models.predict, models.score, models.cv, models.export, show, report),
+    *(audit.status, audit.history, audit.receipt, audit.verify, audit.head, audit.key),
+    audit.upgrade,
     *(demo, doctor, config, completion, man),
 ):
     root.add_command(_command)

@@ -15,7 +15,7 @@ from traceless.cli.places import keep
 from traceless.progress import progress
 
 if TYPE_CHECKING:
-    from traceless.sources import Table
+    from traceless.sources import Schema, Table
     from traceless.sources.table import Ids
     from traceless.store import Store
 
@@ -118,16 +118,23 @@ def table_argument(function: Function) -> Function:
     return called
 
 
-def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
-    """Files, to be read as `traceless new` declared them for a store that is `about` this."""
-    from traceless.sources import Schema, Table
+def declared(about: Any) -> Schema:
+    """The table that `traceless new` declared for a store that is `about` this."""
+    from traceless.sources import Schema
 
     if not isinstance(about, dict) or "table" not in about:
         raise ValueError(
             "No table is declared for this store, which was made in Python: it says nothing of "
             "columns, so files cannot be read for it. Stores made by 'traceless new' have a table."
         )
-    table = Table(files, Schema.from_facts(about["table"]), format_)
+    return Schema.from_facts(about["table"])
+
+
+def open_table(about: Any, files: Sequence[str], format_: str | None) -> Table:
+    """Files, to be read as `traceless new` declared them for a store that is `about` this."""
+    from traceless.sources import Table
+
+    table = Table(files, declared(about), format_)
     keep(table=table)
     return table
 

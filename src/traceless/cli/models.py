@@ -76,7 +76,7 @@ def score(store: Store, table: Table) -> Result:
 
     The model need not have learned the rows of FILES.
     """
-    y, _, measures = scored(store, table)
+    y, _, measures = scored(store.model(), table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]
     classes = measures.get("classes", [])
@@ -156,11 +156,10 @@ def export(store: Store, out: str) -> Result:
     return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
 
 
-def scored(store: Store, table: Table) -> tuple[Any, Any, dict[str, Any]]:
+def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     """Targets, predictions, and what compares them."""
     import numpy as np
 
-    model = store.model()
     answered = (
         (y, model.predict(X), *weight)
         for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")

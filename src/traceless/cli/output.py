@@ -111,7 +111,7 @@ def target_of(path: str) -> Path:
     if not target.parent.is_dir():
         raise click.UsageError(f"{path}: there is no folder {Path(path).parent} to write it to.")
     if target.is_file() and not click.get_current_context().meta.get("force"):
-        if not _can_be_asked():
+        if not can_be_asked():
             raise click.UsageError(
                 f"{path} exists already. Choose another name, or give --force to replace it. "
                 "Nothing was written."
@@ -120,7 +120,7 @@ def target_of(path: str) -> Path:
     return target
 
 
-def _can_be_asked() -> bool:
+def can_be_asked() -> bool:
     """Whether somebody can answer; from a pipe the rows may come."""
     return sys.stdin.isatty()
 

@@ -203,7 +203,7 @@ _MEASURES = {
 
 def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The part of the page about these files, and the numbers in it."""
-    y, answers, measures = scored(store, table)
+    y, answers, measures = scored(store.model(), table)
     numbers = {
         said: drawings.decimal(measures[k]) for k, said in _MEASURES.items() if k in measures
     }

@@ -36,6 +36,7 @@ def show(store: Store, level: float, all_: bool) -> Result:
     holds the coefficient in 95 of 100 cases (--level), if the noise is normal and rho is not too
     large.
     """
+    from traceless.estimators import loading
     from traceless.sources import Schema
 
     now, origin = store.status(), store.receipt().store
@@ -43,6 +44,7 @@ def show(store: Store, level: float, all_: bool) -> Result:
     table = about.get("table")
     if table is not None:
         Schema.from_facts(table)  # refuses what is none
+    loading.from_description(model)  # likewise
     data: dict[str, Any] = {
         "store": now.path,
         "organisation": about.get("organisation"),

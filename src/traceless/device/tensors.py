@@ -10,11 +10,13 @@ import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Tensor = Any  # torch.Tensor, where torch is installed
 
 HOST = frozenset({"cpu"})  # kinds of devices whose memory NumPy reads
 _DLPACK_HOST = frozenset({1, 3})  # numbers that DLPack gives to the host's memory: plain, pinned
+LARGE = 1024  # features, from which on a GPU solves a system faster than the host
 _PLAIN = frozenset({np.ndarray, list, tuple, int, float, type(None)})  # types that are surely here
 _NARROW = frozenset({"float16", "bfloat16", "float32", "float64"})
 _WHOLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
@@ -88,6 +90,25 @@ def to_array(value: Any) -> Any:
     return tensor.cpu().numpy()
 
 
+class Fetched:
+    """A number on its way from a device: asking for it waits for nothing that was begun later."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor, self._done = tensor, None
+        if tensor.is_cuda:
+            torch = sys.modules["torch"]
+            self._tensor = torch.empty(1, dtype=tensor.dtype, pin_memory=True)
+            self._tensor.copy_(tensor, non_blocking=True)
+            self._done = torch.cuda.Event()
+            self._done.record(torch.cuda.current_stream(tensor.device))
+
+    def value(self) -> int:
+        """The number, once it is here."""
+        if self._done is not None:
+            self._done.synchronize()
+        return int(self._tensor)
+
+
 def like(rows: Any, answer: Any) -> Any:
     """An answer where its rows were: a tensor on their device if they came as one.
 
@@ -104,6 +125,17 @@ def like(rows: Any, answer: Any) -> Any:
         return torch.from_numpy(np.ascontiguousarray(answer)).to(rows.device)
     except TypeError:
         return answer  # of a type that this torch does not know
+
+
+def device_for(S: NDArray[Any]) -> Any:
+    """The device that should solve a large system of int64; None where the host does.
+
+    Only where torch has been imported already, for somebody who has tensors.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or len(S) < LARGE or S.dtype != np.int64 or not torch.cuda.is_available():
+        return None
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 def kind_of(tensor: Tensor) -> str:

@@ -148,7 +148,7 @@ def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
         and y.ndim == 1
         and y.shape[0] == X.shape[0] > 0
         and X.shape[1] > 0
-        and (y.dtype.kind in "iu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
+        and (y.dtype.kind in "biu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
         and (
             reset
             or (

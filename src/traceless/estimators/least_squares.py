@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.device.tensors import is_on_device, on_host, taken
+from traceless.device.tensors import is_on_device, on_host, taken, to_array
 from traceless.estimators.inputs import checked, checked_tensor, sides, take_names, task_of
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
@@ -343,9 +343,17 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """The knowledge of the first rows that are learned, and some of these: X and y."""
         if not isinstance(rows, Source):
             return self._knowledge_of(rows, recipe), rows[:2]
+        self._check_before(rows)
         looking = LookingRecipe.of(recipe, self._map().input_steps(self.n_features_in_))
         looked: Any = self._knowledge_of(rows, looking)
         return looked.knowledge, (looked.X, looked.y)
+
+    def _check_before(self, source: Source) -> None:
+        """Check what would otherwise be found when the pass over all rows is done."""
+        if isinstance(self.class_weight, Mapping):
+            class_weights(self.class_weight, self.weighting, [*self.class_weight], [])
+        if source.n_targets is not None and not isinstance(self.rho, str):
+            rhos(self.rho, 1 if self._task == "classification" else source.n_targets)
 
     def _keep_guard(
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
@@ -569,6 +577,14 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             rows = slice(start, min(start + some, n))
             out[rows] = solution.times(phi.codes(X, rows, codes))
         return out
+
+    def _largest_there(self, X: Any) -> NDArray[np.intp]:
+        """The number of the largest score of each row, of rows on a device."""
+        from traceless.device.products import winners
+
+        solution, phi = self._weights()
+        found = winners(solution, phi, checked_tensor(self, X, reset=False))
+        return np.asarray(to_array(found))
 
     def __copy__(self) -> Self:
         """A copy with a P of its own, which the next change would take from the other."""

@@ -115,9 +115,14 @@ def from_description(description: Any) -> Any:
     """
     if not isinstance(description, dict) or description.keys() != {"kind", "parameters"}:
         raise ValueError(f"expected kind and parameters, got {facts.short(description)}.")
-    kind, parameters = str(description["kind"]), complete(description["parameters"])
-    estimator = saving.made(kind, parameters, _ESTIMATORS, _MAPS)
-    if parameters != saving.parameters(estimator):
+    kind, parameters = str(description["kind"]), description["parameters"]
+    try:
+        parameters = complete(parameters)
+        estimator = saving.made(kind, parameters, _ESTIMATORS, _MAPS)
+        same = parameters == saving.parameters(estimator)
+    except (LookupError, AttributeError, RecursionError):
+        same = False
+    if not same:
         raise ValueError(f"expected other parameters than {facts.short(parameters)}.")
     return estimator
 

@@ -28,6 +28,7 @@ from traceless.knowledge.responses import Task, label_array
 from traceless.knowledge.sums import Knowledge, Recipe
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, Constraint, choice
 from traceless.solvers.class_weights import SCOPES, shared_weights
+from traceless.sources.answers import where_the_rows_are
 from traceless.sources.source import as_source
 from traceless.transaction import changing, snapshot
 
@@ -209,7 +210,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         """
         source = as_source(X, y, sample_weight)
         if source is None:
-            check_classes(y, classes)
+            check_classes(to_array(y), classes)
             return self.update(add=(X, y, sample_weight))
         with changing(self) as draft:
             before: Any = [] if draft._current() is None else draft.classes_
@@ -226,6 +227,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
             return np.arange(len(responses) - 1)
         return label_array(responses, now.__dict__.get("_label_type"))
 
+    @where_the_rows_are
     def decision_function(self, X: Any) -> Any:
         """Signed scores: positive for the second of two classes, or one column per class.
 
@@ -245,6 +247,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         scores = like(X, self._decision(X))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @where_the_rows_are
     def predict(self, X: Any) -> Any:
         """The class of each row, or which labels it has.
 
@@ -470,6 +473,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
         intercept = self._intercepts() * self.target_resolution + 0.0
         return intercept[0] if len(intercept) == 1 else intercept
 
+    @where_the_rows_are
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The predicted target of each row: the float64 nearest to the exact sum.
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from traceless.arithmetic.integers import Floats
-from traceless.device.tensors import like, to_array
+from traceless.device.tensors import is_on_device, like, taken, to_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import UninformativeWarning
 from traceless.knowledge.sums import Knowledge
 from traceless.parameters import ARRAY, NOTHING, Constraint, check_parameters, choice
 from traceless.solvers.class_weights import shared_weights
 from traceless.solvers.probabilities import Discriminant, discriminant
+from traceless.sources.answers import where_the_rows_are
 from traceless.transaction import snapshot
 
 CONSTRAINTS: dict[str, Constraint] = {
@@ -53,6 +54,7 @@ class Posterior(LeastSquares):
     decision: str = "scores"
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
+    @where_the_rows_are
     def predict_proba(self, X: Any) -> Any:
         """The probability of each class, in the order of ``classes_``.
 
@@ -74,6 +76,7 @@ class Posterior(LeastSquares):
         return like(X, snapshot(self)._probabilities(X, log=False))
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
+    @where_the_rows_are
     def predict_log_proba(self, X: Any) -> Any:
         """The logarithms of the probabilities of the classes; see `predict_proba`.
 
@@ -99,6 +102,8 @@ class Posterior(LeastSquares):
         """The number of each row's class, by its score or by its probability."""
         if self.decision != "scores":
             return np.asarray(self._probabilities(X, log=True).argmax(axis=1))
+        if is_on_device(taken(X)) and len(self.classes_) > 2:
+            return self._largest_there(taken(X))
         scores = self._decision(X)
         if scores.shape[1] == 1 and len(self.classes_) == 2:
             return np.asarray(to_array(scores[:, 0] > 0), dtype=np.intp)
@@ -120,7 +125,7 @@ class Posterior(LeastSquares):
                 "new rows, and the probabilities are the priors. Increase rho, or use fewer "
                 "features.",
                 UninformativeWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return found
 

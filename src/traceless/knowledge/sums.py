@@ -433,7 +433,11 @@ class Knowledge(saving.Savable):
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
         J = self.n_outputs
-        return _few(self.total[:, J, :J]).T if self.classwise else _few(self.total[:J, J:])
+        return (
+            integers.as_array(self.total[:, J, :J]).T
+            if self.classwise
+            else integers.as_array(self.total[:J, J:])
+        )
 
     def normal_equations(self) -> tuple[Sums, Integers]:
         """Σ ω φφᵀ and Σ ω φ rᵀ: both sides of the equations before ρ and the label coding."""
@@ -562,9 +566,3 @@ def _read_only(ours: Any) -> Any:
     """An array that nobody else has, never to be written to again."""
     (ours.words if isinstance(ours, Wide) else ours).setflags(write=False)
     return ours
-
-
-def _few(a: Sums) -> Integers:
-    """A few sums as an array of NumPy: int64, or Python integers where some are beyond it."""
-    a = integers.least(a)
-    return wide(a) if isinstance(a, Wide) else a

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, peak
 from traceless.arithmetic.words import Sums
-from traceless.device.cutting import MOST, cut, digits_for
+from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
-from traceless.device.gram import CHUNK, ROWS, TensorGram, has_small_products, plane_shape
-from traceless.device.tensors import Tensor, kind_of, to_array
-from traceless.knowledge.gathering import Band, Gathering, chunks
+from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
+from traceless.device.tensors import Fetched, Tensor, kind_of, to_array
+from traceless.knowledge.gathering import Band, Gathering
 from traceless.knowledge.responses import Classes, Responses, check_one_type, label_of
 from traceless.progress import progress
 
 _TABLE = 2**20  # whole labels that span no more than this are found by a table
+_RUN = 4096  # rows of a class that are added up together
 _FEWEST = 1024  # rows of a block, below which smaller blocks are no help
 _NO_FLOAT64 = frozenset({"mps"})  # kinds of devices that have none
 
@@ -94,8 +95,7 @@ class TensorGathering(Gathering):
         while True:
             try:
                 blocks = Blocks(self, encoder, unit, extra, responses)
-                for some in progress(chunks(rows, size), "learning", self.verbose):
-                    blocks.add(some)
+                blocks.add_all(rows, size)
                 return blocks.gram.total()
             except torch.cuda.OutOfMemoryError as error:
                 size //= 2
@@ -123,65 +123,90 @@ class Blocks:
         plain = gathering.weights is None and gathering.fingerprint is None
         self.in_digits = plain and has_small_products(self.device)
         self.digits = 2  # that the last block had
-        J = encoder.width
-        self.scale = encoder.scale
-        if self.scale is None:  # codes are whole already
-            self.scale = torch.ones(J, dtype=torch.float64, device=self.device)
 
-    def add(self, rows: Any) -> None:
-        """Add some rows, given by a slice or by indices."""
-        X = _some(self.of.X, rows)
-        planes = self._planes(X) if self.in_digits else None
-        beside = None if planes is None else self._planes_beside(rows, len(X))
-        if planes is not None and beside is not None:
-            self.gram.add_planes(planes, beside)
-            return
-        for start in range(0, len(X), CHUNK):
-            self._add_codes(X[start : start + CHUNK], _part(rows, start, start + CHUNK))
+    def add_all(self, rows: Any, size: int) -> None:
+        """Add rows, given by a slice or by indices, so many at a time.
 
-    def _planes(self, X: Tensor) -> Tensor | None:
-        """The digits of the features; None where there would be too many."""
-        n, J, encoder = len(X), self.encoder.width, self.encoder
-        size = n if encoder.scale is not None else encoder.rows
-        while True:
-            planes = _empty_planes(self.digits, J, n, self.device)
-            peak = torch.zeros(1, dtype=torch.int32, device=self.device)
-            for start in range(0, n, max(size, 1)):
-                some = X[start : start + size]
-                values = some if encoder.scale is not None else encoder.checked(some)[0]
-                cut(values, self.scale, planes, start, peak)
-            needed = digits_for(int(peak))
-            if needed > MOST:
-                return None
-            if needed <= self.digits:
-                self.digits = needed
-                return planes[:needed]
-            self.digits = needed
+        The digits of a block are begun before the products of the one before, so that the device
+        has work while the host waits to see how many digits there are.
+        """
+        there, n = _there(rows, self.device), _count(rows)
+        runs: _Runs | None = None
+        if self.in_digits and (self.responses is None or isinstance(self.responses, Classes)):
+            there, runs = self._in_order(rows, there, n, size)
+        before: _Begun | None = None
+        for start in progress(range(0, n, size), "learning", self.of.verbose):
+            some = _part(there, start, min(start + size, n))
+            begun = self._begun(some, start // size, runs) if self.in_digits else None
+            if before is not None:
+                self._add(before)
+            before = begun
+            if begun is None:
+                self._add_codes(some)
+        if before is not None:
+            self._add(before)
 
-    def _planes_beside(self, rows: Any, n: int) -> Tensor | None:
-        """The digits of the constant and the responses."""
-        width = self.gram.beside
-        if self.responses is None or isinstance(self.responses, Classes):
-            planes = _empty_planes(1, width, n, self.device)
-            planes[0, :width] = 0
-            planes[0, : self.bias, :n] = 1
-            if self.responses is None:
-                planes[0, self.bias : width, :n] = 1
-            else:
-                each = torch.arange(n, device=self.device)
-                planes[0, self.bias + self._classes(rows), each] = 1
-            return planes
-        values, largest = self._encoded(rows, n)
-        digits = digits_for(int(max(largest, 1.0))) if largest < 2**31 else MOST + 1
+    def _in_order(self, rows: Any, there: Any, n: int, size: int) -> tuple[Any, _Runs]:
+        """Rows in the order of their classes, and the runs of each block."""
+        if self.responses is None:
+            return there, _Runs(np.array([0, n]), size, self.device)
+        classes = self._classes(rows)
+        order = classes.to(torch.int32).argsort(stable=True)
+        counts = torch.bincount(classes, minlength=len(self.responses.names))
+        order = order + there.start if isinstance(there, slice) else there[order]
+        return order, _Runs(np.append(0, to_array(counts.cumsum(0))), size, self.device)
+
+    def _begun(self, rows: Any, number: int, runs: _Runs | None) -> _Begun | None:
+        """A block of rows, cut into as many digits as the last had; None if it cannot be cut."""
+        if runs is not None:
+            return self._cut(_Begun(rows, number, runs, None, 0))
+        beside, largest = self._encoded(_here(rows), _count(rows))
+        digits = digits_for(int(min(largest, BEYOND)))
         if digits > MOST:
             return None
-        planes = _empty_planes(digits, width, n, self.device)
-        ones = torch.ones(width, dtype=torch.float64, device=self.device)
-        cut(values, ones, planes, 0, torch.zeros(1, dtype=torch.int32, device=self.device))
-        return planes
+        return self._cut(_Begun(rows, number, None, beside, digits))
 
-    def _add_codes(self, X: Tensor, rows: Any) -> None:
-        """Add a few rows in float64."""
+    def _cut(self, begun: _Begun) -> _Begun:
+        """Cut the features of a block, and what is beside them; the peak is on its way."""
+        encoder, X, n = self.encoder, self.of.X, _count(begun.rows)
+        linear, peak = encoder.scale is not None, _zero(self.device)
+        scale: Tensor = encoder.scale if linear else _ones(encoder.width, self.device)
+        width = self.gram.beside if begun.beside_digits else 0
+        block = Block(encoder.width, self.digits, width, begun.beside_digits, n, self.device)
+        size = n if linear else encoder.rows
+        for start in range(0, n, size):
+            some = _part(begun.rows, start, start + size)
+            by_slice = isinstance(some, slice)
+            values, numbers = (X[some], None) if by_slice or not linear else (X, some)
+            values = values if linear else encoder.checked(values)[0]
+            for columns, planes in block.parts[: len(block.parts) - (width > 0)]:
+                cut(values[:, columns], scale[columns], planes, start, peak, rows=numbers)
+        if width:
+            spare = _zero(self.device)
+            cut(begun.beside, _ones(width, self.device), block.parts[-1][1], 0, spare)
+        begun.block, begun.digits, begun.peak = block, self.digits, Fetched(peak)
+        return begun
+
+    def _add(self, begun: _Begun) -> None:
+        """Add the products of a block, cut again if it needs more digits, or fewer."""
+        needed = digits_for(begun.peak.value())
+        if needed > MOST:
+            self._add_codes(begun.rows)
+            return
+        if needed != begun.digits:
+            self.digits = needed
+            self._cut(begun)
+        self.gram.add_block(begun.block)
+        if begun.runs is not None:
+            self.gram.add_runs(begun.block, *begun.runs.of(begun.number))
+
+    def _add_codes(self, rows: Any) -> None:
+        """Add rows in float64, a few at a time."""
+        for start in range(0, _count(rows), CHUNK):
+            some = _part(rows, start, start + CHUNK)
+            self._add_few(self.of.X[some], _here(some))
+
+    def _add_few(self, X: Tensor, rows: Any) -> None:
         codes, largest = self.encoder.checked(X)
         beside, most = self._encoded(rows, len(X))
         Z = torch.cat([codes, beside], 1)
@@ -216,6 +241,50 @@ class Blocks:
         return torch.from_numpy(classes._class[rows].astype(np.int64)).to(self.device)
 
 
+@dataclass
+class _Begun:
+    """A block of rows whose digits are being cut."""
+
+    rows: Any
+    number: int
+    runs: _Runs | None
+    beside: Tensor | None
+    beside_digits: int
+    block: Any = None
+    digits: int = 0
+    peak: Any = None
+
+
+class _Runs:
+    """Rows in the order of their classes, in blocks: where the runs of each begin and end.
+
+    Parameters
+    ----------
+    edges : int64 array of shape (K + 1,)
+        Where the rows of each class begin, and the last end.
+    size : int
+        Rows of a block.
+    """
+
+    def __init__(self, edges: NDArray[np.int64], size: int, device: Any) -> None:
+        n = int(edges[-1])
+        points = np.unique(np.concatenate([edges, np.arange(0, n, size), np.arange(0, n, _RUN)]))
+        starts, stops = points[:-1], points[1:]
+        self._classes = np.searchsorted(edges, starts, side="right") - 1
+        self._lengths, self._n_classes = stops - starts, len(edges) - 1
+        self._first = np.searchsorted(starts, np.arange(0, n + size, size))
+        within = starts % size
+        tables = np.stack([within, within + self._lengths, self._classes])
+        self._tables = torch.from_numpy(tables).to(device)
+
+    def of(self, number: int) -> tuple[tuple[Tensor, ...], NDArray[np.int64]]:
+        """Starts, ends and classes of the runs of a block, and how many rows each class has."""
+        some = slice(self._first[number], self._first[number + 1])
+        counts = np.zeros(self._n_classes, dtype=np.int64)
+        np.add.at(counts, self._classes[some], self._lengths[some])
+        return tuple(table[some] for table in self._tables), counts
+
+
 class _HostRows:
     """Rows that are brought to the host when they are asked for."""
 
@@ -231,6 +300,19 @@ def _some(X: Tensor, rows: Any) -> Tensor:
     return X[rows] if isinstance(rows, slice) else X[torch.from_numpy(rows).to(X.device)]
 
 
+def _zero(device: Any) -> Tensor:
+    return torch.zeros(1, dtype=torch.int32, device=device)
+
+
+def _ones(width: int, device: Any) -> Tensor:
+    return torch.ones(width, dtype=torch.float64, device=device)
+
+
+def _here(rows: Any) -> Any:
+    """The index of a tensor as one of an array."""
+    return rows if isinstance(rows, slice) else to_array(rows)
+
+
 def _part(rows: Any, start: int, stop: int) -> Any:
     """Some of the rows that a slice or an array of indices names."""
     if isinstance(rows, slice):
@@ -238,19 +320,22 @@ def _part(rows: Any, start: int, stop: int) -> Any:
     return rows[start:stop]
 
 
-def _empty_planes(digits: int, columns: int, rows: int, device: Any) -> Tensor:
-    """Planes to be written to, with zeros where nothing will be."""
-    planes = torch.empty((digits, *plane_shape(columns, rows)), dtype=torch.int8, device=device)
-    planes[:, columns:] = 0
-    planes[:, :, rows:] = 0
-    return planes
+def _count(rows: Any) -> int:
+    """How many rows a slice or an array of indices names."""
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+
+
+def _there(rows: Any, device: Any) -> Any:
+    """Rows as an index of a tensor."""
+    return rows if isinstance(rows, slice) else torch.from_numpy(rows).to(device)
 
 
 def _needs(width: int, device: Any) -> str:
     """What is missing where memory does not do for the smallest blocks."""
-    sums, free = 8 * width * width / 2**30, torch.cuda.mem_get_info(device)[0] / 2**30
+    sums = 8 * width * width / 2**30
+    free = torch.cuda.mem_get_info(device)[0] / 2**30 if device.type == "cuda" else 0.0
     return (
         f"The sums of {width} features and responses take {sums:.1f} GiB of {device}'s memory, and "
-        f"up to twice as much with a block of rows beside them; {free:.1f} GiB are free there. "
-        "Free some, take fewer features, or bring the rows to the host. Nothing was changed."
+        f"twice as much while they are added up; {free:.1f} GiB are free there. Free some, take "
+        "fewer features, or bring the rows to the host. Nothing was changed."
     )

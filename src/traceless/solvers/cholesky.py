@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers, add, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
+from traceless.device.tensors import device_for
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
@@ -191,6 +192,10 @@ def _solve(
     S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
+    if isinstance(S, np.ndarray) and (device := device_for(S)) is not None:
+        found = _solved_there(S, Q, ridge, shift, intercept, device)
+        if found is not None:
+            return found
     if shift is None:
         return correctly_rounded_solve(S, ridge, Q)
     if isinstance(S, Mixture):
@@ -199,6 +204,22 @@ def _solve(
         moved = shifted(S, shift)
     Q = shifted_right_side(Q, shift)
     return correctly_rounded_solve(moved, ridge, Q, shift if intercept else None)
+
+
+def _solved_there(
+    S: Integers, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool, device: Any
+) -> Floats | None:
+    """The same on a device; None where its memory does not do, or numbers are too large."""
+    from traceless.device.matrices import OutOfMemoryError, TensorMatrix
+
+    try:
+        there: Any = TensorMatrix.of(S, shift, device)
+        if there is None:
+            return None
+        Q = Q if shift is None else shifted_right_side(Q, shift)
+        return correctly_rounded_solve(there, ridge, Q, shift if intercept else None)
+    except OutOfMemoryError:
+        return None
 
 
 def _solve_weighted(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.blas import dger, dsyrk
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Responses
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
+SMALL = 256  # features up to which looking closely takes no time
 Block = tuple[int, Floats]  # a sign, and rows of codes with their responses beside them
 
 
@@ -59,12 +60,21 @@ class Equations:
         S *= self.steps[:, None]
         return S
 
-    def times(self, U: Floats) -> Floats:
-        """``S U``."""
-        J = len(self.steps)
+    def times(self, U: Floats, ridge: Floats) -> Any:
+        """``(S + diag(ridge)) U``, of a small matrix with eleven more bits where there are any."""
+        J, steps = len(self.steps), self.steps[:, None]
+        if J <= SMALL:
+            return ridge * U.astype(np.longdouble) + (self._whole @ (steps * U)) * steps
         X = np.zeros((len(self.T), U.shape[1]), order="F")
-        np.multiply(U, self.steps[:, None], out=X[:J])
-        return symmetric_times(self.T, X)[:J] * self.steps[:, None]
+        np.multiply(U, steps, out=X[:J])
+        return ridge * U + symmetric_times(self.T, X)[:J] * steps
+
+    @cached_property
+    def _whole(self) -> Any:
+        """T, both triangles of it, as the longest floats that there are."""
+        J = len(self.steps)
+        upper = np.triu(self.T[:J, :J]).astype(np.longdouble)
+        return upper + np.triu(upper, 1).T
 
     @cached_property
     def size(self) -> float:

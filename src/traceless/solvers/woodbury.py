@@ -4,10 +4,11 @@ Besides the knowledge it keeps P = (ρI + S)⁻¹ and U = P V, which every chang
 updates at once (`traceless.solvers.inverse`). The knowledge is brought up to date in batches:
 copies of the rows wait in a short queue until it is asked for, or the queue is full.
 
-Rounding errors are held in check with the knowledge. When enough strain has gathered, the
-residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does what a
-new inverse would (U does not reach its residual, or P A x is too far from x), it is built
-anew. So the error stays that of a float64 retrain.
+Rounding errors are held in check with the knowledge. When enough strain has gathered, the queue is
+taken in, the residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does
+what a new inverse would (U does not reach its residual, or P A x is too far from x), it is built
+anew. So the error stays that of a float64 retrain. Small matrices are looked at more often, and
+with longer floats where there are any: there a retrain is right to the last digits.
 
 It is not changed: `updated` gives the next one, and the one before keeps its coefficients and
 its knowledge, but hands P over, which it can build again. What is computed when it is asked for
@@ -40,7 +41,7 @@ from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.float_sums import Block, Equations, FloatSums, coded, padded_width
+from traceless.solvers.float_sums import SMALL, Block, Equations, FloatSums, coded, padded_width
 from traceless.solvers.inverse import (
     Frame,
     Inverse,
@@ -489,7 +490,7 @@ class Woodbury(Cholesky):
         """R = V - (D + S) U, and its size relative to the terms in it."""
         equations, U, ridge = self._equations_of(inverse), inverse.U, inverse.ridge[:, None]
         V = spread(equations.V, self._settled().responses, self.responses)
-        R = V - ridge * U - equations.times(U)
+        R = np.asarray(V - equations.times(U, ridge), dtype=np.float64)
         size = _norm(V) + (float(ridge.max()) + equations.size) * _norm(U)
         return R, _norm(R) / size if size else 0.0
 
@@ -509,7 +510,7 @@ class Woodbury(Cholesky):
     def _decay(self, inverse: Inverse) -> float:
         """How far P A x is from x, relatively, for a probe x: the error that P has."""
         x = np.cos(np.arange(1.0, len(inverse.U) + 1.0))[:, None]
-        y = inverse.ridge[:, None] * x + self._equations_of(inverse).times(x)
+        y = self._equations_of(inverse).times(x, inverse.ridge[:, None]).astype(np.float64)
         return _norm(inverse.times(y) - x) / _norm(x)
 
     def _look(self) -> None:
@@ -541,7 +542,7 @@ def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
 def _patience(inverse: Inverse, decay: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new."""
     good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
-    return STRAIN if good else 0.0
+    return (STRAIN if len(inverse.U) > SMALL else STRAIN / 12) if good else 0.0
 
 
 def _norm(a: Floats) -> float:

@@ -8,6 +8,7 @@ engine computes the knowledge of a partition and ``+``, nothing else.
   or in several (joblib).
 - Dask arrays and dataframes are learned where they are: pass them to ``fit``.
 - `from_spark` does so for a Spark DataFrame.
+- `from_batches` takes any stream of batches: an iterator, a query, a loader.
 
 Each gives a `Source`, which the estimators take in place of rows:
 ``fit(source)``, ``partial_fit(source)``, ``forget(source)``.
@@ -20,8 +21,11 @@ inferred, no category collected and no mean taken, so a schema holds nothing of 
 from traceless.sources.dates import Date
 from traceless.sources.scanning import scan
 from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
+from traceless.sources.selection import Selection
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
+from traceless.sources.spark_answers import on_spark
+from traceless.sources.streams import from_batches
 from traceless.sources.table import Batch, Table, column_names
 
 __all__ = [
@@ -32,11 +36,14 @@ __all__ = [
     "Hashed",
     "Number",
     "Schema",
+    "Selection",
     "Source",
     "Table",
     "TextFormat",
     "as_source",
     "column_names",
+    "from_batches",
     "from_spark",
+    "on_spark",
     "scan",
 ]

@@ -26,7 +26,7 @@ class RowRange:
 
     file: Path
     features: tuple[int, ...] | None
-    target: Path | int
+    target: Place
     weight: Place
     start: int
     stop: int
@@ -62,7 +62,9 @@ def scan_arrays(
 ) -> Scanned:
     """See `traceless.scan`."""
     width = _table(files[0]).shape[1]
-    targets = _places(target, files, width, "target")
+    targets: list[Any] = [None] * len(files)
+    if target != []:
+        targets = _places(target, files, width, "target")
     weights = [None] * len(files)
     if weight is not None:
         weights = _places(weight, files, width, "sample_weight")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,16 @@ def check_present(present: list[str], wanted: list[str], where: str) -> None:
     if missing:
         shown = ", ".join(map(repr, present[:20])) + (", ..." if len(present) > 20 else "")
         raise ValueError(f"{where} has no column {missing[0]!r}; it has {shown}.")
+
+
+def check_once(names: list[str], where: str) -> None:
+    """Raise if a column is there more than once."""
+    name, times = Counter(names).most_common(1)[0] if names else ("", 1)
+    if times > 1:
+        raise ValueError(
+            f"{where} has the column {name!r} more than once, so it is unclear which is meant. "
+            "Give each column a name of its own."
+        )
 
 
 def not_numbers(name: str, kind: Any, where: str) -> TypeError:
@@ -136,6 +147,8 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
         X = table.T
     if isinstance(columns.target, str):
         y = _labels(batch, columns.target, where)
+    elif not columns.target:
+        y = np.empty((batch.num_rows, 0))
     else:
         y = np.column_stack([_labels(batch, name, where) for name in columns.target])
     weight = columns.weight

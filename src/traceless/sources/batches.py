@@ -6,6 +6,7 @@ batches first, as far as memory stays bounded.
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -35,10 +36,13 @@ class Source(ABC):
         Number of columns that are features.
     feature_names : list of str or None
         Their names, where they have names.
+    n_targets : int or None
+        Number of columns of y, where it is known before the rows are read.
     """
 
     n_features: int
     feature_names: list[str] | None
+    n_targets: int | None = None
 
     @abstractmethod
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
@@ -61,16 +65,23 @@ def quiet(recipe: Recipe) -> Recipe:
 def sum_batches(recipe: Recipe, batches: Iterable[Rows]) -> Knowledge | None:
     """The knowledge of all batches, two partial sums in memory at most; None if there is none."""
     total = None
-    for rows in joined(batches, len(recipe.phi.steps)):
+    for rows in joined(batches, len(recipe.phi.steps), recipe.classwise):
         total = recipe.knowledge(rows) if total is None else total + recipe.knowledge(rows)
     return total
 
 
-def joined(batches: Iterable[Rows], n_outputs: int) -> Iterator[Rows]:
-    """Batches put together until they are worth a call, or as large as their knowledge."""
-    enough, largest = max(2**14, 8 * n_outputs), max(2**28, 8 * n_outputs**2)
+def joined(batches: Iterable[Rows], n_outputs: int, classwise: bool = False) -> Iterator[Rows]:
+    """Batches put together until they are worth a call, or as large as their knowledge.
+
+    Class-wise knowledge is as large as that of J · K features: a matrix for each class.
+    """
     held: list[Rows] = []
+    enough = largest = 0
     for batch in batches:
+        if not enough:
+            matrices = len(np.unique(np.asarray(batch[1]))) if classwise else 1
+            enough = max(2**14, 8 * n_outputs * matrices)
+            largest = max(2**28, 8 * n_outputs**2 * matrices)
         # NumPy would make 1 and True, or 1 and "1", the same label.
         if held and np.asarray(held[0][1]).dtype.kind != np.asarray(batch[1]).dtype.kind:
             yield _join(held)
@@ -82,6 +93,17 @@ def joined(batches: Iterable[Rows], n_outputs: int) -> Iterator[Rows]:
             held = []
     if held:
         yield _join(held)
+
+
+def portable(error: Exception) -> Exception:
+    """The error, or its text if it cannot be sent to another process."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever a class of somebody's own may raise
+        copy = None
+    if type(copy) is type(error):
+        return error
+    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def _n_bytes(X: Any) -> int:

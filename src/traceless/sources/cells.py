@@ -174,6 +174,14 @@ class Cells:
         """The cells from this position on."""
         return replace(self, array=self.array[place:], first=self.first + place)
 
+    def taken(self, places: list[int]) -> Cells:
+        """The cells at these positions, which messages name by their rows in the file."""
+
+        def row_name(k: int) -> str:
+            return self.row_name(self.first + places[k])
+
+        return replace(self, array=self.array.take(places), first=0, row_name=row_name)
+
     def _plain(self) -> Any:
         """The array, with the values of a dictionary in place of their numbers."""
         import pyarrow as pa

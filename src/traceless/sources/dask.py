@@ -63,6 +63,7 @@ class DaskSource(Source):
         self.n_features = int(X.shape[1])
         names = list(getattr(X, "columns", [None]))
         self.feature_names = names if all(isinstance(n, str) for n in names) else None
+        self.n_targets = 1 if y.ndim == 1 else int(y.shape[1])
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
         self._rows = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
 
@@ -250,11 +251,16 @@ def _computed_by(client: Any, root: Any, verbose: bool) -> Any:
     if verbose:
         progress(future, notebook=None if find_spec("ipywidgets") else False)
     try:
-        get_worker()
-    except ValueError:  # not in a task
-        return future.result()
-    secede()
+        in_task = bool(get_worker())
+    except ValueError:
+        in_task = False
     try:
+        if in_task:
+            secede()
         return future.result()
+    except BaseException:  # an interrupt too: what is left would be computed in vain
+        future.cancel()
+        raise
     finally:
-        rejoin()
+        if in_task:
+            rejoin()

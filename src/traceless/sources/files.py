@@ -100,6 +100,8 @@ def reading(file: Any, *failures: type[Exception]) -> Iterator[None]:
     except MemoryError:  # Arrow's is an ArrowException too, and not the file's fault
         raise
     except failures as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's or the network's fault, not the file's
         raise unreadable(file, error) from error
 
 

@@ -1,17 +1,21 @@
 """Partitions of rows, learned by many processes of one machine (joblib).
 
-Each process computes the knowledge of some partitions and leaves it in a file; then pairs of
-files are added, round by round, by the processes too. This process reads the last file only.
+Each process adds up the knowledge of its partitions in a file of its own; then pairs of files are
+added, round by round, by the processes too. This process reads the last file only. So the
+temporary folder holds one piece of knowledge per process: 4 J² bytes, or 4 J² K class-wise.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import joblib
@@ -19,7 +23,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from traceless.exceptions import EngineError
 from traceless.progress import progress
-from traceless.sources.batches import Rows, quiet, sum_batches
+from traceless.sources.batches import Rows, portable, quiet, sum_batches
 from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
@@ -79,16 +83,16 @@ def sum_partitions(
     As in joblib -1 means one process per core, and None this process, unless
     ``joblib.parallel_config`` says otherwise. Workers must share this machine's temporary folder.
     """
-    jobs = min(effective_n_jobs(n_jobs), len(partitions))
-    if jobs <= 1:
+    jobs = effective_n_jobs(n_jobs)
+    groups = grouped(partitions, TASKS_PER_WORKER * jobs) if jobs > 1 else []
+    if len(groups) <= 1:
         one = recipe if len(partitions) == 1 else quiet(recipe)
         watched = progress(partitions, "learning", recipe.verbose)
         return some(sum_batches(one, all_batches(watched)))
-    groups = grouped(partitions, TASKS_PER_WORKER * jobs)
     with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
-        files = [Path(folder) / str(k) for k in range(len(groups))]
-        tasks = [(quiet(recipe), *task) for task in zip(groups, files, strict=True)]
+        tasks = [(quiet(recipe), group, Path(folder)) for group in groups]
         _run(_learn_to_file, tasks, jobs, "learning", recipe.verbose)
+        files = sorted(Path(folder).iterdir())
         while len(files) > 1:
             _run(_add_files, list(zip(files[::2], files[1::2], strict=False)), jobs, "adding")
             files = files[::2]
@@ -97,19 +101,38 @@ def sum_partitions(
 
 
 def grouped(partitions: Sequence[Partition], n: int) -> list[Sequence[Partition]]:
-    """Partitions for at most `n` tasks, about as many for each."""
+    """Partitions for at most `n` tasks, about as many for each; large ones are cut."""
+    if 0 < len(partitions) < n:
+        each = -(-n // len(partitions))
+        partitions = [
+            part
+            for one in partitions
+            for part in (one.parts(each) if hasattr(one, "parts") else [one])
+        ]
     n = min(len(partitions), n)
     return [partitions[a:b] for a, b in pairwise(len(partitions) * k // n for k in range(n + 1))]
 
 
 def learn(recipe: Recipe, partitions: Sequence[Partition]) -> Knowledge:
     """The task that reads some partitions, with one thread."""
-    with one_thread():
-        return some(sum_batches(recipe, all_batches(partitions)))
+    try:
+        with one_thread():
+            return some(sum_batches(recipe, all_batches(partitions)))
+    except Exception as error:
+        sent = portable(error)
+        if sent is error:
+            raise
+        raise sent from None
 
 
-def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], file: Path) -> None:
-    joblib.dump(learn(recipe, partitions), file)
+def _learn_to_file(recipe: Recipe, partitions: Sequence[Partition], folder: Path) -> None:
+    """Add the knowledge of some partitions to the file of this process (or thread)."""
+    file = folder / f"{os.getpid()}-{get_ident()}"
+    known = learn(recipe, partitions)
+    if file.exists():
+        with one_thread():
+            known = joblib.load(file) + known
+    joblib.dump(known, file)
 
 
 def _add_files(file: Path, other: Path) -> None:
@@ -133,6 +156,14 @@ def _run(
             done = parallel(delayed(task)(*those) for those in arguments)
             for _ in progress(range(len(arguments)), label, verbose):
                 next(done)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise EngineError(
+            f"The temporary folder {tempfile.gettempdir()} is full: it holds a piece of knowledge "
+            "for each process. Nothing was changed; set TMPDIR to a folder with more room, or take "
+            "fewer n_jobs, and try again."
+        ) from error
     except BrokenExecutor as error:
         raise EngineError(
             "A worker process died before its rows were learned: it was killed, or ran out of "

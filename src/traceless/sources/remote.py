@@ -65,7 +65,7 @@ def remote_files(path: str, filesystem: Any = None) -> list[Remote]:
     inside = fs.FileSelector(folder, recursive=True, allow_not_found=True)
     names = sorted(found.path for found in filesystem.get_file_info(inside) if found.is_file)
     if wild:
-        pieces = re.split(r"(\*\*/?|\*|\?)", base)
+        pieces = re.split(r"(\*\*/?|\*|\?)", base.lstrip("/"))
         meant = re.compile("".join([_WILD.get(one) or re.escape(one) for one in pieces])).fullmatch
-        names = [name for name in names if meant(name)]
+        names = [name for name in names if meant(name.lstrip("/"))]
     return [Remote(PurePosixPath(name), filesystem) for name in names]

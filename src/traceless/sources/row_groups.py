@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 from traceless.sources.arrow import (
     Columns,
+    check_once,
     check_present,
     choose,
     is_list,
@@ -28,14 +28,21 @@ from traceless.sources.partitions import Scanned
 from traceless.sources.remote import Remote
 from traceless.sources.stamps import Stamp, check_rows, unchanged
 
+MOST_PARTS = 8  # of a row group, each of which reads what comes before it too
+LEAST_ROWS = 2**16  # in a part
+
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Some row groups of a file, and the columns that have one value in all of them."""
+    """Rows from `start` to `stop` of some row groups of a file.
+
+    `constants` are columns that have one value in all of them.
+    """
 
     stamp: Stamp
     groups: tuple[int, ...]
-    n_rows: int
+    start: int
+    stop: int
     columns: Columns
     batch_rows: int
     constants: Constants = ()
@@ -47,15 +54,30 @@ class RowGroups:
         name = str(self.stamp.file)
         with unchanged([self.stamp]), _opened(self.stamp.file) as file:
             read = [n for n in self.columns.names if n in file.schema_arrow.names]
-            n = 0
+            seen = n = 0
             source = partial(_bytes_of, self.stamp.file)
             for batch in bounded_batches(source, file, self.batch_rows, read, self.groups):
-                n += batch.num_rows
-                yield rows_of(_with(batch, self.constants), self.columns, name)
-            check_rows(name, n, self.n_rows)
+                first, last = self.start - seen, min(self.stop - seen, batch.num_rows)
+                seen += batch.num_rows
+                if max(first, 0) < last:
+                    rows = batch.slice(max(first, 0), last - max(first, 0))
+                    n += rows.num_rows
+                    yield rows_of(_with(rows, self.constants), self.columns, name)
+                if seen >= self.stop:
+                    break
+            check_rows(name, n, self.stop - self.start)
             if not n:
                 batch = pa.RecordBatch.from_pylist([], file.schema_arrow)
                 yield rows_of(_with(batch, self.constants), self.columns, name)
+
+    def parts(self, n: int) -> list[RowGroups]:
+        """The same rows for up to n tasks.
+
+        A row group can only be read from its beginning, so the last task reads all of it.
+        """
+        n = max(1, min(n, MOST_PARTS, (self.stop - self.start) // LEAST_ROWS))
+        ends = [self.start + (self.stop - self.start) * k // n for k in range(n + 1)]
+        return [replace(self, start=a, stop=b) for a, b in pairwise(ends)]
 
 
 def scan_parquet(
@@ -74,7 +96,7 @@ def scan_parquet(
         with _opened(stamp.file) as file:
             schema = _with(file.schema_arrow.empty_table(), same).schema
             where = str(stamp.file)
-            _check_once(schema.names, where)
+            check_once(schema.names, where)
             if layout is None:
                 features, target = choose(schema.names, columns, target, weight, where)
                 width, names = _width(files, features, schema)
@@ -88,6 +110,7 @@ def scan_parquet(
 
 @contextmanager
 def _opened(file: File) -> Iterator[Any]:
+    """An open Parquet file."""
     with reading(file):
         import pyarrow as pa
     with reading(file, pa.ArrowException, OSError):
@@ -137,15 +160,6 @@ def _width(
     )
 
 
-def _check_once(names: list[str], where: str) -> None:
-    name, times = Counter(names).most_common(1)[0] if names else ("", 1)
-    if times > 1:
-        raise ValueError(
-            f"{where} has the column {name!r} more than once, so it is unclear which is meant. "
-            "Write it with a name for each column."
-        )
-
-
 def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
     check_present(schema.names, layout.names, where)
     for name in layout.features:
@@ -161,9 +175,9 @@ def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None
         )
 
 
-def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:
-    """Row groups, in runs of about `rows` rows, and the rows of each; an empty one if none."""
+def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Row groups, in runs of about `rows` rows, and their rows; an empty run if there is none."""
     groups = range(metadata.num_row_groups)
     ends = list(accumulate((metadata.row_group(g).num_rows for g in groups), initial=0))
     runs = [tuple(run) for _, run in groupby(groups, key=lambda g: ends[g] // rows)]
-    return [(run, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0)]
+    return [(run, 0, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0, 0)]

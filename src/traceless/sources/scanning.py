@@ -15,6 +15,7 @@ from traceless.sources.layouts import delta_files, hive_columns, is_delta
 from traceless.sources.partitions import Partition, sum_partitions
 from traceless.sources.row_groups import scan_parquet
 from traceless.sources.spark import partitions_on_spark
+from traceless.sources.written_answers import write_answers
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -27,6 +28,7 @@ class Partitioned(Source):
     partitions: Sequence[Partition]
     n_features: int
     feature_names: list[str] | None = None
+    n_targets: int | None = None
     table_version: int | None = None  # of a Delta table
     client: Any = None  # of Dask, if its workers are to open the partitions
 
@@ -35,6 +37,41 @@ class Partitioned(Source):
         if self.client is not None:
             return sum_on_dask(recipe, self.partitions, self.client)
         return sum_partitions(recipe, self.partitions, n_jobs)
+
+    def answers(
+        self,
+        model: Any,
+        folder: Any,
+        methods: Sequence[str] = ("predict",),
+        n_jobs: int | None = None,
+    ) -> list[Path]:
+        """Write what a fitted model says of every row to Parquet files, a batch at a time.
+
+        Parameters
+        ----------
+        model : fitted LSSVC or LSSVR
+        folder : path
+            An empty or new one. One file is written for each partition, in the order of the rows.
+        methods : sequence of str, default=("predict",)
+            What to ask: ``predict``, ``decision_function``, ``predict_proba``. Several numbers
+            for each row are columns such as ``predict_proba yes``.
+        n_jobs : int, optional
+            Processes that read and write.
+
+        Returns
+        -------
+        list of Path
+        """
+        names = getattr(model, "feature_names_in_", None)
+        if self.n_features != model.n_features_in_ or (
+            names is not None and self.feature_names not in (None, list(names))
+        ):
+            raise ValueError(
+                f"The model was fitted with {model.n_features_in_} columns"
+                f"{'' if names is None else f' {list(names)}'}, and the files have "
+                f"{self.n_features}: {self.feature_names}. Choose them with columns=[...]."
+            )
+        return write_answers(model, self.partitions, folder, methods, n_jobs)
 
     def on(self, engine: Any) -> Source:
         """The same rows, read by the tasks of an engine.
@@ -61,7 +98,7 @@ class Partitioned(Source):
 
 def scan(
     path: Any,
-    target: Any,
+    target: Any = None,
     *,
     sample_weight: Any = None,
     columns: Any = None,
@@ -80,10 +117,11 @@ def scan(
         folder of a Delta table, and for Parquet an address such as ``"s3://bucket/folder"``.
         Folders such as ``year=2025`` are a column of the Parquet files in them; files and folders
         whose names start with ``_`` or ``.`` are left out.
-    target : str, list of str, int, or paths
+    target : str, list of str, int, or paths, optional
         For Parquet the name of a column, or a list of names for a regression with several
         targets. For arrays the number of a column, or as many files of labels or targets as
-        there are files of rows, given like `path`.
+        there are files of rows, given like `path`. None for rows that are only to be asked
+        about (``answers``).
     sample_weight : str, int or paths, optional
         Where the weights are, likewise.
     columns : list of str or int, optional
@@ -117,22 +155,23 @@ def scan(
     """
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
+    target = [] if target is None else target
+    n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
     if is_delta(path):
         files, constants, version = delta_files(Path(path).expanduser().resolve(), version)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found, version)
+        return Partitioned(*found, n_targets, version)
     if version is not None:
         raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
     files = listed_anywhere(path, filesystem)
     if one_kind(files) == ".parquet":
         constants = hive_columns(files)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found)
+        return Partitioned(*found, n_targets)
     here = [file for file in files if isinstance(file, Path)]
     if len(here) < len(files):
         raise ValueError(
             f"{files[0]}: only Parquet is read from there; convert or copy the arrays."
         )
-    return Partitioned(
-        *scan_arrays(here, target, sample_weight, columns, batch_rows, missing_chunks)
-    )
+    found = scan_arrays(here, target, sample_weight, columns, batch_rows, missing_chunks)
+    return Partitioned(*found, None if target != [] else 0)

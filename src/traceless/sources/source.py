@@ -35,6 +35,8 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
                 "A source of rows brings its own target and weights: pass it alone, and name "
                 "them where it is made, as in scan(path, target, sample_weight=...)."
             )
+        if X.n_targets == 0:
+            raise TypeError("This source has no target to learn: name it, scan(path, target).")
         return X
     if isinstance(X, str | os.PathLike):
         raise TypeError(
@@ -50,8 +52,7 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
         )
     if modules[0].startswith("polars") and type(X).__name__ == "LazyFrame":
         raise TypeError(
-            "X is a polars LazyFrame, whose rows do not exist yet. Pass X.collect(), or, if "
-            "they do not fit into memory, write them with X.sink_parquet(path) and pass "
-            "traceless.scan(path, target) in place of X and y."
+            "X is a polars LazyFrame, whose rows do not exist yet. Pass X.collect(), or, if they "
+            "do not fit into memory, traceless.from_batches(X, target) in place of X and y."
         )
     return from_dask(X, y, sample_weight)

@@ -1,17 +1,19 @@
 """Spark: the knowledge of each partition where it is, added up in a tree.
 
-Each task turns its Arrow batches into one partial sum, 16 tasks add these up, one adds the
-rest, and only the total comes to the driver. A partial sum travels as many small chunks, which
-Java can stream, sort and spill; one row of a gigabyte it could not.
+Each task turns its Arrow batches into one partial sum, 16 tasks add these up if they are many,
+one adds the rest, and only the total comes to the driver. A partial sum travels as many small
+chunks, which Java can stream, sort and spill; one row of a gigabyte it could not. A large total
+is fetched a part at a time, each below the limit of ``spark.driver.maxResultSize``.
 
 Errors in the *data* would be the same at every attempt, so they travel as results and are
-raised on the driver; whatever else fails is tried again by Spark.
+raised on the driver; whatever else fails, reading a file included, is tried again by Spark.
 """
 
 from __future__ import annotations
 
 import operator
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, groupby
@@ -21,15 +23,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceless.exceptions import EngineError
-from traceless.sources.arrow import Columns, choose, not_numbers, rows_of
-from traceless.sources.batches import Rows, Source, quiet, sum_batches
+from traceless.sources.arrow import Columns, check_once, choose, not_numbers, rows_of
+from traceless.sources.batches import Rows, Source, portable, quiet, sum_batches
 from traceless.sources.partitions import TASKS_PER_WORKER, Partition
 from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
 
-WIDTHS = 16, 1  # tasks that add, level by level
+WIDTH = 16  # tasks that add first, where there are many sums
+AT_ONCE = 2**27  # bytes of the total that are fetched together
 CHUNKS = "task int, chunk int, data binary"  # rows that make up the result of a task
 WHERE = "the Spark DataFrame"
 
@@ -46,8 +49,8 @@ def from_spark(
     target : str or list of str
         The column of labels or targets.
     columns : list of str, optional
-        The features: columns of numbers, or one column of arrays of numbers. All but target
-        and weight by default.
+        The features: columns of numbers, or one column of arrays of numbers or of Spark ML's
+        vectors. All but target and weight by default.
     sample_weight : str, optional
         The column of weights.
 
@@ -57,11 +60,12 @@ def from_spark(
         To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Progress
         is Spark's own (``spark.ui.showConsoleProgress``).
     """
+    check_once(df.columns, WHERE)
     features, target = choose(df.columns, columns, target, sample_weight, WHERE)
     width, named = _width(df, features)
     layout = Columns(features, width, target, sample_weight)
     # mapInArrow cannot name columns with dots, so it is given numbers
-    numbered = df.select(*(df[_quoted(v)].alias(f"c{k}") for k, v in enumerate(layout.names)))
+    numbered = df.select(*(feature(df, v).alias(f"c{k}") for k, v in enumerate(layout.names)))
     y = np.empty(0 if isinstance(target, str) else (0, len(target)))
     no_rows = np.empty((0, width)), y, None
 
@@ -71,7 +75,9 @@ def from_spark(
         renamed = pa.RecordBatch.from_arrays(batch.columns, names=layout.names)
         yield rows_of(renamed, layout, WHERE)
 
-    return SparkSource(numbered, rows, no_rows, list(features) if named else None)
+    source = SparkSource(numbered, rows, no_rows, list(features) if named else None)
+    source.n_targets = 1 if isinstance(target, str) else len(target)
+    return source
 
 
 def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: Any) -> Source:
@@ -84,7 +90,9 @@ def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: 
             yield from partitions[number].batches()
 
     no_rows = np.empty((0, source.n_features)), np.empty(0), None
-    return SparkSource(numbers, rows, no_rows, source.feature_names)
+    found = SparkSource(numbers, rows, no_rows, source.feature_names)
+    found.n_targets = source.n_targets
+    return found
 
 
 class SparkSource(Source):
@@ -112,12 +120,13 @@ class SparkSource(Source):
                 return sum_batches(recipe, batches)
 
         with _job():
-            sums = self._map(self._df, learn)
-            for width in WIDTHS:
+            df, few = _few_tasks(self._df)
+            sums = self._map(df, learn)
+            for width in [1] if few else [WIDTH, 1]:
                 together = sums.repartition(width, "task")
                 sums = together.sortWithinPartitions("task", "chunk").mapInArrow(_sum, CHUNKS)
-            found = list(_results(sums.collect()))
-        return _raised(found[0]) if found else recipe.knowledge(self._no_rows)
+            found = _fetched(sums, recipe)
+        return recipe.knowledge(self._no_rows) if found is None else _raised(found)
 
     def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
         """What `make` returns for each partition with rows, as a DataFrame of chunks."""
@@ -135,7 +144,34 @@ def _attempt(make: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return make(*arguments)
     except (ValueError, TypeError, ArithmeticError) as error:
-        return error
+        return portable(error)
+
+
+def _few_tasks(df: Any) -> tuple[Any, bool]:
+    """The same rows in at most so many partitions as keep all cores busy, if these are known.
+
+    A task costs tens of milliseconds before it reads its first row.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        context = df.sparkSession.sparkContext
+    except PySparkException:  # Spark Connect does not say how many cores there are
+        return df, False
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+        return df, False  # there may be more cores soon
+    n = TASKS_PER_WORKER * context.defaultParallelism
+    return df.coalesce(n), n <= 4 * WIDTH
+
+
+def _fetched(sums: Any, recipe: Recipe) -> Any:
+    """The result of the only task, put together from its chunks; None if it has none."""
+    size = 4 * len(recipe.phi.steps) ** 2 * (64 if recipe.classwise else 1)  # packed, about
+    if size <= AT_ONCE:
+        rows = sums.collect()
+    else:
+        rows = sums.repartition(-(-size // AT_ONCE), "chunk").toLocalIterator()
+    return next(_results(sorted(rows, key=itemgetter("chunk"))), None)
 
 
 def _raised(result: Any) -> Any:
@@ -197,10 +233,13 @@ def _job() -> Iterator[None]:
 
 def _cause(text: str) -> str:
     """The last error of a Python worker, or Spark's reason for the last failure, on one line."""
-    traceback = text.partition("Traceback (most recent call last):")[2].partition("\n\n")[0]
+    traceback = text.rpartition("Traceback (most recent call last):")[2].partition("\n\n")[0]
     said = [line for line in traceback.splitlines() if line and not line[0].isspace()]
     attempt = text.partition("most recent failure: ")[2].splitlines()
-    return (said[-1:] or attempt[:1] or text.splitlines()[:1] or ["no reason was given"])[0]
+    java = re.findall(r"^(?:: |Caused by: )([\w.$]+: .+)$", text, flags=re.MULTILINE)
+    if "Traceback" not in text:
+        said = []
+    return (said[-1:] or attempt[:1] or java[:1] or text.splitlines()[:1] or ["no reason given"])[0]
 
 
 def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
@@ -208,25 +247,29 @@ def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType, BooleanType, NumericType
 
-    for name in features:
-        kind = df.schema[name].dataType
-        if type(kind).__name__ == "VectorUDT":
-            raise TypeError(
-                f"Column {name!r} of {WHERE} holds vectors of Spark ML; make them arrays with "
-                "pyspark.ml.functions.vector_to_array first."
-            )
+    column = feature(df, features[0])
+    kinds = [field.dataType for field in df.select(*(feature(df, n) for n in features)).schema]
+    for name, kind in zip(features, kinds, strict=True):
         single = len(features) == 1 and isinstance(kind, ArrayType)
         if not isinstance(kind.elementType if single else kind, NumericType | BooleanType):
             raise not_numbers(name, kind.simpleString(), WHERE)
-    if not isinstance(df.schema[features[0]].dataType, ArrayType):
+    if not isinstance(kinds[0], ArrayType):
         return len(features), True
     with _job():
-        first = df.select(functions.size(_quoted(features[0]))).first()
+        first = df.where(column.isNotNull()).select(functions.size(column)).first()
     if first is None:
-        raise ValueError(f"{WHERE} has no rows, so the length of the arrays is unknown.")
-    return max(int(first[0]), 0), False
+        raise ValueError(
+            f"{WHERE} has no rows with an array in {features[0]!r}, so it is unknown how long the "
+            "arrays are."
+        )
+    return int(first[0]), False
 
 
-def _quoted(name: str) -> str:
-    """A column's name as it is, dots included."""
-    return "`" + name.replace("`", "``") + "`"
+def feature(df: Any, name: str) -> Any:
+    """A column by its name, dots included; Spark ML's vectors as arrays."""
+    column = df["`" + name.replace("`", "``") + "`"]
+    if type(df.schema[name].dataType).__name__ != "VectorUDT":
+        return column
+    from pyspark.ml.functions import vector_to_array
+
+    return vector_to_array(column)

@@ -124,6 +124,11 @@ class Table:
         self._sizes = [one.size for one in self._inputs]
         self._rows = [0] * len(self._inputs)  # that were read of each
 
+    @property
+    def where(self) -> str:
+        """The names of the first files, for messages."""
+        return ", ".join([one.where for one in self._inputs[:3]])
+
     def batches(
         self, names: Sequence[str] | None = None, maybe: Sequence[str] = ()
     ) -> Iterator[Batch]:
@@ -147,8 +152,7 @@ class Table:
                     self.part = done / max(sum(sizes), 1)
                 yield batch
         if not any(self._rows):
-            named = ", ".join([one.where for one in self._inputs[:3]])
-            raise TableError(f"There are no rows in {named}.")
+            raise TableError(f"There are no rows in {self.where}.")
 
     def rows(self, ids: Ids = "needed") -> Iterator[tuple[Any, ...]]:
         """Batches as (X, y), (X, y, weight) or (X, y, weight, ids), as the schema says.

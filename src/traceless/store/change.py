@@ -149,7 +149,7 @@ class Change:
         receipt = Receipt.of(entry, self.origin)
         if self.asked.dry_run:
             self.cached = None  # the model in it has changed
-            return replace(receipt, dry_run=True)
+            return replace(receipt, dry_run=True, tried=self.__dict__.get("model"))
         make(self.folder, self.ledger, entry)
         return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
 

@@ -19,6 +19,10 @@ from sqlite3 import Connection
 from struct import pack
 from typing import NamedTuple
 
+from traceless.exceptions import StoreError
+
+_SIZE = 16  # bytes of the hash of an id
+
 Line = tuple[bytes, int, int, int]  # an id, and its rows: added, removed, waiting
 
 
@@ -94,7 +98,10 @@ class Ids:
                 yield number, found
                 found = []
             number = sequence
-            found.append(tuple(line))
+            one, *numbers = line
+            if type(one) is not bytes or len(one) != _SIZE or {*map(type, numbers)} != {int}:
+                raise StoreError(f"an id that no change could leave: {line!r}")
+            found.append((one, *numbers))
         if found:
             yield number, found
 

@@ -76,6 +76,13 @@ class Kept(NamedTuple):
     head: str | None = None
     public_key: str | None = None
 
+    def check_form(self) -> None:
+        """Raise `ValueError` if what was given is no head, or no public key."""
+        if self.head is not None:
+            Head.parse(self.head)
+        if self.public_key is not None:
+            public_key_of(self.public_key)
+
     def check_receipt(self, ledger: Ledger, chain: Chain) -> str:
         """The history of the store is that of the receipt, and went on from there."""
         receipt = self.receipt

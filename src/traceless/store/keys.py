@@ -95,8 +95,11 @@ def is_signed(digest: str, public: str, signature: str) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-        key.verify(bytes.fromhex(signature), _CONTEXT + bytes.fromhex(digest))
+        named, signed = bytes.fromhex(public), bytes.fromhex(signature)
+        if (named.hex(), signed.hex()) != (public, signature):  # capitals, or blanks
+            return False
+        key = ed25519.Ed25519PublicKey.from_public_bytes(named)
+        key.verify(signed, _CONTEXT + bytes.fromhex(digest))
     except (ValueError, InvalidSignature):
         return False
     return True

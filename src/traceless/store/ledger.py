@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -22,6 +23,15 @@ from traceless.store.schema import VERSION
 
 if TYPE_CHECKING:
     from traceless.store.row_counts import RowCounts
+
+_DESCRIBED = {
+    "store": str,
+    "created": str,
+    "task": str,
+    "secret": str,
+    "model": dict,
+    "about": dict,
+}
 
 
 class Request(NamedTuple):
@@ -65,10 +75,12 @@ class Ledger:
     @cached_property
     def origin(self) -> dict[str, Any]:
         """The description of the store: its model and what it is about."""
-        row = self.sql.execute("SELECT document FROM origin").fetchone()
-        if row is None:
+        found: Any = None
+        with suppress(ValueError, TypeError, RecursionError):
+            ((document,),) = self.sql.execute("SELECT document FROM origin")
+            found = parsed_json(document)
+        if not isinstance(found, dict) or {n: type(found.get(n)) for n in _DESCRIBED} != _DESCRIBED:
             raise StoreError("The ledger is damaged: it has no description of the store.")
-        found: dict[str, Any] = parsed_json(row[0])
         return found
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
@@ -76,7 +88,10 @@ class Ledger:
         signature = "signature" if self.version > 2 else "''"
         query = f"SELECT body, hash, {signature} FROM entries {which}"
         for row in self.sql.execute(query, given):
-            yield Entry.from_body(*row)
+            entry = Entry.from_body(*row)
+            if entry.body != row[0]:  # blanks, or a name twice: room to hide something in
+                raise StoreError(f"entry {entry.sequence} was changed after it was written")
+            yield entry
 
     def last(self) -> Entry:
         """The latest entry."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from traceless.estimators import loading
+from traceless.exceptions import StoreError
 from traceless.knowledge.sums import Knowledge
 from traceless.store.row_digests import Counted, RowHasher, Tally, chunks, text_of
 
@@ -34,13 +35,20 @@ class MergeSource:
 
     def count_into(self, tally: Tally) -> Iterator[Counted]:
         """Count the rows, and give their digests, which enter the lanes on their way."""
-        tally.rows = self.rows
+        tally.rows, known = self.rows, 0
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
             tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
         for some in chunks(self.counted):
             tally.add_counted(some)
+            known += sum(n for _, _, n in some)
             yield from some
+        if known != self.rows - self.unknown:
+            raise StoreError(
+                f"That store has digests of {known} rows, and its model holds "
+                f"{self.rows - self.unknown} of which it should: look at it with traceless verify. "
+                "Nothing was changed."
+            )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any
 
+from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
     from traceless.store.entries import Entry
     from traceless.store.receipts import Receipt
-    from traceless.store.row_digests import RowBatch
+    from traceless.store.row_digests import HashedId, RowBatch, RowHasher, Tally
 
 SAFE_ROWS = 20
+CAME = "came "  # the subject of a request that came to an older version, and the time it did
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,10 @@ class Queue:
         found = self._sql.execute(
             f"SELECT time, key, rows, classes, {self._number} FROM queue ORDER BY {self._number}"
         )
-        return [Queued(t, key, n, json.loads(said), i) for t, key, n, said, i in found]
+        try:
+            return [Queued(t, key, n, dict(json.loads(said)), i) for t, key, n, said, i in found]
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StoreError(f"The ledger is damaged: a request that waits ({error}).") from None
 
     def is_safe(self) -> bool:
         """Whether the rows of all requests together are enough to be forgotten at once."""
@@ -100,16 +105,30 @@ class Queue:
 
     def batches(self, which: int | None = None) -> Iterator[RowBatch]:
         """The rows of all requests, or of the one with this number."""
-        import numpy as np
-
         number = self._number
         query = f"SELECT content FROM queue WHERE ?1 IS NULL OR {number} = ?1 ORDER BY {number}"
         for (content,) in self._sql.execute(query, (which,)):
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                for i in range(sum(name.endswith("X") for name in arrays.files)):
-                    rows = arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
-                    named = f"{i}i" in arrays.files
-                    yield (*rows, _ids_from(arrays[f"{i}i"])) if named else rows
+            yield from _unpacked(content)
+
+    def check(self, queued: Queued, entry: Entry, hasher: RowHasher) -> Tally:
+        """Raise unless a request is still the one that came with its entry; returns its rows."""
+        from traceless.store.row_digests import Tally
+
+        named, plain = Tally(), Tally()  # a request names the ids of its rows, or does not
+        for batch in self.batches(queued.sequence):
+            named.add(hasher(batch))
+            if len(batch) > 3:
+                plain.add(hasher(batch[:3]))
+        came = entry.time if entry.subject is None else entry.subject.removeprefix(CAME)
+        kept = queued.time, queued.key, queued.rows, dict(queued.classes)
+        same = kept == (came, next(iter(entry.keys), None), entry.rows, dict(named.classes))
+        asked = {hasher.request(tally, Tally()) for tally in (named, plain)}
+        if not same or entry.request not in asked:
+            raise StoreError(
+                f"The ledger is damaged: the request that waits since entry {entry.sequence} is "
+                "not the one that came. Restore the store from a backup. Nothing was changed."
+            )
+        return named
 
     def clear(self, which: int | None = None) -> None:
         """Delete all requests, or the one with this number."""
@@ -137,6 +156,24 @@ def plain_arrays(batch: RowBatch) -> RowBatch:
     return (*rows, _ids_as_array(ids[0])[kept]) if ids and ids[0] is not None else rows
 
 
+def _unpacked(content: Any) -> Iterator[RowBatch]:
+    """The batches of a request; raises `StoreError` if `Queue.put` did not write them."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in arrays.zip.infolist()):
+                raise ValueError("they are compressed")
+            for i in range(sum(name.endswith("X") for name in arrays.files)):
+                rows = arrays[f"{i}X"], arrays[f"{i}y"], arrays[f"{i}w"]
+                named = f"{i}i" in arrays.files
+                yield (*rows, _ids_from(arrays[f"{i}i"])) if named else rows
+    except (ValueError, TypeError, LookupError, OSError, MemoryError, zipfile.BadZipFile) as error:
+        raise StoreError(f"The ledger is damaged: rows that wait ({error}).") from None
+
+
 def _ids_as_array(ids: list[bytes]) -> NDArray[Any]:
     """Hashes of ids as an array; zeros where there is none."""
     import numpy as np
@@ -147,6 +184,8 @@ def _ids_as_array(ids: list[bytes]) -> NDArray[Any]:
     return np.frombuffer(text, dtype=np.uint8).reshape(-1, SIZE)
 
 
-def _ids_from(array: NDArray[Any]) -> list[bytes]:
+def _ids_from(array: NDArray[Any]) -> list[HashedId]:
     """Inverse of `_ids_as_array`."""
-    return [row.tobytes() if row.any() else b"" for row in array]
+    from traceless.store.row_digests import HashedId
+
+    return [HashedId(row.tobytes() if row.any() else b"") for row in array]

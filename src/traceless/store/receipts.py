@@ -35,6 +35,8 @@ class Receipt(Entry):
         was changed again.
     dry_run : bool
         Whether the change was only tried: nothing was changed, and the receipt is not signed.
+    tried : LSSVC, LSSVR, PathSVC or None
+        After a dry run: the model as it would be.
     log_emptied : bool
         Whether nothing of what was replaced is left in the log of the ledger. A process that was
         reading can keep it for a while; the next change, or opening, empties it.
@@ -57,6 +59,7 @@ class Receipt(Entry):
     store: Mapping[str, Any]
     replayed: bool = field(default=False, compare=False)
     dry_run: bool = field(default=False, compare=False)
+    tried: Any = field(default=None, compare=False, repr=False)
     log_emptied: bool = field(default=True, compare=False)
 
     @classmethod

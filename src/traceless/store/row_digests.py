@@ -42,6 +42,10 @@ Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often
 RowBatch = tuple[Any, ...]  # X, y, sample_weight, and ids if there are any, as the caller gave them
 
 
+class HashedId(bytes):
+    """The keyed hash of an id, as the queue keeps it; empty for a row without one."""
+
+
 @dataclass(frozen=True)
 class RowDigests:
     """The digests of a batch of rows; rows of weight 0 have none.
@@ -131,18 +135,18 @@ class RowHasher:
 
         Parameters
         ----------
-        name : str, int, bytes or None
-            A whole number is its decimal digits. Bytes are hashes already, as the queue keeps them.
+        name : str, int, HashedId or None
+            A whole number is its decimal digits.
         """
-        if isinstance(name, bytes) and len(name) in (0, SIZE):
+        if isinstance(name, HashedId):
             return name
-        if name is None or name == "":
-            return b""
-        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer):
+        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer | None):
             raise ValueError(
                 "The id of a row must be a text or a whole number, or None for a row without one; "
                 f"got {name!r}. Nothing was changed."
             )
+        if name is None or name == "":
+            return b""
         return bytes(self._hash(str(name), person=b"traceless id 001").digest())
 
     def _ids(self, ids: Any, n: int, places: NDArray[np.intp]) -> list[bytes]:
@@ -157,8 +161,12 @@ class RowHasher:
             )
         given = list(ids)  # a Series would count by its index
         names = [given[i] for i in places.tolist()]
-        known = {name: self.id_hash(name) for name in set(names)}
-        return [known[name] for name in names]
+        try:
+            kinds = {(type(name), name) for name in names}  # 1, 1.0 and True are equal
+        except TypeError:  # a list, say
+            return [self.id_hash(name) for name in names]
+        known = {(kind, name): self.id_hash(name) for kind, name in kinds}
+        return [known[type(name), name] for name in names]
 
     def request(self, *what: Any) -> str | None:
         """Keyed hash by which a request is recognised; None without a secret."""

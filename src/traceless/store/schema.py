@@ -7,6 +7,7 @@ a table; such a ledger is not opened.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from functools import cache
 
@@ -80,8 +81,8 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     known = [_made(statements) for statements in _KNOWN.get(version, ())]
     if found in known:
         return
-    expected = known[0] if known else {}
-    names = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+    expected = known[0] if known else Counter()
+    names = sorted({str(name) for name, *_ in [*(found - expected), *(expected - found)]})
     raise ForeignTablesError(
         f"The ledger is damaged: its tables are not those of version {version}. Added, changed or "
         f"missing: {', '.join(names[:5])!r}. Restore the store from a backup."
@@ -89,7 +90,7 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
 
 
 @cache
-def _made(statements: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def _made(statements: tuple[str, ...]) -> Counter[tuple[str | None, ...]]:
     """What SQLite says of a schema."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in statements:
@@ -97,7 +98,6 @@ def _made(statements: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         return _described(connection)
 
 
-def _described(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """All tables, indexes, triggers and views, by name."""
-    rows = connection.execute("SELECT name, type, tbl_name, sql FROM sqlite_master")
-    return {name: tuple(said) for name, *said in rows}
+def _described(connection: sqlite3.Connection) -> Counter[tuple[str | None, ...]]:
+    """All tables, indexes, triggers and views; a trigger may have the name of a table."""
+    return Counter(connection.execute("SELECT name, type, tbl_name, sql FROM sqlite_master"))

@@ -499,9 +499,9 @@ class Store(StoreReader):
         from traceless.store.change import Asked
         from traceless.store.writer import Writer
 
-        cached, self._cache = self._cache, None
         folder, patience = self._folder, max(self._wait, 1.0)
         with write_lock(folder.lock, self._wait, folder.permissions()):
+            cached, self._cache = self._cache, None  # here, as threads may share a store
             folder.sweep()
             with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
                 writer = Writer(folder, ledger, Asked(key, dry_run, self._signing_key), cached)

@@ -17,6 +17,7 @@ from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
 from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger
+from traceless.store.queue import CAME
 from traceless.store.receipts import Receipt
 from traceless.store.row_digests import RowBatch, RowHasher, Tally
 from traceless.store.row_lanes import lanes_text
@@ -72,6 +73,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
             keys=() if queued.key is None else (queued.key,),
             rows=queued.rows,
             waiting=rows,
+            subject=f"{CAME}{queued.time}",
             request=hasher.request(_tally(hasher, batches), Tally()),
             **same,
         )

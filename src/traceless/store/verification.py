@@ -30,6 +30,8 @@ _CHECKS = (
     *("ledger", "chain", "signatures", "requests", "rows", "ids", "queue", "secret"),
     *("files", "log"),
 )
+# what any value in the place of another may lead to: a file that somebody has made up is damaged
+_DAMAGES = ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
 _NOTHING = Kept()
 
 
@@ -118,6 +120,7 @@ def verify(
     folder: Folder, batches: Iterable[RowBatch] | None, kept: Kept = _NOTHING
 ) -> Verification:
     """Check a store, also against what was kept; with rows, also fit its model from scratch."""
+    kept.check_form()
     try:
         with folder.snapshot() as (ledger, _, model):
             return Verification(tuple(Auditor(folder, ledger, model, kept).checks(batches)))
@@ -154,10 +157,11 @@ class Auditor:
             yield _check(name, getattr(self, f"_check_{name}"))
         for name in Kept._fields:
             if getattr(self._kept, name) is not None:
-                check = getattr(self._kept, f"check_{name}")
-                yield _check(
-                    f"kept {name.replace('_', ' ')}", partial(check, self._ledger, self._chain)
-                )
+                yield _check(f"kept {name.replace('_', ' ')}", partial(self._check_kept, name))
+
+    def _check_kept(self, name: str) -> str:
+        said: str = getattr(self._kept, f"check_{name}")(self._ledger, self._chain)
+        return said
 
     def _check_ledger(self) -> str:
         found = [row[0] for row in self._ledger.sql.execute("PRAGMA integrity_check(5)")]
@@ -201,6 +205,8 @@ class Auditor:
             found, none = checksum_text(ledger.rows.checksum()), checksum_text(0)
         else:
             found, none = lanes_text(lanes), lanes_text(no_lanes())
+            names = [name for (name,) in ledger.sql.execute("SELECT name FROM sums")]
+            require(names in ([], ["alive"]), "a sum is kept that no change could leave")
             kept = lanes_text(ledger.rows.kept_lanes())
             require(kept == found, "the sum that is kept is not that of the digests")
         same = found == (last.alive or none)
@@ -217,14 +223,19 @@ class Auditor:
 
     def _check_queue(self) -> str:
         waiting: Counter[tuple[bytes, bytes]] = Counter()
-        for batch in self._ledger.queue.batches():
-            rows = self._hasher()(batch)
+        ledger, hasher = self._ledger, self._hasher()
+        for batch in ledger.queue.batches():
+            rows = hasher(batch)
             waiting.update(zip(rows.digests, rows.ids, strict=True))
-        same = waiting == self._ledger.rows.reserved()
+        same = waiting == ledger.rows.reserved()
         require(same, "the rows in the queue are not those that are reserved")
-        queued = {q.sequence: (q.key, q.rows) for q in self._ledger.queue.pending()}
-        same = self._ledger.version < 3 or queued == self._chain.waiting
-        require(same, "the requests in the queue are not those of the entries")
+        pending = ledger.queue.pending()
+        if ledger.version > 2:
+            queued = {q.sequence: (q.key, q.rows) for q in pending}
+            same = queued == self._chain.waiting
+            require(same, "the requests in the queue are not those of the entries")
+            for request in pending:
+                ledger.queue.check(request, ledger.entry(request.sequence), hasher)
         return f"{waiting.total()} rows wait to be forgotten"
 
     def _check_secret(self) -> str:
@@ -350,3 +361,5 @@ def _check(name: str, check: Callable[[], str]) -> Check:
         return Check(name, True, check())
     except StoreError as error:
         return Check(name, False, str(error))
+    except _DAMAGES as error:
+        return Check(name, False, f"it says what cannot be: {type(error).__name__}, {error}")

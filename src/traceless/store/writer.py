@@ -21,7 +21,7 @@ from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import Queued, plain_arrays
 from traceless.store.receipts import Receipt
 from traceless.store.row_counts import Taken
-from traceless.store.row_digests import Counted, RowBatch, Tally, checksum_text, row_batches
+from traceless.store.row_digests import Counted, RowBatch, Tally, row_batches
 
 _SHOWN = 5  # positions of rows that an error names
 
@@ -157,19 +157,19 @@ class Writer:
         kept = list(batches)
         if self._known:
             return self._rows_again("forget", removed=kept)
-        since: set[str | None] = set()
+        tally, since = self._tally(kept), set()
         for last in self._ledger.entries("ORDER BY sequence DESC"):
             if last.kind == "learn":
                 break
-            since.add(last.subject)
+            since.add((last.subject, last.request))
         else:
             raise StoreError(
                 "This store has learned nothing that could be undone. Nothing was changed."
             )
         subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
-        if subject in since:
+        if (subject, self._hasher.request(tally, Tally())) in since:
             raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
-        if self._secret and last.request != self._hasher.request(Tally(), self._tally(kept)):
+        if self._secret and last.request != self._hasher.request(Tally(), tally):
             raise NotLearnedError(
                 f"The last learning ({said}) was one of {last.rows} rows, and these are not they. "
                 "Give the rows, and the ids, as they were learned. Nothing was changed."
@@ -181,7 +181,8 @@ class Writer:
         """Put rows in the place of others, under their ids or under ids of their own."""
         if self._known:
             return self._rows_again("relabel", [before], [after])
-        for held in self._taken([before], self._ledger.rows.remove, whole):
+        taken = list(self._taken([before], self._ledger.rows.remove, whole))  # before any is added
+        for held in taken:
             self._add(after, held[3] if keep_ids and len(held) > 3 else None)
             old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
             self._model.update(add=new, forget=old)
@@ -242,7 +243,7 @@ class Writer:
                 missing += [start + int(rows.places[i]) for i in lost]
                 reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
-                yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch
+                yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch[:3]
             tally.add(rows, held_as)
             counter.update(held_as)
             start += rows.length
@@ -291,32 +292,37 @@ class Writer:
         kept = [
             plain_arrays(batch) for batch in self._taken(batches, reserve, whole, asked, waiting)
         ]
-        again = self._tally(batch[:3] for batch in kept).checksum
-        if checksum_text(again) != checksum_text(asked.checksum):
-            raise ValueError(
-                "These labels cannot be kept in the queue as they are. Forget the rows without "
-                "batch=True (--batch). Nothing was changed."
-            )
         request = self._rows_request(asked)
         wait = cast(int, change.before.waiting) + asked.rows
         entry = change.note("queue", request, rows=asked.rows, waiting=wait)
         queue.put(entry, asked.classes, kept)
-        if queue.is_safe():
-            return self._flush()
-        receipt = change.commit()
         found = Queued(
             entry.time, change.asked.key, entry.rows, dict(asked.classes), entry.sequence
         )
-        return found.with_receipt(receipt)
+        try:
+            queue.check(found, entry, self._hasher)
+        except StoreError:
+            raise ValueError(
+                "These labels or ids cannot be kept in the queue as they are. Give an id with "
+                "every row or with none, or forget the rows without batch=True (--batch). Nothing "
+                "was changed."
+            ) from None
+        if queue.is_safe():
+            return self._flush(checked=entry.sequence)
+        return found.with_receipt(change.commit())
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""
         queue = self._ledger.queue
         return [self._flush()] if queue.pending() and (force or queue.is_safe()) else []
 
-    def _flush(self) -> Receipt:
+    def _flush(self, checked: int | None = None) -> Receipt:
         queue, change = self._ledger.queue, self._change
-        keys = tuple(queued.key for queued in queue.pending() if queued.key is not None)
+        pending = queue.pending()
+        keys = tuple(queued.key for queued in pending if queued.key is not None)
+        for queued in pending:
+            if queued.sequence != checked:  # nobody may exchange rows while they wait
+                queue.check(queued, self._ledger.entry(queued.sequence), self._hasher)
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             for held in self._taken(queue.batches(), self._ledger.rows.remove_reserved):

@@ -1,0 +1,179 @@
+"""Which rows a change is about: those of files, or those of some ids in tables of the user."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceless.cli import inputs
+from traceless.cli.output import Grid, Result
+from traceless.exceptions import NotLearnedError
+
+if TYPE_CHECKING:
+    from traceless.sources import Schema, Table
+    from traceless.sources.table import Ids
+    from traceless.store import Store
+
+_SHOWN = 20  # ids that are listed
+
+where_option = click.option(
+    "--where",
+    metavar="COLUMN=IDS",
+    help="Only rows of these ids, as patient=17,23, or patient=@FILE with one in each line.",
+)
+
+
+def chosen_rows(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Add FILES, --format, --from and --where; the function gets `chosen`, after the store."""
+
+    @click.argument("files", nargs=-1, type=click.Path())
+    @inputs.format_option
+    @click.option(
+        "--from",
+        "tables",
+        multiple=True,
+        type=click.Path(),
+        metavar="FILE",
+        help="A table of yours that has the rows of --where, and others.",
+    )
+    @where_option
+    @functools.wraps(function)
+    def called(
+        store: Store,
+        files: Sequence[str],
+        format_: str | None,
+        tables: Sequence[str],
+        where: str | None,
+        **options: Any,
+    ) -> Result:
+        if bool(tables) != (where is not None) or (files and tables):
+            raise click.UsageError(
+                "Give FILES, of which all rows are meant; or --from FILE and --where COLUMN=IDS, "
+                "for the rows of these ids. Nothing was changed."
+            )
+        chosen = Chosen(store, files or tables, format_, where)
+        return function(store, chosen=chosen, **options)
+
+    return called
+
+
+class Chosen:
+    """Rows of files; with `where`, those of some ids, which must be all that the store holds.
+
+    Parameters
+    ----------
+    store : Store
+    files : sequence of str
+    format_ : str or None
+    where : str or None
+        As in ``patient=17,23``.
+    """
+
+    def __init__(
+        self, store: Store, files: Sequence[str], format_: str | None, where: str | None
+    ) -> None:
+        self.files, self.where = files, where
+        self._store, self._format = store, format_
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The table, with the chosen rows only."""
+        from traceless.cli.places import keep
+        from traceless.sources import Selection
+
+        if self.where is None:
+            return inputs.open_table(self._store.about, self.files, self._format)
+        schema = inputs.declared(self._store.about)
+        ids = ids_in(self.where, schema)
+        table = Selection(self.files, schema, self._format, ids)
+        keep(table=table)
+        return table
+
+    def rows(self, label: str, ids: Ids = "if there") -> Iterator[Any]:
+        """The rows in batches; the change reads them."""
+        yield from inputs.rows_of(self.table, label, ids)
+
+    def made(self, change: Callable[[], Result]) -> Result:
+        """Make a change of these rows; the answer says how many there are of each id."""
+        if self.where is None:
+            return change()
+        with self._explained():
+            result = change()
+        found = self._found()
+        data = {**result.data, "ids": dict(found)}
+        column = self.table.schema.id or ""
+        grid = Grid([[one, n] for one, n in found.most_common(_SHOWN)], [column, "rows"])
+        more = len(found) - _SHOWN
+        shown = [grid, *([f"and {more} others"] if more > 0 else []), *result.shown]
+        return Result(data, shown, result.ok)
+
+    def _found(self) -> Counter[str]:
+        selection: Any = self.table
+        found: Counter[str] = selection.found
+        return found
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say by its id what was refused."""
+        try:
+            yield
+        except NotLearnedError as error:
+            for one, rows in self._found().items():
+                why = self._refusal(one, rows)
+                if why:
+                    raise NotLearnedError(f"{why} Nothing was changed.") from error
+            raise
+
+    def _refusal(self, one: str, rows: int) -> str | None:
+        known, name = self._store.find(one), f"{self.table.schema.id} {one}"
+        free, gone = known.held - known.waiting, known.forgotten
+        if not known.held:
+            since = f" any more: {gone} were forgotten" if gone else ", and never has"
+            return f"The store holds no rows of {name}{since} (see traceless find)."
+        if not free:
+            return f"All {known.held} rows of {name} wait in the queue to be forgotten already."
+        if free > rows:
+            return (
+                f"The store holds {free} rows of {name} that do not wait to be forgotten, and "
+                f"{self.table.where} has {rows} of that id. Give all tables with such rows, each "
+                "with --from."
+            )
+        return None
+
+
+def ids_in(where: str, schema: Schema) -> list[str]:
+    """The ids that ``patient=17,23`` names, or the lines of a file as in ``patient=@letters.txt``.
+
+    Parameters
+    ----------
+    where : str
+    schema : Schema
+        Declares the column of ids.
+    """
+    from traceless.sources.cells import canonical_id
+
+    column, sign, said = where.partition("=")
+    if schema.id is None:
+        raise click.UsageError(
+            "No column of ids is declared for this store, so its rows cannot be found by one. "
+            "Declare it when a store is made: traceless new --id COLUMN. Nothing was changed."
+        )
+    if not sign or column.strip() != schema.id:
+        raise click.UsageError(
+            f"{where}: rows are found by the column of ids, as in {schema.id}=17,23. Nothing was "
+            "changed."
+        )
+    if said.startswith("@"):
+        given = Path(said[1:]).read_text(encoding="utf-8-sig").splitlines()
+    else:
+        given = inputs.split_names(said)
+    ids = [canonical_id(one) for one in given if one.strip()]
+    if not ids:
+        raise click.UsageError(f"{where} names no id. Nothing was changed.")
+    return list(dict.fromkeys(ids))

@@ -1,0 +1,202 @@
+"""How a change is made: tried only, asked about, or made; and what its answer says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traceless.cli import inputs
+from traceless.cli.output import Grid, Result, ask, can_be_asked, fields
+
+if TYPE_CHECKING:
+    from traceless.store import Queued, Receipt, Store
+
+Function = Callable[..., Result]
+_MANY = 10  # a change of more than one of so many rows held is asked about
+
+_DRY_RUN = click.option(
+    "--dry-run", is_flag=True, help="Only try: say what would happen, and change nothing."
+)
+_SCORE = click.option(
+    "--score",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="With --dry-run: how the scores on the rows of FILE would move.",
+)
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def trial_options(*, scores: bool = True, asks: bool = False) -> Callable[[Function], Function]:
+    """Add --dry-run, and --score and --yes where they have a meaning; the function gets `how`."""
+
+    def decorated(function: Function) -> Function:
+        @functools.wraps(function)
+        def called(
+            store: Store,
+            *,
+            dry_run: bool,
+            score: Iterable[str] = (),
+            yes: bool = not asks,
+            **options: Any,
+        ) -> Result:
+            return function(store, how=How(store, dry_run, tuple(score), yes), **options)
+
+        wanted = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks]
+        return functools.reduce(lambda inner, option: option(inner), reversed(wanted), called)
+
+    return decorated
+
+
+@dataclass(frozen=True)
+class How:
+    """How a change is to be made.
+
+    Attributes
+    ----------
+    store : Store
+    dry_run : bool
+        Only try.
+    score : tuple of str
+        Files on which the models before and after a trial are compared.
+    yes : bool
+        Ask nothing.
+    """
+
+    store: Store
+    dry_run: bool
+    score: tuple[str, ...]
+    yes: bool
+
+    def made(
+        self, change: Callable[[bool], Receipt | Queued | None], question: str | None = None
+    ) -> Result:
+        """Make a change, or try it.
+
+        Parameters
+        ----------
+        change : callable
+            Takes whether it is a dry run, and gives the answer of the store, or None if there was
+            nothing to do. It may be called twice.
+        question : str, optional
+            To be asked in any case; by default there is one in a terminal, if more than a tenth of
+            the rows held would be forgotten or replaced.
+        """
+        if self.score and not self.dry_run:
+            raise click.UsageError(
+                "--score FILE says how a change would move the scores: give --dry-run too. Nothing "
+                "was changed."
+            )
+        if self.dry_run:
+            return self._tried(change)
+        if question and not self.yes:
+            ask(question, "--yes")
+        elif can_be_asked() and not self.yes:
+            _ask(_receipt_of(change(True)))
+        return self._told(change(False))
+
+    def _tried(self, change: Callable[[bool], Receipt | Queued | None]) -> Result:
+        store, scores, shown = self.store, {}, list[str | Grid]()
+        if self.score:
+            table = inputs.open_table(store.about, self.score, None)
+            scores["before"] = _scores(store.model(), store.status().rows, table)
+        answer = change(True)
+        receipt = _receipt_of(answer)
+        if self.score:
+            after = scores["before"]
+            if receipt is not None and not receipt.replayed:
+                after = _scores(receipt.tried, receipt.held, table)
+            scores["after"] = after
+            shown.append(_moved(**scores))
+        told = self._told(answer)
+        data = {**told.data, "dry_run": True, **({"scores": scores} if scores else {})}
+        last = "This was a trial: nothing was changed, and no receipt was signed."
+        return Result(data, [*told.shown, *shown, last])
+
+    def _told(self, answer: Receipt | Queued | None) -> Result:
+        """The answer of the store, in words."""
+        receipt = _receipt_of(answer)
+        if answer is None or receipt is None:
+            return Result({"receipt": None})
+        data: dict[str, Any] = {"receipt": {**receipt.as_dict(), "replayed": answer.replayed}}
+        again = ["This request was answered before; nothing was changed again."]
+        if answer is not receipt:
+            names = ("time", "key", "rows", "classes", "sequence", "replayed")
+            data["queued"] = {name: getattr(answer, name) for name in names}
+            shown = _waiting(receipt, self.store.path)
+        else:
+            shown = [fields(_would_say(receipt) if receipt.dry_run else _done(receipt))]
+        return Result(data, [*shown, *(again if answer.replayed else [])])
+
+
+def _receipt_of(answer: Receipt | Queued | None) -> Receipt | None:
+    from traceless.store import Queued
+
+    return answer.receipt if isinstance(answer, Queued) else answer
+
+
+def _ask(tried: Receipt | None) -> None:
+    """Ask before more than a tenth of the rows held are forgotten or replaced."""
+    if tried is None or not tried.dry_run:  # nothing would be done
+        return
+    rows, held = tried.removed or 0, _held_before(tried)
+    if _MANY * rows > held:
+        done = "replaced by others" if tried.kind == "relabel" else "forgotten"
+        ask(f"{rows} of the {held} rows held will be {done}. Go on?", "--yes")
+
+
+def _held_before(receipt: Receipt) -> int:
+    return receipt.held + (receipt.removed or 0) - (receipt.added or 0)
+
+
+def _done(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "change": f"{receipt.sequence} ({receipt.kind})",
+        "rows": receipt.rows,
+        "rows held": receipt.held,
+        "digest": receipt.digest_after,
+        "receipt": receipt.hash,
+    }
+
+
+def _would_say(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "change": f"{receipt.sequence} ({receipt.kind})",
+        "rows": receipt.rows,
+        **{f"  of {label}": f"{n:+}" for label, n in receipt.classes.items()},
+        "rows held": f"{_held_before(receipt)} → {receipt.held}",
+        "digest before": receipt.digest_before,
+        "digest": receipt.digest_after,
+    }
+
+
+def _waiting(receipt: Receipt, path: Any) -> list[str | Grid]:
+    verb = "would wait" if receipt.dry_run else "wait"
+    found = f"traceless receipt {path} {receipt.sequence}"
+    return [
+        f"{receipt.rows} rows {verb} in the queue, as request {receipt.sequence}; see traceless "
+        "queue list, and traceless flush.",
+        *([] if receipt.dry_run else [f"Its receipt, that the request has arrived: {found}"]),
+    ]
+
+
+def _scores(model: Any, rows: int, table: Any) -> dict[str, float]:
+    """The measures of a model on a table; none without rows, or without a model."""
+    from traceless.cli.models import scored
+
+    found = scored(model, table)[2] if rows and model is not None else {}
+    return {name: value for name, value in found.items() if isinstance(value, float)}
+
+
+def _moved(before: dict[str, float], after: dict[str, float]) -> Grid:
+    rows = []
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        told = [None if value is None else f"{value:.4f}" for value in (old, new)]
+        moved = None if old is None or new is None else f"{new - old:+.4f}"
+        rows.append([name.replace("_", " "), *told, moved])
+    return Grid(rows, ["score", "before", "after", "change"])

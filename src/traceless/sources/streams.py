@@ -1,0 +1,196 @@
+"""Any stream of batches as a source of rows.
+
+A batch is a pair (X, y), with weights a triple, of arrays, tensors or dataframes; or it has named
+columns: a record batch or table of Arrow, a dataframe, a dict of arrays. Whoever makes batches
+one after the other has a stream: an iterator, a query, a loader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceless.sources.arrow import Columns, check_once, check_present, choose, is_list, rows_of
+from traceless.sources.batches import Rows, Source, as_arrays, sum_batches
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge, Recipe
+
+WHERE = "the batch"
+
+
+def from_batches(
+    batches: Any, target: Any = None, *, columns: Any = None, sample_weight: str | None = None
+) -> Source:
+    """A stream of batches as a source of rows, which need not fit into memory together.
+
+    Parameters
+    ----------
+    batches : iterable, function that returns one, or something that makes batches
+        Batches are (X, y) or (X, y, sample_weight), or have named columns. A pyarrow Dataset, a
+        polars LazyFrame, a DuckDB relation, a torch DataLoader and a Ray dataset will do, and
+        everything else that Arrow's C stream interface can read. An iterator can be read once;
+        all others are asked anew each time.
+    target : str or list of str, optional
+        Where columns are named, that of the labels or targets.
+    columns : list of str, optional
+        The features; all but target and weight by default. One column of lists will do.
+    sample_weight : str, optional
+        The column of weights.
+
+    Returns
+    -------
+    Source
+        To be passed to ``fit``, ``partial_fit`` or ``forget`` in place of X and y. Its rows are
+        learned in this process, as they come. The first batch is read at once, to know the
+        columns, and not read again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from traceless import LSSVC, from_batches
+    >>> batches = [(np.eye(2), [0, 1]), (-np.eye(2), [1, 0])]
+    >>> LSSVC().fit(from_batches(batches)).n_samples_
+    4
+    """
+    return StreamSource(_maker(batches), target, columns, sample_weight)
+
+
+class StreamSource(Source):
+    """Rows that come batch by batch; made by `from_batches`."""
+
+    def __init__(
+        self, make: Callable[[], Iterator[Any]], target: Any, columns: Any, weight: str | None
+    ) -> None:
+        self._make, self._layout = make, None
+        self._chosen = target, columns, weight
+        begun = make()
+        first = next(begun, None)
+        if first is None:
+            raise ValueError("The stream has no batch, so its columns are unknown.")
+        self._begun: Iterator[Any] | None = chain([first], begun)
+        named = _named(first)
+        if named is None:
+            if target is not None or columns is not None or weight is not None:
+                raise TypeError(
+                    "target, columns and sample_weight name columns, and these batches have none: "
+                    f"they are {type(first).__name__}s of X and y."
+                )
+            self.n_features, self.feature_names = int(np.shape(_three(first)[0])[1]), None
+        else:
+            self._layout = _layout(named, target, columns, weight)
+            self.n_features = self._layout.width
+            one_column = is_list(named.schema.field(self._layout.features[0]).type)
+            self.feature_names = None if one_column else list(self._layout.features)
+
+    def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
+        """The knowledge of all batches, one after the other."""
+        begun, self._begun = self._begun, None
+        known = sum_batches(recipe, map(self._rows, self._make() if begun is None else begun))
+        assert known is not None  # there was a first batch
+        return known
+
+    def _rows(self, batch: Any) -> Rows:
+        if self._layout is None:
+            return as_arrays(_three(batch))
+        named = _named(batch)
+        if named is None:
+            raise TypeError(
+                f"The first batch has named columns, and a later {type(batch)} has not."
+            )
+        check_present(named.schema.names, self._layout.names, WHERE)
+        return rows_of(named, self._layout, WHERE)
+
+
+def _maker(batches: Any) -> Callable[[], Iterator[Any]]:
+    """A function that begins a stream."""
+    if hasattr(batches, "collect_batches"):  # polars
+        return lambda: iter(batches.collect_batches())
+    if hasattr(batches, "iter_batches"):  # Ray
+        return lambda: iter(batches.iter_batches(batch_format="pyarrow"))
+    if hasattr(batches, "to_batches") and hasattr(batches, "scanner"):  # a Dataset of pyarrow
+        return lambda: iter(batches.to_batches())
+    if isinstance(batches, Iterator):
+        return _once(batches)
+    if hasattr(batches, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        if isinstance(batches, pa.RecordBatchReader):
+            return _once(iter(batches))
+        return lambda: iter(pa.RecordBatchReader.from_stream(batches))
+    if isinstance(batches, Iterable):
+        return lambda: iter(batches)
+    if callable(batches):
+        return lambda: iter(batches())
+    raise TypeError(
+        "from_batches takes an iterable of batches, a function that returns one, a pyarrow "
+        "Dataset, a polars LazyFrame, a DuckDB relation or a Ray dataset, got "
+        f"{type(batches).__name__}."
+    )
+
+
+def _once(stream: Iterator[Any]) -> Callable[[], Iterator[Any]]:
+    left = [stream]
+
+    def make() -> Iterator[Any]:
+        if not left:
+            raise ValueError(
+                "This stream was read before, and an iterator can be read once. Give from_batches "
+                "a function that returns a new one. Nothing was changed."
+            )
+        return left.pop()
+
+    return make
+
+
+def _three(batch: Any) -> Rows:
+    """X, y and weights of a batch without names; tensors as arrays."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+        raise TypeError(
+            "A batch must be (X, y), (X, y, sample_weight), or have named columns, got "
+            f"{type(batch).__name__}."
+        )
+    X, y, weight = [_host(part) for part in (*batch, None)[:3]]
+    return X, y, weight
+
+
+def _host(values: Any) -> Any:
+    """A tensor as an array of this process's memory; all else as it is, lists as arrays."""
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    return np.asarray(values) if isinstance(values, list | tuple) else values
+
+
+def _named(batch: Any) -> Any:
+    """A batch with named columns as one record batch; None if it has none."""
+    named = isinstance(batch, Mapping) or hasattr(batch, "__arrow_c_stream__")
+    if not named and not hasattr(batch, "__arrow_c_array__"):
+        return None
+    import pyarrow as pa
+
+    if isinstance(batch, pa.RecordBatch):
+        return batch
+    if isinstance(batch, Mapping):
+        table = pa.table({name: _host(values) for name, values in batch.items()})
+    else:
+        table = pa.table(batch)
+    check_once(table.schema.names, WHERE)
+    whole = table.combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Columns:
+    if target is None:
+        raise TypeError("Columns have names here: say which one is the target, target=...")
+    features, target = choose(batch.schema.names, columns, target, weight, WHERE)
+    width = len(features)
+    kind = batch.schema.field(features[0]).type
+    if width == 1 and is_list(kind):
+        size = getattr(kind, "list_size", None)
+        if size is None:
+            size = len(batch.column(features[0])[0]) if batch.num_rows else 0
+        width = int(size)
+    return Columns(features, width, target, weight)

@@ -1,0 +1,193 @@
+"""Rows by id: forget, relabel, correct and find for somebody who has a number, and not the row."""
+
+import pytest
+from people import table
+
+from traceless import LSSVC, Store
+from traceless.sources import Schema, Table
+
+HEADER = "patient,age,pressure,state"
+
+
+def refit(lines, path):
+    """The digest of a fit from scratch on these lines."""
+    schema = Schema.from_facts(Store("clinic").about["table"])
+    X, y, _ = Table([str(table(path, lines, HEADER))], schema).arrays()
+    return LSSVC(fingerprint=True).fit(X, y).digest()
+
+
+def of(lines, *ids):
+    return [line for line in lines if line.split(",")[0] in ids]
+
+
+def without(lines, *ids):
+    return [line for line in lines if line.split(",")[0] not in ids]
+
+
+def digest(call):
+    return call("status", "clinic", "--json").json["digest"]
+
+
+def found(call, one):
+    (told,) = call("find", "clinic", f"patient={one}", "--json").json["found"]
+    return told
+
+
+def test_the_rows_of_ids_are_forgotten(call, clinic, tmp_path):
+    told = call("forget", "clinic", "--from", "all.csv", "--where", "patient=17, 23.0", "--json")
+    gone = of(clinic, "17", "23")
+    assert told.json["receipt"]["rows"] == len(gone)
+    assert told.json["ids"] == {one: len(of(clinic, one)) for one in ("17", "23")}
+    assert digest(call) == refit(without(clinic, "17", "23"), tmp_path / "rest.csv")
+    assert found(call, 17)["held"] == 0
+    assert found(call, 17)["forgotten"] == len(of(clinic, "17"))
+
+
+def test_ids_come_from_a_file_and_tables_from_several(call, clinic, tmp_path):
+    (tmp_path / "letters.txt").write_text("\ufeff17\r\n\r\n 23 \n17\n")
+    table(tmp_path / "a.csv", clinic[:70], HEADER)
+    table(tmp_path / "b.csv", clinic[70:], HEADER)
+    where = ("--where", "patient=@letters.txt")
+    told = call("forget", "clinic", "--from", "a.csv", "--from", "b.csv", *where)
+    assert f"17       {len(of(clinic, '17'))}" in told.out
+    assert digest(call) == refit(without(clinic, "17", "23"), tmp_path / "rest.csv")
+
+
+def test_all_rows_of_an_id_must_be_there(call, clinic, tmp_path):
+    before, mine = digest(call), of(clinic, "17")
+    short = mine[1:] + without(clinic, "17")
+    table(tmp_path / "short.csv", short, HEADER)
+    said = call("forget", "clinic", "--from", "short.csv", "--where", "patient=17", code=2).err
+    assert f"The store holds {len(mine)} rows of patient 17" in said
+    assert f"short.csv has {len(mine) - 1} of that id" in said
+    table(tmp_path / "mine.csv", mine[1:], HEADER)
+    assert "more rows" in call("forget", "clinic", "mine.csv", "--whole", code=2).err
+    assert digest(call) == before
+    call("forget", "clinic", "mine.csv")
+    assert digest(call) == refit([*without(clinic, "17"), mine[0]], tmp_path / "rest.csv")
+
+
+def test_rows_of_others_are_not_even_looked_at(call, clinic, tmp_path):
+    """A table of everybody may have rows that do not fit; those of the id must."""
+    broken = [*clinic, "99,forty,120,well", "98,40,120,"]
+    table(tmp_path / "broken.csv", broken, HEADER)
+    call("forget", "clinic", "--from", "broken.csv", "--where", "patient=17")
+    said = call("forget", "clinic", "--from", "broken.csv", "--where", "patient=99", code=2).err
+    assert f"broken.csv, line {len(clinic) + 2}, column 'age': a number is needed" in said
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("patient=17,999", "all.csv: no row has patient 999."),
+        ("age=17", "rows are found by the column of ids, as in patient=17,23"),
+        ("17", "rows are found by the column of ids"),
+        ("patient=", "names no id"),
+        ("patient=@none.txt", "none.txt"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(call, clinic, where, said):
+    before = digest(call)
+    assert said in call("forget", "clinic", "--from", "all.csv", "--where", where, code=2).err
+    assert digest(call) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("all.csv", "--where", "patient=17"),
+        ("--from", "all.csv"),
+        ("all.csv", "--from", "all.csv", "--where", "patient=17"),
+    ],
+)
+def test_tables_and_files_of_rows_are_told_apart(call, clinic, words):
+    """Who leaves out --where must not forget everybody."""
+    assert "Nothing was changed" in call("forget", "clinic", *words, code=2).err
+    assert "Nothing was changed" in call("relabel", "clinic", *words, "--to", "ill", code=2).err
+
+
+def test_ids_that_the_store_does_not_hold(call, clinic, tmp_path):
+    forget = ("forget", "clinic", "--from", "all.csv", "--where")
+    call(*forget, "patient=17", "--key", "letter 1")
+    assert "no rows of patient 17 any more" in call(*forget, "patient=17", code=2).err
+    again = call(*forget, "patient=17", "--key", "letter 1", "--json").json
+    assert again["receipt"]["replayed"]
+    call(*forget, "patient=23", "--batch")
+    assert "of patient 23 wait in the queue" in call(*forget, "patient=23", code=2).err
+    table(tmp_path / "new.csv", ["700,30,120,well"], HEADER)
+    said = call("forget", "clinic", "--from", "new.csv", "--where", "patient=700", code=2).err
+    assert "holds no rows of patient 700, and never has" in said
+
+
+def test_rows_that_are_not_held_are_named_by_their_line(call, clinic, tmp_path):
+    mine, others = of(clinic, "17"), without(clinic, "17")
+    table(tmp_path / "more.csv", [*others, "17,1,1,ill", *mine], HEADER)
+    said = call("forget", "clinic", "--from", "more.csv", "--where", "patient=17", code=2).err
+    assert f"more.csv, line {len(others) + 2}. They were never learned" in said
+
+
+def test_relabel_by_id_keeps_the_ids(call, clinic, tmp_path):
+    mine = of(clinic, "17")
+    by_id = ("--from", "all.csv", "--where", "patient=17")
+    call("relabel", "clinic", *by_id, "--to", "ill")
+    now = [",".join([*line.split(",")[:3], "ill"]) for line in mine]
+    table(tmp_path / "now.csv", without(clinic, "17") + now, HEADER)
+    assert digest(call) == refit(without(clinic, "17") + now, tmp_path / "rest.csv")
+    assert found(call, 17)["held"] == len(mine)
+    call("forget", "clinic", "--from", "now.csv", "--where", "patient=17")
+    assert found(call, 17)["held"] == 0
+
+
+def test_relabel_of_files_keeps_the_ids(call, clinic, tmp_path):
+    """Also where the file has no ids."""
+    mine = of(clinic, "17")
+    bare = [line.split(",", 1)[1] for line in mine]
+    table(tmp_path / "bare.csv", bare, HEADER.split(",", 1)[1])
+    call("relabel", "clinic", "bare.csv", "--to", "ill")
+    assert found(call, 17)["held"] == len(mine)
+
+
+def test_correct_by_id(call, clinic, tmp_path):
+    new = [f"17,{44 + k},120,well" for k in range(2)]
+    table(tmp_path / "new.csv", [*new, *without(clinic, "17"), "1,1,1,ill"], HEADER)
+    words = ("correct", "clinic", "--from", "all.csv", "--to", "new.csv", "--where", "patient=17")
+    told = call(*words, "--json").json
+    assert told["receipt"]["added"] == 2
+    assert told["receipt"]["removed"] == len(of(clinic, "17"))
+    assert digest(call) == refit([*without(clinic, "17"), *new], tmp_path / "rest.csv")
+    assert found(call, 17)["held"] == 2
+    assert "more rows" not in call(*words, code=2).err  # the old rows are gone
+
+
+def test_correct_whole_files(call, clinic, tmp_path):
+    table(tmp_path / "wrong.csv", clinic[:3], HEADER)
+    table(tmp_path / "right.csv", ["5,50,100,well"], HEADER)
+    call("correct", "clinic", "--from", "wrong.csv", "--to", "right.csv")
+    assert digest(call) == refit([*clinic[3:], "5,50,100,well"], tmp_path / "rest.csv")
+
+
+def test_correct_wants_all_rows_of_the_ids(call, clinic, tmp_path):
+    table(tmp_path / "short.csv", of(clinic, "17")[1:], HEADER)
+    words = ("correct", "clinic", "--from", "short.csv", "--to", "all.csv", "--where")
+    assert "The store holds" in call(*words, "patient=17", code=2).err
+
+
+def test_find_tells_the_history_of_an_id(call, clinic):
+    n = len(of(clinic, "17"))
+    call("forget", "clinic", "--from", "all.csv", "--where", "patient=17", "--batch")
+    told = found(call, 17)
+    assert (told["held"], told["waiting"], told["forgotten"]) == (n, n, 0)
+    call("flush", "clinic", "--force")
+    told = found(call, "17.0")
+    assert (told["id"], told["held"], told["waiting"], told["forgotten"]) == ("17", 0, 0, n)
+    events = [(e["kind"], e["added"], e["removed"], e["waiting"]) for e in told["events"]]
+    assert events == [("learn", n, 0, 0), ("queue", 0, 0, n), ("forget", 0, n, -n)]
+    shown = call("find", "clinic", "patient=17,999").out
+    assert f"rows forgotten:   {n}" in shown
+    assert "No change had rows of this id." in shown
+
+
+def test_a_store_without_ids_says_so(call, shop):
+    for words in (("find", "shop", "id=3"), ("forget", "shop", "--from", "people.csv", "--where")):
+        said = call(*words, *(["id=3"] if words[0] == "forget" else []), code=2).err
+        assert "No column of ids is declared" in said

@@ -1,0 +1,71 @@
+"""Requests that wait: listed, cancelled, and each with a receipt."""
+
+from datetime import UTC, datetime
+
+from people import table
+
+from traceless import Store
+
+
+def test_requests_are_listed_with_their_receipts(call, shop, tmp_path):
+    assert call("queue", "list", "shop").out == "Nothing waits.\n"
+    table(tmp_path / "one.csv", shop[:1])
+    table(tmp_path / "two.csv", shop[1:3])
+    first = call("forget", "shop", "one.csv", "--batch", "--key", "letter")
+    assert "traceless receipt shop 2" in first.out
+    told = call("forget", "shop", "two.csv", "--batch", "--json").json
+    assert told["queued"]["sequence"] == told["receipt"]["sequence"] == 3
+    rows = call("queue", "list", "shop", "--json").json["requests"]
+    assert [(r["number"], r["key"], r["rows"]) for r in rows] == [(2, "letter", 1), (3, None, 2)]
+    assert sum(rows[1]["classes"].values()) == 2
+    assert rows[0]["receipt"] == Store("shop").receipt(2).hash
+    shown = call("queue", "list", "shop").out
+    assert "traceless receipt shop 3" in shown
+    assert "0 hours" in shown
+    again = call("forget", "shop", "one.csv", "--batch", "--key", "letter")
+    assert "answered before" in again.out
+
+
+def test_the_age_of_a_request(call, shop, tmp_path, monkeypatch):
+    from traceless.cli import queue
+
+    table(tmp_path / "one.csv", shop[:1])
+    call("forget", "shop", "one.csv", "--batch")
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, zone):
+            assert zone is UTC
+            return datetime(2099, 1, 1, tzinfo=UTC)
+
+    monkeypatch.setattr(queue, "datetime", Later)
+    hours = call("queue", "list", "shop", "--json").json["requests"][0]["hours"]
+    came = datetime.fromisoformat(Store("shop").pending()[0].time)
+    assert hours == (datetime(2099, 1, 1, tzinfo=UTC) - came).total_seconds() // 3600
+    assert f"{hours // 24} days" in call("queue", "list", "shop").out
+
+
+def test_a_request_is_cancelled_by_number_or_key(call, shop, tmp_path):
+    before = call("status", "shop", "--json").json["digest"]
+    for k, key in enumerate(("letter", "3", "last")):
+        table(tmp_path / f"{k}.csv", shop[k : k + 1])
+        call("forget", "shop", f"{k}.csv", "--batch", "--key", key)  # entries 2, 3 and 4
+    told = call("queue", "cancel", "shop", "letter", "--json").json["receipt"]
+    assert (told["kind"], told["subject"], told["rows"]) == ("cancel", "entry 2", 1)
+    call("queue", "cancel", "shop", "4")
+    assert [r["number"] for r in call("queue", "list", "shop", "--json").json["requests"]] == [3]
+    call("queue", "cancel", "shop", "3")  # its number, and its key too
+    assert "No request 'letter' waits" in call("queue", "cancel", "shop", "letter", code=2).err
+    status = call("status", "shop", "--json").json
+    assert (status["waiting"], status["rows"], status["digest"]) == (0, 120, before)
+    call("forget", "shop", "0.csv")  # the row is free again
+    assert call("verify", "shop").code == 0
+
+
+def test_a_name_of_two_requests_is_refused(call, shop, tmp_path):
+    for k, key in enumerate(("3", "other")):
+        table(tmp_path / f"{k}.csv", shop[k : k + 1])
+        call("forget", "shop", f"{k}.csv", "--batch", "--key", key)  # entries 2 and 3
+    assert "key of another" in call("queue", "cancel", "shop", "3", code=2).err
+    call("queue", "cancel", "shop", "2")
+    call("queue", "cancel", "shop", "3")

@@ -1,0 +1,158 @@
+"""Dry runs leave nothing behind, questions are asked where somebody can answer, undo."""
+
+import json
+from pathlib import Path
+
+import pytest
+from people import people, table
+
+from traceless.cli import trials
+
+HEADER = "patient,age,pressure,state"
+
+
+def contents(folder):
+    """All bytes of a store but those of its lock, which names the last process."""
+    files = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != "lock"]
+    return {str(path): path.read_bytes() for path in files}
+
+
+def trial(call, *words):
+    """A dry run that must change nothing, and then the change itself."""
+    before = contents(words[1] if words[0] != "queue" else words[2])
+    tried = call(*words, "--dry-run", "--json").json
+    assert contents(words[1] if words[0] != "queue" else words[2]) == before
+    assert tried["dry_run"]
+    assert tried["receipt"]["signature"] == ""
+    done = call(*words, "--json").json
+    for name in ("sequence", "kind", "rows", "held", "digest_after", "classes", "added", "removed"):
+        assert tried["receipt"][name] == done["receipt"][name], name
+    assert done["receipt"]["signature"]
+    assert "dry_run" not in done
+    return tried, done
+
+
+def test_every_change_can_be_tried(call, clinic, tmp_path):
+    table(tmp_path / "more.csv", ["501,30,120,well", "502,60,150,ill"], HEADER)
+    table(tmp_path / "less.csv", ["501,31,120,well"], HEADER)
+    by_id = ("--from", "all.csv", "--where", "patient=17")
+    trial(call, "learn", "clinic", "more.csv")
+    trial(call, "undo", "clinic", "more.csv")
+    call("learn", "clinic", "more.csv")
+    trial(call, "correct", "clinic", "--from", "more.csv", "--to", "less.csv")
+    trial(call, "relabel", "clinic", "less.csv", "--to", "ill")
+    trial(call, "forget", "clinic", *by_id, "--batch", "--key", "k")
+    trial(call, "queue", "cancel", "clinic", "k")
+    call("forget", "clinic", *by_id, "--batch")
+    trial(call, "flush", "clinic", "--force")
+    trial(call, "forget", "clinic", "--from", "all.csv", "--where", "patient=23")
+    call("new", "branch", "--target", "state", "--columns", "age,pressure", "--id", "patient")
+    call("learn", "branch", "more.csv")
+    trial(call, "merge", "clinic", "branch")
+    trial(call, "forget", "clinic", "--slice", "branch")
+    trial(call, "seal", "clinic")
+    before = contents("clinic")
+    call("destroy", "clinic", "secret", "--dry-run")
+    told = call("key", "clinic", "--replace", "--dry-run", "--json").json["receipt"]
+    assert (told["kind"], told["signature"]) == ("key", "")
+    assert "--dry-run is for --replace" in call("key", "clinic", "--dry-run", code=2).err
+    assert contents("clinic") == before
+    assert call("verify", "clinic").code == 0
+
+
+def test_a_trial_says_what_would_happen(call, clinic):
+    n = sum(line.startswith("17,") for line in clinic)
+    words = ("forget", "clinic", "--from", "all.csv", "--where", "patient=17", "--dry-run")
+    said = call(*words).out
+    assert f"rows held:      {len(clinic)} → {len(clinic) - n}" in said
+    assert "nothing was changed, and no receipt was signed" in said
+    assert call(*words, "--batch").out.count("would wait in the queue") == 1
+    assert "999" in call(*words[:-2], "patient=999", "--dry-run", code=2).err
+
+
+def test_scores_before_and_after(call, shop, tmp_path):
+    """The same numbers as `score` gives before the change and after it."""
+    people(tmp_path / "test.csv", seed=9)
+    table(tmp_path / "gone.csv", [line for line in shop if line.endswith("yes")][:40])
+    words = ("forget", "shop", "gone.csv")
+    before = call("score", "shop", "test.csv", "--json").json
+    tried = call(*words, "--dry-run", "--score", "test.csv", "--json").json["scores"]
+    shown = call(*words, "--dry-run", "--score", "test.csv").out
+    call(*words)
+    after = call("score", "shop", "test.csv", "--json").json
+    for name in ("accuracy", "balanced_accuracy"):
+        assert tried["before"][name] == before[name]
+        assert tried["after"][name] == after[name]
+    assert before["accuracy"] != after["accuracy"]
+    assert f"{after['accuracy'] - before['accuracy']:+.4f}" in shown
+    assert "give --dry-run too" in call(*words, "--score", "test.csv", code=2).err
+
+
+def test_scores_of_no_rows_and_of_requests_that_wait(call, shop, tmp_path):
+    score = ("--dry-run", "--score", "people.csv", "--json")
+    assert call("forget", "shop", "people.csv", *score).json["scores"]["after"] == {}
+    table(tmp_path / "one.csv", shop[:1])
+    waits = call("forget", "shop", "one.csv", "--batch", *score).json["scores"]
+    assert waits["before"] == waits["after"] != {}
+    assert call("flush", "shop", *score).json["scores"]["after"] == waits["after"]
+    call("new", "empty", "--target", "bought", "--columns", "age,income")
+    first = call("learn", "empty", "people.csv", *score).json["scores"]
+    assert first["before"] == {}
+    assert first["after"]["accuracy"] > 0.5
+
+
+def test_scores_of_a_regression(call, prices):
+    score = ("--dry-run", "--score", "sold.csv")
+    tried = call("learn", "prices", "sold.csv", "--again", *score, "--json").json["scores"]
+    assert set(tried["before"]) == {"r2", "rmse", "mae"}
+    assert "r2" in call("learn", "prices", "sold.csv", "--again", *score).out
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setattr(trials, "can_be_asked", lambda: True)
+
+
+def test_a_large_change_is_asked_about(call, shop, tmp_path, terminal):
+    table(tmp_path / "gone.csv", shop[:13])
+    table(tmp_path / "few.csv", shop[:12])
+    asked = call("forget", "shop", "gone.csv", stdin="n\n", code=1)
+    assert "13 of the 120 rows held will be forgotten. Go on?" in asked.err
+    assert call("status", "shop", "--json").json["rows"] == 120
+    asked = call("relabel", "shop", "gone.csv", "--to", "no", stdin="n\n", code=1)
+    assert "will be replaced" in asked.err
+    assert "Give --yes" in call("undo", "shop", "people.csv", stdin="", code=2).err
+    assert call("status", "shop", "--json").json["rows"] == 120
+    assert "Go on" not in call("forget", "shop", "few.csv", stdin="").err  # a tenth, not more
+    table(tmp_path / "next.csv", shop[12:30])
+    call("forget", "shop", "next.csv", stdin="y\n")
+    table(tmp_path / "last.csv", shop[30:60])
+    assert "Go on" not in call("forget", "shop", "last.csv", "--yes", stdin="").err
+    assert call("status", "shop", "--json").json["rows"] == 60
+    assert "Go on" not in call("learn", "shop", "people.csv", stdin="").err
+
+
+def test_what_waits_is_asked_about_when_it_goes(call, shop, tmp_path, terminal):
+    table(tmp_path / "gone.csv", shop[:19])
+    assert "Go on" not in call("forget", "shop", "gone.csv", "--batch", stdin="").err
+    call("flush", "shop", "--force", stdin="n\n", code=1)
+    assert "Go on" not in call("flush", "shop", stdin="").err  # nothing would be done
+    told = call("flush", "shop", "--force", "--yes", "--json", stdin="")
+    assert json.loads(told.out)["receipts"][0]["rows"] == 19
+
+
+def test_a_script_is_not_asked(call, shop):
+    assert "Go on" not in call("forget", "shop", "people.csv").err
+
+
+def test_undo_takes_the_last_learning_back(call, clinic, tmp_path):
+    before = call("status", "clinic", "--json").json["digest"]
+    lines = ["501,30,120,well", "502,60,150,ill"]
+    table(tmp_path / "more.csv", lines, HEADER)
+    table(tmp_path / "turned.csv", lines[::-1], HEADER)
+    call("learn", "clinic", "more.csv")
+    assert "these are not they" in call("undo", "clinic", "all.csv", code=2).err
+    told = call("undo", "clinic", "turned.csv", "--json").json["receipt"]
+    assert (told["kind"], told["subject"]) == ("forget", "undo of entry 2")
+    assert call("status", "clinic", "--json").json["digest"] == before
+    assert "undone before" in call("undo", "clinic", "more.csv", code=2).err

@@ -1,0 +1,128 @@
+"""What a model says of a Dask collection stays with Dask, and has the same bits."""
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+from traceless import LSSVC, LSSVR, scan
+
+NAMES = list("abc")
+
+
+@pytest.fixture(autouse=True)
+def here():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(60, 3))
+    return X, np.where(X[:, 0] > 0, np.where(X[:, 1] > 0, "u", "v"), "w")
+
+
+METHODS = ["predict", "decision_function", "predict_proba", "predict_log_proba"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_arrays(method, n_classes, rows):
+    X, y = rows if n_classes == 3 else (rows[0], rows[1] == "u")
+    model = LSSVC().fit(X, y)
+    lazy = da.from_array(X, chunks=(25, 2))
+    found = getattr(model, method)(lazy)
+    expected = getattr(model, method)(X)
+    assert isinstance(found, da.Array)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    model.forget(X[:5], y[:5])  # what was asked for is the model as it was
+    assert np.array_equal(found.compute(), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_frames(method, rows):
+    X, y = pd.DataFrame(rows[0], columns=NAMES, index=np.arange(60) * 2), rows[1]
+    model = LSSVC().fit(X, y)
+    lazy = dd.from_pandas(X, npartitions=3)
+    found = getattr(model, method)(lazy)
+    expected = getattr(model, method)(X)
+    assert isinstance(found, dd.Series if expected.ndim == 1 else dd.DataFrame)
+    values = found.compute()
+    assert values.index.equals(X.index)
+    assert np.array_equal(np.asarray(values, dtype=expected.dtype), expected)
+    if expected.ndim == 2:
+        assert list(found.columns) == ["u", "v", "w"]
+    empty = getattr(model, method)(lazy[lazy["a"] > 99])
+    assert empty.compute().shape == (0, *expected.shape[1:])
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_regression(n_targets, rows):
+    X = rows[0]
+    Y = X[:, :n_targets] if n_targets > 1 else X[:, 0]
+    model = LSSVR().fit(X, Y)
+    found = model.predict(da.from_array(X, chunks=(25, 3)))
+    assert np.array_equal(found.compute(), model.predict(X))
+    table = dd.from_pandas(pd.DataFrame(X), npartitions=2)
+    assert np.array_equal(model.predict(table).compute(), model.predict(X))
+    with pytest.raises(TypeError, match="no options"):
+        model.predict(table, return_std=True)
+
+
+def test_chunks_of_unknown_length(rows):
+    X, y = rows
+    model = LSSVC().fit(X, y)
+    lazy = da.from_array(X, chunks=(20, 3))
+    some = lazy[lazy[:, 0] > 0]
+    assert np.array_equal(model.predict_proba(some).compute(), model.predict_proba(X[X[:, 0] > 0]))
+
+
+def test_nothing_is_computed_until_it_is_asked_for(rows):
+    X, y = rows
+    model = LSSVC().fit(X, y)
+
+    def fail(block):
+        raise RuntimeError("computed")
+
+    lazy = da.from_array(X, chunks=(20, 3)).map_blocks(fail, meta=X[:0])
+    found = model.predict(lazy)
+    with pytest.raises(RuntimeError, match="computed"):
+        found.compute()
+
+
+def test_a_source_is_no_rows(rows, tmp_path):
+    np.save(tmp_path / "X.npy", rows[0])
+    with pytest.raises(TypeError, match=r"got a source.*answers\(model, folder\)"):
+        LSSVC().fit(*rows).predict(scan(tmp_path / "X.npy", 2))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_answers_for_files_are_files(n_jobs, rows, tmp_path):
+    X, y = pd.DataFrame(rows[0], columns=NAMES), rows[1]
+    for k in range(3):
+        X[20 * k : 20 * k + 20].to_parquet(tmp_path / f"{k}.parquet", row_group_size=5)
+    model = LSSVC().fit(X, y)
+    source = scan(tmp_path, columns=NAMES, batch_rows=8)
+    folder = tmp_path / "answers"
+    files = source.answers(model, folder, ["predict", "predict_proba"], n_jobs)
+    assert sorted(folder.iterdir()) == files
+    found = pd.concat(map(pd.read_parquet, files))
+    assert np.array_equal(found["predict"], model.predict(X))
+    columns = ["predict_proba u", "predict_proba v", "predict_proba w"]
+    assert np.array_equal(found[columns], model.predict_proba(X))
+    with pytest.raises(FileExistsError, match="not empty"):
+        source.answers(model, folder)
+    with pytest.raises(ValueError, match=r"fitted with 3 columns.*have 2.*columns=\[\.\.\.\]"):
+        scan(tmp_path / "0.parquet", columns=["a", "b"]).answers(model, tmp_path / "more")
+    with pytest.raises(TypeError, match="no target to learn"):
+        model.partial_fit(source)
+
+
+def test_answers_for_arrays_in_files(rows, tmp_path):
+    np.save(tmp_path / "X.npy", rows[0])
+    model = LSSVC().fit(*rows)
+    files = scan(tmp_path / "X.npy", batch_rows=16).answers(model, tmp_path / "answers")
+    found = pd.concat(map(pd.read_parquet, files))
+    assert np.array_equal(found["predict"], model.predict(rows[0]))

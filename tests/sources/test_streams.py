@@ -1,0 +1,149 @@
+"""Any stream of batches gives the digest of its rows."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from traceless import LSSVC, LSSVR, from_batches
+
+CUTS = [0, 20, 20, 70, 100]
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.normal(size=(100, 2))
+    w = rng.integers(1, 9, 100) / 4
+    return pa.table({"a": X[:, 0], "b": X[:, 1], "y": rng.choice(["u", "v"], 100), "w": w})
+
+
+def parts(table):
+    return [table.slice(i, j - i) for i, j in pairwise(CUTS)]
+
+
+def rows(table):
+    X = np.column_stack([table["a"], table["b"]])
+    return X, table["y"].to_numpy(), table["w"].to_numpy()
+
+
+class Rays:
+    """What a Ray dataset is to us."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def iter_batches(self, batch_format):
+        assert batch_format == "pyarrow"
+        return iter(parts(self.table))
+
+
+def duck(table):
+    duckdb = pytest.importorskip("duckdb")
+    return duckdb.from_arrow(table).filter("a < 99")
+
+
+def dataset(table):
+    return pyarrow.dataset.dataset(parts(table))
+
+
+NAMED = {
+    "tables": parts,
+    "a function": lambda t: lambda: parts(t),
+    "an iterator": lambda t: iter(parts(t)),
+    "record batches": lambda t: [b for p in parts(t) for b in p.to_batches()],
+    "a reader": lambda t: t.to_reader(30),
+    "a table": lambda t: t,
+    "pandas": lambda t: [p.to_pandas() for p in parts(t)],
+    "polars": lambda t: [pl.from_arrow(p) for p in parts(t)],
+    "a LazyFrame": lambda t: pl.from_arrow(t).lazy(),
+    "a Dataset": dataset,
+    "dicts": lambda t: [{n: np.array(p[n]) for n in p.column_names} for p in parts(t) if len(p)],
+    "Ray": Rays,
+    "DuckDB": duck,
+}
+
+
+@pytest.mark.parametrize("make", NAMED.values(), ids=NAMED.keys())
+def test_streams_with_names(make, table):
+    source = from_batches(make(table), "y", sample_weight="w")
+    assert (source.n_features, source.feature_names) == (2, ["a", "b"])
+    model = LSSVC().fit(source)
+    assert model.digest() == LSSVC().fit(*rows(table)).digest()
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_pairs_and_triples(table):
+    X, y, w = rows(table)
+    cut = [slice(i, j) for i, j in pairwise(CUTS)]
+    assert (
+        LSSVC().fit(from_batches([(X[c], y[c], w[c]) for c in cut])).digest()
+        == LSSVC().fit(X, y, w).digest()
+    )
+    frames = ((pd.DataFrame(X[c]), pd.Series(w[c])) for c in cut)
+    assert LSSVR().fit(from_batches(frames)).digest() == LSSVR().fit(X, w).digest()
+
+
+def test_a_torch_loader(table):
+    torch = pytest.importorskip("torch")
+    X, _, w = rows(table)
+    data = torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(w))
+    loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+    assert LSSVR().fit(from_batches(loader)).digest() == LSSVR().fit(X, w).digest()
+
+
+def test_a_column_of_lists(table):
+    X, y, _ = rows(table)
+    lists = pa.table({"x": list(X), "y": y})
+    source = from_batches([lists], "y")
+    assert (source.n_features, source.feature_names) == (2, None)
+    assert LSSVC().fit(source).digest() == LSSVC().fit(X, y).digest()
+
+
+def test_every_batch_is_made_once(table):
+    made = []
+
+    def make():
+        for part in parts(table):
+            made.append(1)
+            yield part
+
+    source = from_batches(make, "y", sample_weight="w")
+    LSSVC().fit(source)
+    assert len(made) == 4
+    model = LSSVC().fit(source).forget(source)  # asked anew each time
+    assert (len(made), model.n_samples_) == (12, 0)
+
+
+def test_what_can_be_wrong(table, tmp_path):
+    once = from_batches(iter(parts(table)), "y")
+    model = LSSVC().fit(once)
+    digest = model.digest()
+    with pytest.raises(ValueError, match=r"read once.*Nothing was changed"):
+        model.partial_fit(once)
+    assert model.digest() == digest
+    for batches, target, error, message in [
+        ([], "y", ValueError, "no batch"),
+        (3, "y", TypeError, "iterable of batches"),
+        ([3], None, TypeError, r"must be \(X, y\)"),
+        ([(np.eye(2), [0, 1])], "y", TypeError, "these batches have none"),
+        ([table], None, TypeError, "say which one is the target"),
+        ([table], "z", ValueError, "no column 'z'"),
+        ([pa.table([[1], [2]], names=["a", "a"])], "a", ValueError, "'a' more than once"),
+    ]:
+        with pytest.raises(error, match=message):
+            from_batches(batches, target)
+    with pytest.raises(ValueError, match="no column 'b'"):
+        LSSVC().fit(from_batches([table, table.drop_columns("b")], "y"))
+
+
+def test_parquet_by_a_dataset_with_a_filter(table, tmp_path):
+    pq.write_table(table, tmp_path / "t.parquet")
+    data = pyarrow.dataset.dataset(tmp_path).filter(pyarrow.dataset.field("a") > 0)
+    kept = table.filter(pa.compute.field("a") > 0)
+    model = LSSVC().fit(from_batches(data, "y", sample_weight="w"))
+    assert model.digest() == LSSVC().fit(*rows(kept)).digest()
