@@ -92,6 +92,11 @@ class Wide:
         """Whether some number is not zero."""
         return bool(self.words.any())
 
+    @property
+    def T(self) -> Wide:  # noqa: N802
+        """The matrix, transposed."""
+        return Wide(self.words.swapaxes(1, 2))
+
     def diagonal(self) -> Any:
         """The diagonal of a matrix, in Python integers."""
         return _python_integers(self.words.diagonal(axis1=1, axis2=2))

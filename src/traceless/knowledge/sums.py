@@ -432,12 +432,8 @@ class Knowledge(saving.Savable):
     @property
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
-        J = self.n_outputs
-        return (
-            integers.as_array(self.total[:, J, :J]).T
-            if self.classwise
-            else integers.as_array(self.total[:J, J:])
-        )
+        J, total = self.n_outputs, self.total
+        return integers.as_array(total[:, J, :J].T if self.classwise else total[:J, J:])
 
     def normal_equations(self) -> tuple[Sums, Integers]:
         """Σ ω φφᵀ and Σ ω φ rᵀ: both sides of the equations before ρ and the label coding."""

@@ -2,11 +2,11 @@
 
     A Z = Q,     A = S + diag(r),     u S and u Q integers of any size, u a power of two
 
-Steps are those of `traceless.solvers.steps`. u S, u 2^F r (F so large that it is whole, or cut after
-160 bits) and u 2^F R are kept in digits of g bits, between ±2^(g-1). A digit of u S times a piece of
-d, which has g bits too, counts as much as a digit of u 2^F R, and J of these products add up to less
-than 2^53: BLAS takes all of them exactly, they are added place by place in int64, and carries are
-taken care of once.
+Steps are those of `traceless.solvers.steps`. u S, u 2^F r (F so large that it is whole, or cut
+after 160 bits) and u 2^F R are kept in digits of g bits, between ±2^(g-1). A digit of u S times a
+piece of d, which has g bits too, counts as much as a digit of u 2^F R, and J of these products add
+up to less than 2^53: BLAS takes all of them exactly, they are added place by place in int64, and
+carries are taken care of once.
 """
 
 from __future__ import annotations
