@@ -24,7 +24,14 @@ from sklearn.utils.validation import validate_data
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken, to_array
-from traceless.estimators.inputs import checked, checked_tensor, sides, take_names, task_of
+from traceless.estimators.inputs import (
+    are_plain,
+    checked,
+    checked_tensor,
+    sides,
+    take_names,
+    task_of,
+)
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
@@ -569,7 +576,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             from traceless.device.products import scores
 
             return scores(solution, phi, checked_tensor(self, X, reset=False))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
+        if not are_plain(self, X):
+            X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         n, J = X.shape[0], len(phi.steps)
         some = min(n, max(_FEWEST, _CACHE // J))
         out, codes = np.empty((n, solution.Z.shape[1])), np.empty((some, J))

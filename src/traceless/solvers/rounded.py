@@ -2,8 +2,8 @@
 
     A Z = Q,     A = S + diag(r),     S, Q integers, S positive semidefinite, r > 0
 
-Steps are those of `traceless.solvers.steps`, with a residual R ← 2^s R - A d that is exact. S is cut
-into S = H 2^h + L with H, L rounded, and d into two pieces, so that no sum in a product of limbs
+Steps are those of `traceless.solvers.steps`, with an exact residual R ← 2^s R - A d. S is cut into
+S = H 2^h + L with H, L rounded, and d into two pieces, so that no sum in a product of limbs
 and pieces passes 2^53: float64 has no rounding error there. R is kept in int64 modulo 2^64. The
 same residual in float64 is off by less than 2^60; where the two differ by less than 2^61 and the
 float64 one is below 2^62, nothing has wrapped. The fractional bits of r and of the residual are

@@ -1,7 +1,8 @@
 """Digits of a solution until every coefficient is decided: what `rounded` and `wide` share.
 
-The solution of A Z = Q is X + A⁻¹R 2^-E with X a sum of integer digits d 2^-E, and R = 2^E (Q -
-A X). A step takes c ≈ A⁻¹R from a Cholesky factor in float64, which may be as wrong as it likes, and
+The solution of A Z = Q is X + A⁻¹R 2^-E with X a sum of integer digits d 2^-E, and
+R = 2^E (Q - A X). A step takes c ≈ A⁻¹R from a Cholesky factor in float64, which may be as wrong as
+it likes, and
 
     d = round(2^s c),     R ← 2^s R - A d,     E ← E + s
 
