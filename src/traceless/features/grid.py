@@ -60,10 +60,16 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
     """Write round(X · scale) into `out`."""
-    for rows in blocks(*X.shape):
-        block = out[rows]
+    several = blocks(*X.shape)
+    memory = None  # for rows with something beside them, whose loops are half as fast
+    if several and not out.flags.c_contiguous:
+        memory = np.empty((several[0].stop, X.shape[1]))
+    for rows in several:
+        block = out[rows] if memory is None else memory[: rows.stop - rows.start]
         np.multiply(X[rows], scale, out=block)
         np.rint(block, out=block)
+        if memory is not None:
+            out[rows] = block
 
 
 @dataclass(frozen=True)
