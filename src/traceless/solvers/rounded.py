@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
-from traceless.arithmetic.words import Sums, Wide
+from traceless.arithmetic.words import Wide
 from traceless.solvers.refinement import Mixture, refined
 from traceless.solvers.ridge import Ridge
 from traceless.solvers.steps import HOST, HardError, Steps, U
@@ -38,7 +38,7 @@ _PLANES = 12
 
 
 def correctly_rounded_solve(
-    S: Sums | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+    S: Any, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
@@ -64,7 +64,8 @@ def correctly_rounded_solve(
     ConditionError
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
-    ridge, S = ridge if isinstance(ridge, Ridge) else Ridge(ridge), as_sums(S)
+    ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
+    S = as_sums(S)
     shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0

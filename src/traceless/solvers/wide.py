@@ -73,7 +73,7 @@ class WideSystem(Steps):
         return np.asarray(total * 2.0**-self.units)
 
     def _rest(self, residual: Integers, X: Any) -> Floats:
-        return np.abs(self._near(residual, X)) * (1 + 256 * U) + self.rest * np.abs(X)
+        return np.asarray(np.abs(self._near(residual, X)) * (1 + 256 * U) + self.rest * np.abs(X))
 
     def _after(self, before: Integers, pieces: Floats, shifts: NDArray[np.int64]) -> Integers:
         g, F = self.g, self.places
