@@ -190,10 +190,10 @@ class Mixture:
         return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
 
 
-def digits_of(a: Integers, g: int, n: int = 0) -> Integers:
-    """Python integers as digits of g bits between ±2^(g-1), as many as it takes, n at least."""
-    out = []
-    while a.any() or len(out) < n or not out:
+def digits_of(a: Integers, g: int) -> Integers:
+    """Python integers as digits of g bits between ±2^(g-1), as many as it takes."""
+    out: list[Integers] = []
+    while a.any() or not out:
         high = (a + (1 << (g - 1))) >> g
         out.append((a - (high << g)).astype(np.int64))
         a = high

@@ -97,7 +97,12 @@ def _system(S: Any, ridge: Ridge, shift: Integers | None) -> Steps:
     """The system of the kind that its numbers need, where they are."""
     if isinstance(S, Mixture | Wide):
         return WideSystem(S, ridge, shift)
-    return _System(S, ridge, shift, HOST if isinstance(S, np.ndarray) else S.arrays)
+    if not isinstance(S, np.ndarray):
+        return _System(S, ridge, shift, S.arrays)
+    try:
+        return _System(S, ridge, shift)
+    except HardError:  # too large for limbs of two
+        return WideSystem(Mixture((S,)), ridge, shift)
 
 
 class _System(Steps):
