@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from traceless.estimators.by_group import fit_by
     from traceless.estimators.loading import load
     from traceless.estimators.lssvm import LSSVC, LSSVR
+    from traceless.estimators.path_one_class import PathOneClass
     from traceless.estimators.path_svc import PathSVC
+    from traceless.estimators.path_svr import PathSVR
     from traceless.estimators.proximal import ESVM, LPSVM, wESVM
     from traceless.estimators.sliding_window import SlidingWindow
     from traceless.exceptions import (
@@ -54,7 +56,9 @@ __all__ = [
     "Knowledge",
     "MismatchError",
     "NotLearnedError",
+    "PathOneClass",
     "PathSVC",
+    "PathSVR",
     "RangeError",
     "ResolutionWarning",
     "RevealingWarning",
@@ -78,7 +82,9 @@ _MODULES = {
     "estimators.by_group": ["fit_by"],
     "estimators.loading": ["load"],
     "estimators.lssvm": ["LSSVC", "LSSVR"],
+    "estimators.path_one_class": ["PathOneClass"],
     "estimators.path_svc": ["PathSVC"],
+    "estimators.path_svr": ["PathSVR"],
     "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],
     "estimators.sliding_window": ["SlidingWindow"],
     "knowledge": ["Knowledge"],

@@ -6,9 +6,8 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from traceless.hinge import multiclass
-from traceless.hinge.multiclass import REST, targets
+from traceless.hinge.machines import REST, Classifier
 from traceless.hinge.rows import TrainingRows
-from traceless.hinge.settings import Settings
 
 
 def rows_of(labels, weight=None):
@@ -17,33 +16,33 @@ def rows_of(labels, weight=None):
     return TrainingRows.of((np.arange(len(y))[:, None] + 0.0, y, weight))
 
 
-def settings(strategy="ovo", class_weight=None):
-    return Settings(2.0, class_weight, "rbf", 1.0, 3, 0.0, strategy)
+def targets(rows, strategy="ovo", class_weight=None):
+    return Classifier(2.0, class_weight, strategy).targets(rows, None)
 
 
 def test_pairs_and_the_rest():
     rows = rows_of(list("bacba"))
-    found = targets(rows, settings())
+    found = targets(rows)
     assert list(found) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert found["a", "b"].ids.tolist() == [0, 1, 3, 4]
     assert found["a", "b"].y.tolist() == [1.0, -1.0, 1.0, -1.0]
-    rest = targets(rows, settings("ovr"))
+    rest = targets(rows, "ovr")
     assert list(rest) == [(REST, "a"), (REST, "b"), (REST, "c")]
     assert rest[REST, "c"].y.tolist() == [-1.0, -1.0, 1.0, -1.0, -1.0]
-    assert list(targets(rows_of(list("aab")), settings("ovr"))) == [("a", "b")]
-    assert targets(rows_of(list("aa")), settings()) == {}
+    assert list(targets(rows_of(list("aab")), "ovr")) == [("a", "b")]
+    assert targets(rows_of(list("aa"))) == {}
 
 
 def test_bounds_are_c_times_both_weights():
     rows = rows_of(list("aab"), [1.0, 0.5, 3.0])
-    (plain,) = targets(rows, settings()).values()
+    (plain,) = targets(rows).values()
     assert plain.bounds.tolist() == [2.0, 1.0, 6.0]
-    (even,) = targets(rows, settings(class_weight="balanced")).values()
+    (even,) = targets(rows, class_weight="balanced").values()
     assert even.bounds.tolist() == [3.0, 1.5, 4.5]
-    (without,) = targets(rows, settings(class_weight={"a": 0.0})).values()
+    (without,) = targets(rows, class_weight={"a": 0.0}).values()
     assert without.ids.tolist() == [2]
     with np.errstate(over="ignore"), pytest.raises(ValueError, match="make one smaller"):
-        targets(rows_of(list("ab"), [1e308, 1.0]), settings())
+        targets(rows_of(list("ab"), [1e308, 1.0]))
 
 
 def test_votes_and_values_are_those_of_scikit_learn(rng):

@@ -135,7 +135,7 @@ def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
 def test_the_path_from_a_restored_state_is_the_same(rng):
     X, y = sample(rng, 120)
     problem, again = fitted(X, y), HingeProblem(Kernel("rbf", gamma=0.5), 3)
-    points = problem.rows, Target(problem.ids, y, problem.bounds)
+    points = problem.rows, Target(problem.ids, y, problem.bounds, y)
     numbers = problem.alpha, problem.slopes, problem.intercept, problem.residual
     again = again.restored(*points, *numbers)
     new, paths = (*sample(rng, 10), 10.0), ([], [])

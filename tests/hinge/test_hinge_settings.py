@@ -11,6 +11,7 @@ from sklearn.datasets import load_wine
 from sklearn.svm import SVC
 
 from traceless import PathSVC, load
+from traceless.hinge.machines import Classifier
 from traceless.hinge.model import HingeModel
 from traceless.hinge.settings import Settings, centre_of, power_of_two
 
@@ -80,7 +81,7 @@ def test_steady_follows_paths_and_scale_solves_anew(wine, monkeypatch):
 
 @pytest.mark.parametrize("gamma", ["steady", "scale"])
 def test_rows_without_which_gamma_moves(gamma):
-    settings = Settings(1.0, None, "rbf", gamma, 3, 0.0, "ovo")
+    settings = Settings(Classifier(1.0, None, "ovo"), "rbf", gamma, 3, 0.0)
     for seed in range(200):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(int(rng.integers(2, 9)), 2)) * 10.0 ** rng.integers(-3, 3)
@@ -97,7 +98,7 @@ def test_gamma_does_not_depend_on_the_order_of_rows(rng):
     X = rng.normal(size=(300, 7)) * 10.0 ** rng.integers(-8, 8, size=7)
     weight = rng.choice([0.3, 1.0, 1.7], size=300)
     for gamma in ("scale", "steady"):
-        settings = Settings(1.0, None, "rbf", gamma, 3, 0.0, "ovo")
+        settings = Settings(Classifier(1.0, None, "ovo"), "rbf", gamma, 3, 0.0)
         found = set()
         for _ in range(20):
             order = rng.permutation(300)

@@ -85,10 +85,10 @@ def test_a_warm_start_is_near_the_solution(problem, name):
     function = None if name == "rbf" else lambda A, B: dense_kernel(KERNEL, A, B)
     cache = KernelCache(Kernel(name, gamma=0.5, function=function), 3, 1 << 20)
     slots = cache.place(problem.X, problem.y, np.zeros(0, dtype=np.intp), None)
-    alpha, b = warm_start(cache, slots, problem.bounds)
+    alpha, b = warm_start(cache, slots, problem.bounds, problem.y, 0.0)
     assert np.abs(slopes(problem, alpha, b) - problem.slopes).max() < 0.01
     assert ((alpha >= 0.0) & (alpha <= problem.bounds)).all()
-    few, zero = warm_start(cache, slots[:50], problem.bounds[:50])
+    few, zero = warm_start(cache, slots[:50], problem.bounds[:50], problem.y[:50], 0.0)
     assert not few.any()
     assert zero == 0.0
 

@@ -127,7 +127,10 @@ def test_an_upgrade_that_is_killed_at_its_commit(tmp_path, after):
 def test_requests_that_wait_go_on_waiting(tmp_path):
     X, y = rows()
     store = copied(tmp_path, "stores-v1", "lssvc")
+    came = [queued.time for queued in store.pending()]
     store.upgrade()
+    assert [queued.time for queued in store.pending()] == came  # and this is signed from now on
+    assert [queued.receipt.subject for queued in store.pending()] == [f"came {at}" for at in came]
     again = store.forget(X[70:73], y[70:73], batch=True, key="request 2")
     assert isinstance(again, Queued)
     assert again.replayed

@@ -7,7 +7,9 @@ from itertools import product
 from typing import Any
 
 from traceless.estimators.lssvm import LSSVC, LSSVR
+from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
 from traceless.features import (
     FeatureMap,
@@ -43,14 +45,18 @@ def estimators() -> Iterator[Any]:
     yield LSSVC(RandomFourier(20), class_weight="balanced")
     yield LSSVC(class_weight="golden", weighting="one_vs_rest")
     yield LSSVC(solver="woodbury")
-    yield LSSVR(RandomFourier(20), solver="woodbury")
+    yield LSSVR(RandomFourier(40), solver="woodbury")
     yield LSSVC(guard=True, fingerprint=True)
     yield LSSVR(guard=True, fingerprint=True, solver="woodbury")
     yield PathSVC(C=3.0, gamma=0.5)
     yield PathSVC(kernel="linear", strategy="ovr", class_weight="balanced")
+    yield PathSVR(C=3.0, gamma=0.5)
+    yield PathSVR(kernel="linear", epsilon=0.0)
+    yield PathOneClass(nu=0.2, gamma=0.5)
     yield SlidingWindow(LSSVC(), size=7)
     yield SlidingWindow(LSSVR(solver="woodbury"), size=100)
     yield SlidingWindow(PathSVC(C=3.0, gamma=0.5), size=100)
+    yield SlidingWindow(PathOneClass(nu=0.2, gamma=0.5), size=20)
 
 
 def on_every_map() -> Iterator[Any]:

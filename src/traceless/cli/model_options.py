@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from traceless.cli.inputs import Function
 
 _MAPS = ("Linear", "Polynomial", "RandomFourier", "RandomLayer", "Landmarks")
-_MODELS = ("LSSVC", "LSSVR", "PathSVC", "LPSVM", "ESVM", "wESVM")
+_MODELS = ("LSSVC", "LSSVR", "PathSVC", "PathSVR", "PathOneClass", "LPSVM", "ESVM", "wESVM")
 MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
+REGRESSORS = ("lssvr", "pathsvr")
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
 _PARAMETERS = {  # of the options whose names differ from the names of their parameters
     "components": ("n_components", "n_units", "points"),
@@ -56,14 +57,16 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ),
     ("--solver",): (["cholesky", "woodbury"], "Solve when asked, or after each change [cholesky]."),
     ("--components",): (click.IntRange(min=1), "Features of a map [100]."),
-    ("--gamma",): (float, "Of fourier, landmarks, polynomial, pathsvc."),
-    ("--degree",): (click.IntRange(min=1), "Of polynomial, pathsvc."),
-    ("--coef0",): (float, "Of polynomial, pathsvc."),
+    ("--gamma",): (float, "Of fourier, landmarks, polynomial, path models."),
+    ("--degree",): (click.IntRange(min=1), "Of polynomial, path models."),
+    ("--coef0",): (float, "Of polynomial, path models."),
     ("--activation",): (["sigmoid", "tanh", "relu", "sine"], "Of a layer [sigmoid]."),
     ("--spread",): (float, "Weights of a layer are uniform in ±SPREAD."),
     ("--seed",): (int, "Of random maps [0]."),
-    ("--kernel",): (["rbf", "linear", "poly"], "Of pathsvc."),
+    ("--kernel",): (["rbf", "linear", "poly"], "Of path models."),
     ("--strategy",): (["ovo", "ovr"], "Of pathsvc."),
+    ("--epsilon",): (float, "Half the width of the tube of pathsvr [0.1]."),
+    ("--nu",): (float, "The part of rows beyond, at most, of pathoneclass [0.5]."),
     ("--bias/--no-bias",): (bool, "With a constant feature [yes]."),
     ("--resolution",): (float, "Grid of the features, a power of two."),
     ("--input-resolution",): (float, "Grid of the rows, for random maps."),
@@ -104,8 +107,8 @@ def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
         return make(chosen, **_named(given, make, f"--model {model}"))
     if map_ is not None:
         raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
-    if model == "pathsvc" and importlib.util.find_spec("numba") is None:
-        raise ImportError("PathSVC needs numba: pip install 'traceless[path]'")
+    if model.startswith("path") and importlib.util.find_spec("numba") is None:
+        raise ImportError(f"{MODELS[model]} needs numba: pip install 'traceless[path]'")
     return make(**_named(given, make, f"--model {model}"))
 
 

@@ -11,7 +11,7 @@ import click
 
 from traceless.cli.command import command
 from traceless.cli.inputs import split_names
-from traceless.cli.model_options import as_options, build, model_options
+from traceless.cli.model_options import REGRESSORS, as_options, build, model_options
 from traceless.cli.output import Result, fields
 from traceless.cli.table_options import declared_schema, number, pair, table_options, whole
 
@@ -72,12 +72,12 @@ def new(
     the names of columns only, categories are listed, scales are given. "traceless suggest FILE"
     proposes a declaration, and --check FILE tries it.
     """
-    if regression and model not in (None, "lssvr"):
+    if regression and model not in (None, *REGRESSORS):
         raise click.UsageError(f"--regression is --model lssvr, and --model {model} is another.")
-    model = "lssvr" if regression else model or "lssvc"
-    if model == "lssvr" and (labels or options["classes"]):
+    model = model or ("lssvr" if regression else "lssvc")
+    if model in REGRESSORS and (labels or options["classes"]):
         raise click.UsageError("--labels and --classes are for classes, and this is a regression.")
-    labels = "number" if model == "lssvr" else labels or "text"
+    labels = "number" if model in REGRESSORS else labels or "text"
     format_ = options["format_"]
     schema = declared_schema(options, labels)
     estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})

@@ -10,7 +10,6 @@ asked for. Coefficients, digest and predictions are functions of the rows held n
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -593,14 +592,6 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         solution, phi = self._weights()
         found = winners(solution, phi, checked_tensor(self, X, reset=False))
         return np.asarray(to_array(found))
-
-    def __copy__(self) -> Self:
-        """A copy with a P of its own, which the next change would take from the other."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        if "_state" in other.__dict__:
-            other._state = copy.copy(other._state)
-        return other
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in self.__dict__

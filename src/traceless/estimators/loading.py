@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from traceless.estimators import file_format
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.lssvm import LSSVC, LSSVR
+from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
 from traceless.estimators.version_1 import complete, upgraded, warn_of_changes
 from traceless.estimators.window_rows import rows_from
@@ -29,7 +31,8 @@ from traceless.knowledge import file_format as knowledge_format
 __all__ = ["check_size", "constructed", "from_description", "load"]
 
 Tensors = Mapping[str, NDArray[Any]]
-_ESTIMATORS = {kind.__name__: kind for kind in (LSSVC, LSSVR, PathSVC, SlidingWindow)}
+_KINDS = (LSSVC, LSSVR, PathSVC, PathSVR, PathOneClass, SlidingWindow)
+_ESTIMATORS = {kind.__name__: kind for kind in _KINDS}
 _MAPS = {
     kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer, Landmarks)
 }
@@ -44,7 +47,7 @@ def load(path: Any) -> Any:
 
     Returns
     -------
-    LSSVC, LSSVR, PathSVC, SlidingWindow or Knowledge
+    LSSVC, LSSVR, PathSVC, PathSVR, PathOneClass, SlidingWindow or Knowledge
         With the same parameters, digest and predictions, ready to go on learning and forgetting.
 
     Raises

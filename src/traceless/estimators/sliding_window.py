@@ -57,7 +57,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     Parameters
     ----------
-    estimator : LSSVC, LSSVR, PathSVC or any other with ``update(add=, forget=)``
+    estimator : LSSVC, LSSVR, one of the path family or any other with ``update(add=, forget=)``
         It is cloned, and stays as it is.
     size : int, default=1000
         How many rows the window holds. Rows of weight 0 are no rows. A smaller size that is set
@@ -244,6 +244,11 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """The labels in the window, in order."""
         return self.estimator_.classes_
 
+    @property
+    def offset_(self) -> Any:
+        """What an outlier detector subtracts from the scores of rows."""
+        return self.estimator_.offset_
+
     @available_if(_offers("digest"))  # type: ignore[untyped-decorator]
     def digest(self) -> str:
         """The digest of the estimator: that of a fit from scratch on the rows in the window."""
@@ -305,6 +310,21 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         """
         model, X = self._asked(X)
         return model.decision_function(X)
+
+    @available_if(_offers("score_samples"))  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> Any:
+        """How much rows are like those in the window, of an estimator that says so.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        model, X = self._asked(X)
+        return model.score_samples(X)
 
     @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
@@ -429,20 +449,25 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _checked(self, rows: Any, reset: bool) -> tuple[Rows, Integers]:
         """Rows of positive weight as arrays of our own, and their numbers among all rows."""
-        X, y, weight = as_triple(rows)
         tags = get_tags(self.estimator)
+        alone = tags.estimator_type == "outlier_detector"  # rows have no labels, or none that count
+        X, y, weight = as_triple(rows, alone)
         several = bool(tags.classifier_tags) and tags.classifier_tags.multi_label
         several = several and task_of(rows) == "multilabel"
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=np.float64,
-            accept_sparse="csr" if tags.input_tags.sparse else False,
-            multi_output=tags.target_tags.multi_output or several,
-            y_numeric=tags.estimator_type == "regressor",
-        )
+        options: dict[str, Any] = {"reset": reset, "dtype": np.float64}
+        options["accept_sparse"] = "csr" if tags.input_tags.sparse else False
+        if alone:
+            X = validate_data(self, X, **options)
+            y = np.zeros(X.shape[0])
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                multi_output=tags.target_tags.multi_output or several,
+                y_numeric=tags.estimator_type == "regressor",
+                **options,
+            )
         if several:
             y = indicators(y).astype(np.int64)
         elif tags.estimator_type == "classifier":

@@ -53,7 +53,7 @@ class ActiveSet:
         at = np.zeros((follow.INTEGERS, cache.capacity), np.int64)
         self._name(follow.Arrays(cache.gram, x, at, none, none, cache.packed, now))
         self.diagonal[:], self.root[:], self.y[:] = cache.diagonal, cache.root, cache.y
-        self.line[:], self.side[:] = cache.line, ABSENT
+        self.line[:], self.side[:], self.level[:] = cache.line, ABSENT, cache.y
         self.now["n"], self.now["few"], self.now["watched"], self.now["next"] = cache.n, few, -1, -1
         self.make_room(margin)
 
@@ -62,7 +62,7 @@ class ActiveSet:
         self.arrays, self.now = arrays, arrays.now[0]
         self.diagonal, self.root, self.y, self.alpha, self.bound, *others = arrays.x
         self.final, self.rate, self.g, self.drift, self.shift, self.dg, *others = others
-        self.course, self.gone, _ = others
+        self.course, self.gone, _, self.level = others
         self.line, self.side, self.order, self.moving, self.watch, self.row = arrays.at
 
     def copy(self) -> Self:
@@ -107,10 +107,10 @@ class ActiveSet:
         return np.flatnonzero(self.side[: self.now["n"]] != ABSENT)
 
     def slopes(self, points: Slots) -> Floats:
-        """The g = y f - 1 of some points without shifts, from scratch."""
+        """The g = y (f - level) of some points without shifts, from scratch."""
         support = np.flatnonzero(self.alpha[: self.now["n"]] > 0.0)
         f = self.cache.times(points, support, self.y[support] * self.alpha[support])
-        return np.asarray(self.y[points] * (f + self.now["intercept"]) - 1.0)
+        return np.asarray(self.y[points] * (f + self.now["intercept"] - self.level[points]))
 
     # --- events ------------------------------------------------------------------------------
 
@@ -203,3 +203,15 @@ class ActiveSet:
         push = self.y[:n] * (amount / left) * change
         self.shift[:n] -= push
         self.drift[:n] += push
+
+
+def middle(below: Floats, above: Floats) -> float:
+    """The middle of the interval that has these limits, as in LIBSVM; of half a line its end."""
+    low, high = below.max(initial=-np.inf), above.min(initial=np.inf)
+    ends = [end for end in (low, high) if np.isfinite(end)]
+    return float(sum(ends) / len(ends)) if ends else 0.0
+
+
+def is_one_sided(y: Floats, total: float) -> bool:
+    """Whether α = 0 is the only solution: Σyα is 0, and there is one sign or no point."""
+    return total == 0.0 and (not len(y) or bool(y.min() == y.max()))

@@ -3,12 +3,12 @@
 Equal rows with equal labels are one group, its bound the sum of theirs; groups are sorted by
 content. Given which groups are on the margin (E) and which beyond it, at their bound (O),
 
-    [K_EE 1; 1ᵀ 0] [c; b] = [y_E - K_EO c_O; -1ᵀc_O],      f = Σ c k + b
+    [K_EE 1; 1ᵀ 0] [c; b] = [level_E - K_EO c_O; total - 1ᵀc_O],      f = Σ c k + b
 
 is solved with one order of evaluation (kernel values of `traceless.hinge.kernels`, unblocked
 Cholesky, one refinement, no BLAS). So f depends on the data alone, as long as the two sets do.
 
-The sets are taken from g = y f - 1, not from α: f is unique (it minimises a strictly convex
+The sets are taken from g = y (f - level), not from α: f is unique (it minimises a strictly convex
 function), while many α may belong to it. A first solution has the sides of the path's α; all of
 g is computed from it, and E is where |g| is rounding. Where the rows of E depend on each other
 (columns of zeros and ones with a linear kernel) the equations of a largest independent subset
@@ -31,12 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
+from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.groups import BLOCK, CEILING, MEASURED_AGAIN, PROMISE, Groups, Solution
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 from traceless.hinge.kernels import Kernel, products
 from traceless.hinge.rows import byte_order
 from traceless.hinge.solver import PathEnd
 
+_SEEN = 0.1  # over k(x, x): an α of 1e-9 of this adds less than the promise to f, which is near 1
 _WIDE = 4.0  # how many times further from a threshold than it is itself everything has to be
 
 
@@ -116,23 +118,26 @@ class Canonical:
         blurred = max(self.residual, 0.1 * self.noise)  # measured again it might be that
         return blurred if blurred > max(tol, CEILING) else 0.0
 
-    def violation(self, X: Floats, y: Floats, bounds: Floats) -> float:
+    def violation(self, X: Floats, y: Floats, bounds: Floats, level: Floats, total: float) -> float:
         """The largest violation of a KKT condition by points, with f computed anew."""
         alpha = self.alpha_of_points(bounds)
-        return _violation(y * self.decision_function(X) - 1.0, alpha, bounds, y)
+        return _violation(y * (self.decision_function(X) - level), alpha, bounds, y, total)
 
 
-def canonical(cache: KernelCache, slots: Slots, path: PathEnd) -> Canonical:
+def canonical(
+    cache: KernelCache, slots: Slots, path: PathEnd, level: Floats, total: float
+) -> Canonical:
     """The canonical solution of points in these slots, from the end of a path."""
     X, y = cache.rows[:, slots].T, cache.y[slots]
-    order, group, first = _groups(X, y, path.bounds)
+    order, group, first = _groups(X, np.column_stack([y, level]), path.bounds)
     # sums by group, one value after the other
     U, held = (
         np.asarray(np.bincount(group[order], values[order], len(first)), dtype=np.float64)
         for values in (path.bounds, path.alpha)
     )
     held = np.minimum(held, U)
-    groups = Groups(cache, slots[first], U, held, path.intercept, path.slopes[first])
+    own = path.intercept, path.slopes[first], level[first], total
+    groups = Groups(cache, slots[first], U, held, *own)
     with np.errstate(all="ignore"):  # a residual that is not finite is refused by `_best`
         best = _best(groups)
     used = np.flatnonzero(best.c)
@@ -171,7 +176,7 @@ def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
 def _best(points: Groups) -> Solution:
     """The canonical solution where it holds, else the path's, each with what it violates."""
     y, U = points.y, points.U
-    if not len(U) or y.min() == y.max():  # one class, or none: f is its label
+    if is_one_sided(y, points.total):  # one class, or none: f is its label
         w = None if points.X is None else np.zeros(points.X.shape[1])
         none = np.zeros(len(U))
         return Solution(none, points.b, w, none, free=True, certain=True)
@@ -196,7 +201,8 @@ def _best(points: Groups) -> Solution:
 
 def _canonical(points: Groups) -> Solution | None:
     """The solution whose sides are those of g, from one whose sides are those of the path's α."""
-    small = 1e-9 * np.minimum(points.U, points.held.max())
+    least = _SEEN / max(float(points.root.max()) ** 2, np.finfo(float).tiny)
+    small = 1e-9 * np.minimum(points.U, max(points.held.max(), least))
     at_bound = points.held >= points.U - small
     sides = np.where(at_bound, -1.0, np.where(points.held > small, 0.0, 1.0))
     s = points.solved(np.flatnonzero(sides == 0.0), np.flatnonzero(sides < 0.0))
@@ -240,18 +246,18 @@ def _as_dual(points: Groups, s: Solution) -> bool:
 def _measure(points: Groups, s: Solution) -> None:
     """Set the KKT residual of a solution, of its f and of its α."""
     g = points.slopes(s)
-    s.residual = _violation(g, s.alpha, points.U, points.y)
+    s.residual = _violation(g, s.alpha, points.U, points.y, points.total)
     if s.w is not None or not np.array_equal(points.y * s.c, s.alpha):  # α has a g of its own
         dual = Solution(points.y * s.alpha, s.b, None, s.alpha, free=True)
         apart = float(np.abs(points.slopes(dual) - g).max())
         s.residual = max(s.residual, 0.0 if apart <= points.dual_noise(s.alpha) else apart)
 
 
-def _violation(g: Floats, alpha: Floats, bounds: Floats, y: Floats) -> float:
+def _violation(g: Floats, alpha: Floats, bounds: Floats, y: Floats, total: float) -> float:
     """The largest violation of a KKT condition; infinite where one is not a number."""
-    if not len(g) or y.min() == y.max():
+    if is_one_sided(y, total):
         return 0.0
     wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= bounds, g, np.abs(g)))
-    balance = abs(float((y * alpha).sum())) / max(1.0, float(alpha.sum()))
+    balance = abs(float((y * alpha).sum()) - total) / max(1.0, float(alpha.sum()))
     worst = max(0.0, float(wrong.max()), balance) if np.isfinite(wrong).all() else math.inf
     return worst if math.isfinite(balance) else math.inf

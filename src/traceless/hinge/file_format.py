@@ -1,4 +1,4 @@
-"""The file of a `PathSVC`: its rows and solutions, and a kernel matrix only where it was given."""
+"""Files of the path family: rows and solutions, and a kernel matrix only where it was given."""
 
 from __future__ import annotations
 
@@ -11,32 +11,37 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Integers
 from traceless.files import facts
 from traceless.files.saving import Pieces, labels
+from traceless.hinge.machines import Classifier, Regressor
 from traceless.hinge.rows import label_array
 from traceless.knowledge.file_format import classes, width_of
 
 if TYPE_CHECKING:
-    from traceless.estimators.path_svc import PathSVC
+    from traceless.estimators.path_machine import PathMachine
     from traceless.hinge.model import HingeModel
 
 Tensors = Mapping[str, NDArray[Any]]
-_TENSORS = {"rows", "weights", "ids", "labels", "last_ids"}
+_TENSORS = {"rows", "weights", "ids", "last_ids"}
 _TENSORS |= {"alpha", "slopes", "intercepts", "residuals"}
 
 
 def pieces(model: HingeModel) -> Pieces:
     """The facts and tensors that are written of a model."""
     said, tensors = model.content()
-    return said | {"classes": labels(said["classes"].tolist())}, tensors
+    if "classes" in said:
+        said |= {"classes": labels(said["classes"].tolist())}
+    return said, tensors
 
 
-def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
+def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
     """Fit an estimator with what a file says, without solving anything."""
     from traceless.hinge.model import HingeModel
 
     settings = estimator._settings()
     given = {"gram"} if settings.name == "precomputed" else set()
-    facts.only(tensors, *_TENSORS, *given)
-    said = dict(facts.named(said, {"gamma", "classes", "next_id", "n_breakpoints"}))
+    ours = {"classes": {"labels"}, "numbers": {"targets"}, "none": set[str]()}[estimator._labels]
+    facts.only(tensors, *_TENSORS, *given, *ours)
+    named = {"classes"} if estimator._labels == "classes" else set()
+    said = dict(facts.named(said, {"gamma", "next_id", "n_breakpoints"} | named))
     said["gamma"] = facts.number(said["gamma"], 0.0)
     facts.whole(said["n_breakpoints"])
     n, width = _check_rows(tensors, facts.whole(said["next_id"]))
@@ -45,8 +50,19 @@ def restore_hinge(estimator: PathSVC, said: Any, tensors: Tensors) -> None:
         _check_gram(tensors)
     if width != estimator.n_features_in_:
         raise ValueError(f"rows of {width} columns, where {estimator.n_features_in_} are expected.")
-    said["classes"] = _classes(said["classes"], tensors["labels"])
-    _check_solutions(len(said["classes"]), settings.strategy, tensors)
+    problems = min(1, len(tensors["ids"]))
+    if isinstance(settings.machine, Classifier):
+        codes = facts.tensor(tensors, "labels", "i", (len(tensors["ids"]),))
+        said["classes"] = _classes(said["classes"], codes)
+        n_classes = len(said["classes"])
+        pairs = n_classes * (n_classes - 1) // 2
+        one_vs_one = settings.machine.strategy == "ovo" or n_classes <= 2
+        problems = pairs if one_vs_one else n_classes
+    elif isinstance(settings.machine, Regressor):
+        targets = facts.tensor(tensors, "targets", "f", (len(tensors["ids"]),))
+        if (np.signbit(targets) & (targets == 0.0)).any():
+            raise ValueError("a target is a zero with a sign.")
+    _check_solutions(problems, tensors)
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
     estimator._model = HingeModel.restored(settings, said, tensors)
@@ -76,7 +92,6 @@ def _check_rows(tensors: Tensors, next_id: int) -> tuple[int, int]:
     if not (weight > 0.0).all() or (np.diff(ids) <= 0).any():
         raise ValueError("weights are not positive, or ids not in order.")
     facts.within("ids", ids, 0, next_id - 1)
-    facts.tensor(tensors, "labels", "i", (n,))
     return n, width
 
 
@@ -91,10 +106,8 @@ def _check_gram(tensors: Tensors) -> None:
         raise ValueError("two points have one number.")
 
 
-def _check_solutions(n_classes: int, strategy: str, tensors: Tensors) -> None:
+def _check_solutions(n: int, tensors: Tensors) -> None:
     """Check the numbers of each problem; `HingeModel.restored` counts them against the rows."""
-    pairs = n_classes * (n_classes - 1) // 2
-    n = pairs if strategy == "ovo" or n_classes <= 2 else n_classes
     facts.tensor(tensors, "intercepts", "f", (n,))
     facts.within("residuals", facts.tensor(tensors, "residuals", "f", (n,)), 0.0, np.inf)
     alpha = facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)

@@ -1,7 +1,7 @@
 """Follow the path of the hinge SVM from θ = 0 to θ = 1, breakpoint by breakpoint.
 
-    g_i = y_i f(x_i) - 1 + shift_i (1 - θ),     f(x) = Σ_j y_j α_j k(x_j, x) + b
-    Σ_j y_j α_j = imbalance · (1 - θ),          bound_i(θ) = bound_i(0) + θ rate_i
+    g_i = y_i (f(x_i) - level_i) + shift_i (1 - θ),     f(x) = Σ_j y_j α_j k(x_j, x) + b
+    Σ_j y_j α_j = total + imbalance · (1 - θ),          bound_i(θ) = bound_i(0) + θ rate_i
 
 With the rate h of g and s of Σyα that moving bounds and decaying shifts cause,
 
@@ -40,9 +40,10 @@ NEED_ROW, NEED_ROOM, OPEN, CLOSE, TURN, RELEASE, ENTER, LEAVE = range(4, 12)
 
 # Rows of `x`. DRIFT is the rate of g that the margin set does not cause. DG is the rate of g, or,
 # while there is a working set, the g that it was opened with; then COURSE and GONE are what yα of
-# members and the drift have added up to since, and PACE is the rate of g of the working set
+# members and the drift have added up to since, and PACE is the rate of g of the working set. LEVEL
+# is the value of f on the margin
 DIAGONAL, ROOT, Y, ALPHA, BOUND, FINAL, RATE, G, DRIFT, SHIFT, DG = range(11)
-COURSE, GONE, PACE, FLOATS = range(11, 15)
+COURSE, GONE, PACE, LEVEL, FLOATS = range(11, 16)
 # Rows of `at`: the line of `gram` with the point's kernel values (-1: none), its side, the members
 # of the margin set in the order of the factor, the points whose bounds move, the points of the
 # working set, and the line of `packed` with a member's kernel values with them
@@ -50,11 +51,11 @@ LINE, SIDE, MEMBERS, MOVING, WATCH, ROW, INTEGERS = range(7)
 # Rows of `room`, scratch as long as the margin set may grow
 DC, ONES, SIZE, COLUMN, ROOMS = range(5)
 
-# The scalars of a path. RHO is of the factor; PULL is the rate of Σyα that the margin set does not
-# cause; SPREAD and HEAP bound the terms of drift and pull before they cancel. Of a working set:
-# θ where it was chosen, θ up to which it will do, what b has added up to since, and θ up to which
-# GONE counts the drift
-_FLOATS = "theta intercept rho pull spread heap opened horizon climb mark"
+# The scalars of a path. RHO is of the factor; TOTAL is what Σyα should be, PULL the rate of it that
+# the margin set does not cause; SPREAD and HEAP bound the terms of drift and pull before they
+# cancel. Of a working set: θ where it was chosen, θ up to which it will do, what b has added up to
+# since, and θ up to which GONE counts the drift
+_FLOATS = "theta intercept rho total pull spread heap opened horizon climb mark"
 # Members of the margin set, slots, breakpoints so far and the most of them, steps of length zero in
 # a row, the point or place that the caller should look at, points whose bounds move. Of a working
 # set: its size (-1: all points), the size that one should have (0: none is used), breakpoints

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
+from traceless.hinge.active_set import middle
 from traceless.hinge.cholesky import MarginSystem, Places, independent, sum_in_order
 from traceless.hinge.kernel_cache import KernelCache, Slots, gather, sum_of_rows
 from traceless.hinge.kernels import products
@@ -42,10 +43,19 @@ class Groups:
     """Groups of equal points, their kernel values, and the end of the path for them."""
 
     def __init__(
-        self, cache: KernelCache, slots: Slots, U: Floats, held: Floats, b: float, g: Floats
+        self,
+        cache: KernelCache,
+        slots: Slots,
+        U: Floats,
+        held: Floats,
+        b: float,
+        g: Floats,
+        level: Floats,
+        total: float,
     ) -> None:
         self.cache, self.slots, self.kernel = cache, slots, cache.kernel
         self.U, self.held, self.b, self.g = U, held, b, g
+        self.level, self.total = level, total
         self.y, self.root = cache.y[slots], cache.root[slots]
         self.all = np.arange(len(U))
         self.kept = cache.whole and cache.kernel.exact  # kernel values with bits of their own
@@ -98,7 +108,7 @@ class Groups:
             sum_of_rows(self.cache.gram, lines[lines >= 0], change[kept], f)
             f = f[self.slots] + self.combined(others, change[others], self.all, exact=False)
             return np.asarray(self.g + self.y * (f + (s.b - self.b)))
-        return self.y * (self.values(s) + s.b) - 1.0
+        return self.y * (self.values(s) + s.b - self.level)
 
     def weights(self, c: Floats) -> Floats:
         """Σ c x."""
@@ -144,7 +154,7 @@ class Groups:
                 margin = MarginSystem(np.ascontiguousarray(G[np.ix_(basis, basis)]))
             if not margin.sound:
                 return None
-        x, b = margin.refined((y[E] - f_E)[basis], -sum_in_order(c[O]))
+        x, b = margin.refined((self.level[E] - f_E)[basis], self.total - sum_in_order(c[O]))
         B = E[basis]
         c[B] = x
         s = Solution(c, b, None, self.held, free=len(B) == len(E))
@@ -159,22 +169,22 @@ class Groups:
         assert self.X is not None
         s.w, rows = self.weights(s.c), np.ascontiguousarray(self.X[B])
         for _ in range(2):
-            z, lift = margin.solved(self.y[B] - products(rows, s.w) - s.b, 0.0)
+            z, lift = margin.solved(self.level[B] - products(rows, s.w) - s.b, 0.0)
             s.w = s.w + sum_of_rows(rows, np.arange(len(B)), z, np.zeros(len(s.w)))
             s.c[B] += z
             s.b += lift
 
     def _centred(self, c: Floats) -> Solution:
-        """Without a margin b is an interval: its middle, as in LIBSVM."""
+        """Without a margin b is an interval: its `middle`."""
         s = Solution(c, 0.0, None, np.abs(c), free=True)
         if self.X is not None:
             s.w = self.weights(c)
         else:
             used = np.flatnonzero(c)
             s.f = self.combined(used, c[used], self.all)
-        t = self.y - self.values(s)  # the b at which g would be 0
+        t = self.level - self.values(s)  # the b at which g would be 0
         low = (c != 0.0) == (self.y < 0)
-        s.b = 0.5 * (float(t[low].max(initial=-np.inf)) + float(t[~low].min(initial=np.inf)))
+        s.b = middle(t[low], t[~low])
         return s
 
     def own(self) -> Solution:

@@ -1,6 +1,6 @@
 """The KKT residual: how far a solution is from the conditions, with g computed from scratch.
 
-    α_i = 0: g_i ≥ 0,    0 < α_i < u_i: g_i = 0,    α_i = u_i: g_i ≤ 0,    Σ y_i α_i = 0
+    α_i = 0: g_i ≥ 0,    0 < α_i < u_i: g_i = 0,    α_i = u_i: g_i ≤ 0,    Σ y_i α_i = total
 
 A path carries g along, and that may go wrong unnoticed: so a sample of it is computed anew
 after every update, and all of it from time to time, or where the sample is off.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.hinge.active_set import ActiveSet
+from traceless.hinge.active_set import ActiveSet, middle
 from traceless.hinge.cholesky import bordered
 from traceless.hinge.compiled import compiled
 from traceless.hinge.follow import ABSENT, ALPHA, BOUND, DC, DIAGONAL, INSIDE, MARGIN, SIDE, G, Y
@@ -26,9 +26,9 @@ _TRUSTED = 1e-2  # of the tolerance: how far g may have drifted
 
 
 @compiled
-def _measured(x: Floats, at: Integers, n: int) -> tuple[float, float, float, float]:
-    """Over the points present: the worst of g, Σyα, Σα and the largest k(x, x)."""
-    worst, balance, weight, size = 0.0, 0.0, 0.0, 0.0
+def _measured(x: Floats, at: Integers, n: int, total: float) -> tuple[float, float, float, float]:
+    """Over the points present: the worst of g, Σyα - total, Σα and the largest k(x, x)."""
+    worst, balance, weight, size = 0.0, -total, 0.0, 0.0
     for i in range(n):
         if at[SIDE, i] == ABSENT:
             continue
@@ -49,13 +49,14 @@ class Violation(NamedTuple):
     """How far a solution is from the KKT conditions."""
 
     residual: float  # the largest violation of a condition
-    imbalance: float  # Σyα
+    imbalance: float  # Σyα - total
     tolerance: float  # the promise, or what rounding of g leaves possible, with room to measure
 
 
 def measured(active: ActiveSet) -> Violation:
     """The violation of the KKT conditions, g as it stands."""
-    worst, balance, weight, size = _measured(active.arrays.x, active.arrays.at, active.now["n"])
+    now, (_, x, at, *_) = active.now, active.arrays
+    worst, balance, weight, size = _measured(x, at, now["n"], now["total"])
     residual = float(np.maximum(worst, abs(balance) / max(1.0, weight)))
     return Violation(residual, balance, 0.8 * float(max(TOLERANCE, 10 * _EPS * weight * size)))
 
@@ -107,11 +108,10 @@ def _refine(active: ActiveSet) -> None:
 
 
 def _centre(active: ActiveSet, points: Slots) -> None:
-    """Without a margin set b is an interval: take its middle, as LIBSVM does."""
+    """Without a margin set b is an interval: take its `middle`."""
     g, y = active.g[points], active.y[points]
     rises = (active.side[points] == INSIDE) == (y > 0)  # g of these bounds b from below
     t = -y * g
-    low, high = t[rises].max(initial=-np.inf), t[~rises].min(initial=np.inf)
-    if np.isfinite(low) and np.isfinite(high):
-        active.now["intercept"] += 0.5 * (low + high)
-        active.g[points] += y * 0.5 * (low + high)
+    lift = middle(t[rises], t[~rises])
+    active.now["intercept"] += lift
+    active.g[points] += y * lift

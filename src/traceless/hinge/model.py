@@ -1,9 +1,8 @@
-"""A solved hinge-loss model: training rows, the binary problems they make, and what follows.
+"""A solved model of the hinge loss: training rows, the problems they make, and what follows.
 
-    min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ C ω_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
-
-for each pair of classes, or each class against the rest; ω_i is the weight of the row times
-that of its class. `traceless.estimators.path_svc` has the estimator.
+Which problems that are is for `traceless.hinge.machines` to say: of a classifier one for each pair
+of classes, or for each class against the rest; of the other machines there is one.
+`traceless.estimators.path_machine` has what the estimators share.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
 from traceless.hinge import multiclass, precomputed
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.multiclass import Coefficients, Pair, targets
+from traceless.hinge.machines import Classifier, Pair, Regressor
+from traceless.hinge.multiclass import Coefficients
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.rows import Batch, TrainingRows
-from traceless.hinge.settings import Settings, centre_of, name_of
+from traceless.hinge.settings import Settings, name_of
 from traceless.progress import progress
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -45,7 +45,7 @@ class HingeModel:
     settings : Settings
     kernel : Kernel
     problems : dict
-        Binary problems by their two classes.
+        By their two classes.
     n_breakpoints : int
         On the paths of the change that has led here.
     only_to_read : bool
@@ -120,7 +120,7 @@ class HingeModel:
         if kernel.name != "linear" and not settings.fits(kernel.gamma, None, rows.X, rows.weight):
             other = HingeModel.solved(rows, replace(settings, verbose=False), None)
             return replace(other, only_to_read=True)
-        wanted, ahead = targets(rows, settings), {}
+        wanted, ahead = settings.machine.targets(rows, kernel), {}
         fresh = HingeProblem(kernel, rows.X.shape[1], settings.memory // max(1, len(wanted)))
         for pair, target in wanted.items():
             problem = self.problems.get(pair, fresh)
@@ -136,7 +136,7 @@ class HingeModel:
         The kernel must have the values of ours for the rows that are there. Kernel matrices are
         still ours, until the other model is told to `take_over`.
         """
-        wanted, done, steps = targets(rows, settings), {}, 0
+        wanted, done, steps = settings.machine.targets(rows, kernel), {}, 0
         share = settings.memory // max(1, len(wanted))
         shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
@@ -175,9 +175,8 @@ class HingeModel:
                 "A model made by without() cannot be saved or pickled: save a copy that forgets."
             )
         rows, problems, none = self.rows, list(self.problems.values()), np.zeros(0)
-        facts = {
+        facts: dict[str, Any] = {
             "gamma": self.kernel.gamma,
-            "classes": rows.classes,
             "next_id": rows.next_id,
             "n_breakpoints": self.n_breakpoints,
         }
@@ -185,12 +184,16 @@ class HingeModel:
             "rows": rows.X,
             "weights": rows.weight,
             "ids": rows.ids,
-            "labels": np.searchsorted(rows.classes, rows.y).astype(np.int64),
             "alpha": np.concatenate([none, *(p.alpha[np.argsort(p.ids)] for p in problems)]),
             "slopes": np.concatenate([none, *(p.slopes[np.argsort(p.ids)] for p in problems)]),
             "intercepts": np.array([p.intercept for p in problems]),
             "residuals": np.array([p.residual for p in problems]),
         }
+        if isinstance(self.settings.machine, Classifier):
+            facts["classes"] = rows.classes
+            arrays["labels"] = np.searchsorted(rows.classes, rows.y).astype(np.int64)
+        elif isinstance(self.settings.machine, Regressor):
+            arrays["targets"] = rows.y
         if self.kernel.name == "precomputed":
             arrays["gram"] = packed(self.gram)
         return facts, arrays
@@ -200,13 +203,17 @@ class HingeModel:
         """The model of some `content`; raises ValueError if the solutions do not fit the rows."""
         # copies: the arrays may be those of a file that is mapped, or shared with another process
         X, weight, ids = (arrays[name].copy() for name in ("rows", "weights", "ids"))
-        labels = facts["classes"][arrays["labels"]]
-        rows = TrainingRows.of((X, labels, weight), ids, facts["next_id"])
+        y = np.zeros(len(ids))
+        if isinstance(settings.machine, Classifier):
+            y = facts["classes"][arrays["labels"]]
+        elif isinstance(settings.machine, Regressor):
+            y = arrays["targets"].copy()
+        rows = TrainingRows.of((X, y, weight), ids, facts["next_id"])
         gram = None
         if settings.name == "precomputed":
             gram = unpacked(arrays["gram"], math.isqrt(2 * len(arrays["gram"])))
         kernel = _kernel(settings, facts["gamma"], X, gram)
-        wanted, end, problems = targets(rows, settings), 0, {}
+        wanted, end, problems = settings.machine.targets(rows, kernel), 0, {}
         if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
         fresh = HingeProblem(kernel, X.shape[1], settings.memory // max(1, len(wanted)))
@@ -250,14 +257,30 @@ class HingeModel:
         """
         if not self.problems:  # one class only
             return np.ones((len(X), 1))
-        if self.kernel.name == "precomputed":
-            numbers, columns = self._numbers(), []
-            for s in (problem.canonical() for problem in self.problems.values()):
+        columns = []
+        for problem in self.problems.values():
+            if self.kernel.name == "precomputed":
+                s = problem.canonical()
                 at = s.support[:, 0].astype(np.int64)
-                columns.append(precomputed.values(X, numbers, at, s.coefficients) + s.constant)
-        else:
-            columns = [problem.decision_function(X) for problem in self.problems.values()]
+                f = precomputed.values(X, self._numbers(), at, s.coefficients) + s.constant
+            else:
+                f = problem.decision_function(X)
+            columns.append(problem.scale * f + problem.offset)
         return self.oriented(np.column_stack(columns))
+
+    def intercepts(self) -> Floats:
+        """The constant of each problem."""
+        found = [p.scale * p.canonical().intercept + p.offset for p in self.problems.values()]
+        return self.oriented(np.array(found))
+
+    def weights(self) -> Floats:
+        """Of the columns, with a linear kernel: one row for each problem."""
+        rows = [np.zeros(self.rows.X.shape[1])]
+        for problem in self.problems.values():
+            w = problem.canonical().weights
+            assert w is not None
+            rows.append(problem.scale * w)
+        return self.oriented(np.array(rows[1:] or rows))
 
     def oriented(self, values: Floats) -> Floats:
         """Values of pairs among several classes get the sign for the first; no negative zeros."""
@@ -265,23 +288,29 @@ class HingeModel:
 
     def _several_pairs(self) -> int:
         """The number of classes, if there is a problem for each pair of several, else 0."""
+        machine = self.settings.machine
+        if not isinstance(machine, Classifier) or machine.strategy != "ovo":
+            return 0
         n = len(self.rows.classes)
-        return n if self.settings.strategy == "ovo" and n > 2 else 0
+        return n if n > 2 else 0
 
     def support(self) -> tuple[NDArray[np.intp], list[Coefficients]]:
-        """Places of the support vectors, by class; and for each problem its own, with yα."""
-        rows, found = self.rows, []
+        """Places of the support vectors, by class; and for each problem its own, with Σyα."""
+        rows, found = self.rows, list[Coefficients]()
         for problem in self.problems.values():
             alpha = problem.canonical().alpha_of_points(problem.bounds)
-            used = np.flatnonzero(alpha > 0.0)
-            at = np.searchsorted(rows.ids, problem.ids[used])
-            found.append((at, problem.y[used] * alpha[used]))
+            at = np.searchsorted(rows.ids, problem.ids // problem.copies)
+            c = np.asarray(np.bincount(at, problem.scale * problem.y * alpha, len(rows)), float)
+            used = np.flatnonzero(c)
+            found.append((used, c[used]))
         places = np.unique(np.concatenate([np.zeros(0, np.intp), *(at for at, _ in found)]))
-        return places[np.argsort(rows.y[places], kind="stable")], found
+        if isinstance(self.settings.machine, Classifier):
+            places = places[np.argsort(rows.y[places], kind="stable")]
+        return places, found
 
     def decisive_ids(self) -> Integers:
         """Ids of the rows whose removal, each by itself, would change the solution."""
-        rows, moves = self.rows, self.settings.class_weight is not None  # with the counts
+        rows, moves = self.rows, self.settings.machine.needs_all_rows
         if moves or not all(problem.spares() for problem in self.problems.values()):
             return rows.ids
         decisive = self.settings.moves_gamma(rows.X, rows.weight)
@@ -293,8 +322,8 @@ class HingeModel:
         support, found = self.support()
         if not found:
             return np.zeros((1, 0))
-        label = np.searchsorted(self.rows.classes, self.rows.y[support])
         n_pairs = self._several_pairs()
+        label = np.searchsorted(self.rows.classes, self.rows.y[support]) if n_pairs else support
         out = multiclass.dual_coefficients(found, support, label, n_pairs)
         return self.oriented(out) if n_pairs else out
 
@@ -309,7 +338,7 @@ class HingeModel:
         used = {"rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
         said: dict[str, Any] = {p: float(getattr(kernel, p)) for p in used.get(kernel.name, ())}
         name = name_of(settings.kernel) if callable(settings.kernel) else settings.kernel
-        said |= {"kernel": name, "strategy": settings.strategy}
+        said |= {"kernel": name, **settings.machine.said}
         h = sha256(json.dumps(said, sort_keys=True).encode())
         for piece in self.rows.content():
             h.update(piece)
@@ -350,5 +379,5 @@ def _with_weight(new: Batch) -> Batch:
 def _kernel(settings: Settings, gamma: float, X: Floats, gram: Floats | None) -> Kernel:
     name, function = settings.name, settings.kernel if callable(settings.kernel) else None
     degree = settings.degree if name == "poly" else 0
-    centre = centre_of(X) if name == "linear" else None
+    centre = settings.centre_of(X)
     return Kernel(name, gamma, float(settings.coef0), degree, gram, function, centre)

@@ -1,4 +1,4 @@
-"""Many classes: the binary problems they make, and what becomes of the values of these.
+"""Many classes: what becomes of the values of their binary problems.
 
 Two classes are one problem. More are one problem for each pair (one-vs-one), or one for each class
 against the rest (one-vs-rest). One-vs-one is as in LIBSVM and scikit-learn: the pair (i, j), i < j,
@@ -9,51 +9,15 @@ a vote.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.rows import Target, TrainingRows
-from traceless.hinge.settings import Settings
 
-Pair = tuple[Any, Any]  # labels of the negative and the positive class
-REST = None  # in place of the label of the negative class: all the others
 Coefficients = tuple[NDArray[np.intp], Floats]  # places of support vectors, and their yα
-
-
-def targets(rows: TrainingRows, settings: Settings) -> dict[Pair, Target]:
-    """The points of each binary problem, in scikit-learn's order; those with bound 0 are out."""
-    classes, labels = rows.classes, rows.classes.tolist()
-    none = settings.class_weight is None
-    weights = np.ones(len(labels)) if none else _class_weights(settings.class_weight, rows)
-    bounds = settings.C * weights[np.searchsorted(classes, rows.y)] * rows.weight
-    if not np.isfinite(bounds).all():
-        raise ValueError("C times the weights is beyond the largest float64: make one smaller.")
-    one_vs_one = settings.strategy == "ovo" or len(labels) <= 2
-    pairs = combinations(labels, 2) if one_vs_one else ((REST, label) for label in labels)
-    found = {}
-    for negative, positive in pairs:
-        ours = rows.y == positive
-        at = np.flatnonzero((ours | (rows.y == negative) | (negative is REST)) & (bounds > 0.0))
-        found[negative, positive] = Target(rows.ids[at], np.where(ours[at], 1.0, -1.0), bounds[at])
-    return found
-
-
-def _class_weights(rule: Any, rows: TrainingRows) -> Floats:
-    """The weight of each class, in order."""
-    classes = rows.classes
-    if isinstance(rule, str) and rule == "balanced":  # a row of weight 2 counts as two
-        totals = [math.fsum(rows.weight[rows.y == name]) for name in classes]
-        return np.array([math.fsum(totals) / (len(totals) * total) for total in totals])
-    weights = np.array([rule.get(name, 1.0) for name in classes.tolist()], dtype=np.float64)
-    if not ((weights >= 0.0) & (weights < np.inf)).all():
-        raise ValueError(f"Class weights must be finite and not negative, got {rule!r}.")
-    return weights
 
 
 def votes(pairs: Floats, n_classes: int) -> Floats:

@@ -1,6 +1,9 @@
 """One binary hinge SVM, solved, that points join and leave (Karasuyama & Takeuchi 2009).
 
-    min ½ αᵀQα - 1ᵀα,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = 0,     Q_ij = y_i y_j k(x_i, x_j)
+    min ½ αᵀQα - Σ y_i t_i α_i,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = τ,     Q_ij = y_i y_j k(x_i, x_j)
+
+has an f = Σ y α k + b with g = y (f - t) ≥ 0 where α = 0, g ≤ 0 where α = u, and g = 0 between. The
+t_i are levels of f: ±1 for a classifier, the sides of a tube, or 0 (`traceless.hinge.machines`).
 
 The solution is piecewise linear in the bounds u. Points added and removed, and bounds that change,
 are one path: the bounds of what is removed shrink to 0, those of what is added grow from 0, all at
@@ -26,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
+from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
@@ -84,9 +88,12 @@ class HingeProblem:
     ----------
     ids : ids of the points among ``rows``, in the order they came
     y : labels, -1.0 and 1.0
+    levels, total : the t and τ above
     bounds : the largest that each α may be
+    scale, offset : f stands for scale · f + offset
+    copies : points for each row
     alpha, slopes, sides, intercept : as the path left them
-        The g = y f - 1 of each point; INSIDE (0), MARGIN (1) or OUTSIDE (2); the b of
+        The g of each point; INSIDE (0), MARGIN (1) or OUTSIDE (2); the b of
         f(x) = Σ y α k + b.
     residual : float
         The largest violation of a KKT condition at the end of the path.
@@ -124,6 +131,7 @@ class HingeProblem:
         cache.owner = object()
         self._held = _Held(cache, cache.owner, _NONE)
         self.rows, self.ids, self.y = OwnRows(np.zeros((0, width)), _NONE), _NONE, np.zeros(0)
+        self.levels, self.total, self.scale, self.offset, self.copies = self.y, 0.0, 1.0, 0.0, 1
         self._end = _NOTHING
         self.__dict__ |= _NOTHING._asdict()
         self.watch: Watch | None = None
@@ -160,8 +168,11 @@ class HingeProblem:
 
     @property
     def X(self) -> Floats:  # noqa: N802
-        """Rows, in the order they came."""
-        return self.rows.X[np.searchsorted(self.rows.ids, self.ids)]
+        """Rows of the points, in the order they came."""
+        return self._rows_of(self.rows, self.ids)
+
+    def _rows_of(self, rows: Rows, ids: Integers) -> Floats:
+        return rows.X[np.searchsorted(rows.ids, ids // self.copies)]
 
     # --- what is published -------------------------------------------------------------------
 
@@ -170,19 +181,20 @@ class HingeProblem:
 
         It is computed when it is first asked for, with the kernel matrix as long as that is ours.
         """
-        found, (cache, token, slots, _), end = self._canonical, self._held, self._end
+        found, (cache, token, slots, _) = self._canonical, self._held
+        end = self._end, self.levels, self.total
         if found is None:
             with cache.lock:
                 if cache.serves(token):
-                    found = canonical(cache, slots, end)
+                    found = canonical(cache, slots, *end)
             if found is None:
                 cache = KernelCache(self.kernel, self.width, 0)
-                found = canonical(cache, cache.place(self.X, self.y, _NONE, None), end)
+                found = canonical(cache, cache.place(self.X, self.y, _NONE, None), *end)
             self._canonical = found
         return found
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Decision values of other rows: of the canonical solution, or of the path if `is_ahead`.
+        """The f of other rows: of the canonical solution, or of the path if `is_ahead`.
 
         The path's are within its KKT residual, not to the bit.
         """
@@ -195,7 +207,8 @@ class HingeProblem:
 
     def kkt_residual(self) -> float:
         """The largest violation of a KKT condition by what is published, from scratch."""
-        return self.canonical().violation(self.X, self.y, self.bounds)
+        points = self.X, self.y, self.bounds, self.levels, self.total
+        return self.canonical().violation(*points)
 
     def certified(self, tol: float) -> bool:
         """Whether the end of the path is so good that what is published need not be reported.
@@ -264,8 +277,10 @@ class HingeProblem:
         gone = _places(remove, len(self))
         final = None if bounds is None else _bounds(bounds, len(self))
         X = np.concatenate([np.delete(self.X, gone, axis=0), new[0]])
-        ids = np.arange(len(X))
-        return self._moved((OwnRows(X, ids), ids), new, gone, final, self.kernel, self.memory)
+        ids, y = np.arange(len(X)), np.concatenate([np.delete(self.y, gone), new[1]])
+        u = np.concatenate([np.delete(self.bounds if final is None else final, gone), new[2]])
+        goal = Target(ids, y, u, y)
+        return self._moved(OwnRows(X, ids), new[0], gone, goal, self.kernel, self.memory)
 
     def changed_to(self, target: Target, rows: Rows, kernel: Kernel, memory: int) -> Self:
         """The problem of the target's points, at the end of a path from this one, which stays.
@@ -273,21 +288,40 @@ class HingeProblem:
         A kernel other than ours must have the same values for the points there are. The problem
         returned does not own the kernel matrix before it is told to `take_over`.
         """
+        before = self._in_units_of(target)
         kept, at = _found_among(self.ids, target.ids)
-        new = np.ones(len(target.ids), dtype=bool)
-        new[at] = False
-        bounds = self.bounds.copy()
-        bounds[kept] = target.bounds[at]
-        moved = not np.array_equal(bounds, self.bounds)
-        if not (moved or new.any() or not kept.all()):
-            same = copy.copy(self)
+        if kept.all() and len(at) == len(target.ids) and before.is_problem_of(target, at):
+            same = copy.copy(before)
             same.rows = rows
             return same
-        ids = np.concatenate([self.ids[kept], target.ids[new]])
-        X = rows.X[np.searchsorted(rows.ids, target.ids[new])]
-        add = X, target.y[new], target.bounds[new]
-        final, gone = bounds if moved else None, np.flatnonzero(~kept)
-        return self._moved((rows, ids), add, gone, final, kernel, memory)
+        new = np.ones(len(target.ids), dtype=bool)
+        new[at] = False
+        order = np.concatenate([at, np.flatnonzero(new)])
+        X = before._rows_of(rows, target.ids[new])
+        ids, y, bounds, levels = (values[order] for values in target[:4])
+        goal = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
+        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory)
+
+    def is_problem_of(self, target: Target, at: NDArray[np.intp], kept: Any = ...) -> bool:
+        """Whether what it says of the points kept, at these places of it, is what we have."""
+        return (
+            np.array_equal(self.bounds[kept], target.bounds[at])
+            and np.array_equal(self.levels[kept], target.levels[at])
+            and (self.total, self.scale, self.offset) == target[4:7]
+        )
+
+    def _in_units_of(self, target: Target) -> Self:
+        """The same problem with the scale, the offset and the copies of another."""
+        ours, theirs = (self.scale, self.offset, self.copies), target[5:]
+        if ours == theirs:
+            return self
+        r, lift = self.scale / target.scale, (self.offset - target.offset) / target.scale
+        alpha, bounds, slopes, sides, b, factor = self._end
+        end = PathEnd(alpha * r, bounds * r, slopes * r, sides, b * r + lift, factor)
+        values: dict[str, Any] = {"levels": self.levels * r + lift, "total": self.total * r}
+        values["watch"] = self.watch
+        values |= dict(zip(("scale", "offset", "copies"), theirs, strict=True))
+        return self._with(_end=end, **values, **end._asdict())
 
     def is_spared(self, target: Target) -> bool:
         """Whether the target only lacks points without which the solution is the same."""
@@ -297,7 +331,7 @@ class HingeProblem:
         solution = self.canonical()
         return bool(
             (solution.alpha[solution.group[~kept]] <= 0.0).all()
-            and np.array_equal(self.bounds[kept], target.bounds[at])
+            and self.is_problem_of(target, at, kept)
             and self.spares()
         )
 
@@ -313,53 +347,54 @@ class HingeProblem:
         end = PathEnd(alpha.copy(), target.bounds, slopes.copy(), sides, b, None)
         cache = KernelCache(self.kernel, self.width, self.memory)
         held = _Held(cache, object(), _NONE)  # a token that the cache does not know
-        values = {"rows": rows, "ids": target.ids, "y": target.y, "residual": residual}
-        return self._with(_held=held, _end=end, **values, **end._asdict())
+        values = target._asdict() | {"rows": rows, "residual": residual}
+        return self._with(_held=held, _end=end, **values | end._asdict())
 
     def _moved(
-        self,
-        place: tuple[Rows, Integers],
-        add: tuple[Floats, Floats, Floats],
-        gone: Slots,
-        bounds: Floats | None,
-        kernel: Kernel,
-        memory: int,
+        self, rows: Rows, X: Floats, gone: Slots, goal: Target, kernel: Kernel, memory: int
     ) -> Self:
-        """The problem with more points, less some, and with other bounds of the points held."""
-        X, y, u = add
-        final = np.delete(self.bounds if bounds is None else bounds, gone)
-        labels = np.concatenate([np.delete(self.y, gone), y])
+        """The problem less some points and with new ones X, of these rows.
+
+        The goal has the points that are kept first, in our order, and then the new ones.
+        """
+        kept = len(goal.y) - len(X)
+        levels = np.delete(self.levels, gone)
+        jumps = not np.array_equal(levels, goal.levels[:kept])
         with self._at_work(kernel, memory) as (cache, token, old, _):
             new, lent = old[:0], True
             if len(X):
                 token, lent = object(), False
-                new = cache.place(X, y, old, token)
+                new = cache.place(X, goal.y[kept:], old, token)
             slots = np.concatenate([np.delete(old, gone), new])
             margin = int((self.sides == MARGIN).sum())
             solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
             with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
-                if self._better_refitted(labels, len(new) + len(gone), margin):
-                    solver.fit(slots, np.concatenate([final, u]))
+                if self._better_refitted(goal, len(new) + len(gone), margin):
+                    solver.set_levels(slots, goal.levels, goal.total)
+                    solver.fit(slots, goal.bounds)
                 else:
                     solver.trusting = self._looks < _LOOK
+                    solver.set_levels(old, self.levels, self.total)
                     solver.resume(old, self._end)
+                    solver.set_levels(slots, goal.levels, goal.total)
                     if (tell := self.watch) is not None:
                         both = np.concatenate([old, new])
                         solver.watch = lambda a: tell(float(a.now["theta"]), a.alpha[both])
                     solver.remove(old[gone])
-                    if bounds is not None:
-                        solver.move_bounds(slots[: len(final)], final)
-                    solver.add(new, u)
-                    solver.start() if solver.factored else solver.start_anywhere(0.0)
+                    if not np.array_equal(np.delete(self.bounds, gone), goal.bounds[:kept]):
+                        solver.move_bounds(slots[:kept], goal.bounds[:kept])
+                    solver.add(new, goal.bounds[kept:])
+                    if jumps or not solver.factored:
+                        solver.start_anywhere(0.0)
+                    else:
+                        solver.start()
                     solver.solve()
             end = solver.end(slots)
             largest = float(np.abs(cache.diagonal[slots]).max(initial=0.0))
         return self._with(
             kernel=kernel,
             memory=memory,
-            rows=place[0],
-            ids=place[1],
-            y=labels,
+            rows=rows,
             residual=solver.violation.residual,
             n_breakpoints=int(solver.active.now["steps"]),
             n_restarts=self.n_restarts + solver.restarts,
@@ -369,13 +404,13 @@ class HingeProblem:
             _largest=largest,
             _looks=0 if solver.thorough else self._looks + 1,
             _waits=True,
-            **end._asdict(),
+            **goal._asdict() | end._asdict(),
         )
 
-    def _better_refitted(self, labels: Floats, n_changed: int, margin: int) -> bool:
+    def _better_refitted(self, goal: Target, n_changed: int, margin: int) -> bool:
         """Whether there is no path to follow, or it would take longer than a new fit."""
         n = len(self.y)
-        if not (n and len(labels) and np.ptp(self.y) and np.ptp(labels)):  # one class
+        if not n or is_one_sided(self.y, self.total) or is_one_sided(goal.y, goal.total):
             return True
         even = _BREAK_EVEN if self._held.cache.whole else _BREAK_EVEN_LINES
         part = min(1.0, even / max(1, margin))

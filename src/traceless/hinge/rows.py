@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from traceless.knowledge.responses import Classes, Label, union
 
 _LONG = 1000  # characters of a label
 Batch = tuple[Floats, NDArray[Any], Floats]  # values, labels and weights of some rows
+Labels = Literal["classes", "numbers", "none"]  # what the labels of rows are
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +157,27 @@ class TrainingRows:
 
 
 class Target(NamedTuple):
-    """The points that a binary problem should hold: ids in ascending order, labels and bounds."""
+    """The points that a problem should hold, and what makes it one of some machine.
+
+    The solution f of the problem stands for ``scale`` · f + ``offset``.
+
+    Attributes
+    ----------
+    ids : ids of the points, in ascending order: each row is ``copies`` points
+    y : signs, -1.0 and 1.0
+    bounds : the largest that each α may be
+    levels : the f of each point on the margin
+    total : Σyα
+    """
 
     ids: Integers
     y: Floats
     bounds: Floats
+    levels: Floats
+    total: float = 0.0
+    scale: float = 1.0
+    offset: float = 0.0
+    copies: int = 1
 
 
 def byte_order(content: Floats) -> NDArray[np.intp]:
@@ -169,8 +186,13 @@ def byte_order(content: Floats) -> NDArray[np.intp]:
     return np.argsort(content.view(row).ravel(), kind="stable")
 
 
-def as_triple(rows: Any) -> tuple[Any, Any, Any]:
-    """Rows as the user gave them, with None for the weights that are missing."""
+def as_triple(rows: Any, alone: bool = False) -> tuple[Any, Any, Any]:
+    """Rows as the user gave them, with None for the weights that are missing.
+
+    `alone`: whether there need be no labels.
+    """
+    if alone and isinstance(rows, tuple) and len(rows) == 1:
+        return rows[0], None, None
     if not isinstance(rows, tuple) or len(rows) not in (2, 3):
         raise ValueError(
             f"Rows must come as a tuple (X, y) or (X, y, sample_weight), got {type(rows).__name__}."
@@ -191,20 +213,26 @@ def checked_weight(weight: Any, n: int) -> Floats:
 
 def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Check rows, labels and weights of the user; returns arrays of our own."""
-    X, y, weight = as_triple(rows)
+    kind: Labels = estimator._labels
+    X, y, weight = as_triple(rows, alone=kind == "none")
     options = {"dtype": np.float64, "order": "C"}
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
-        y = column_or_1d(y)
+        y = np.zeros(len(X)) if kind == "none" else column_or_1d(y)
+    elif kind == "none":
+        X = validate_data(estimator, X, reset=reset, **options)
+        y = np.zeros(len(X))
     elif reset or not is_plain(estimator, X, y):
-        X, y = validate_data(estimator, X, y, reset=reset, **options)
+        numeric = kind == "numbers"
+        X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
     n = len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
     weight = checked_weight(weight, n)
     if not (weight >= 0.0).all():
         raise ValueError("sample_weight must not be negative.")
-    return X + 0.0, plain_labels(y).copy(), weight  # + 0.0: there is one zero
+    y = plain_labels(y).copy() if kind == "classes" else np.asarray(y, dtype=np.float64) + 0.0
+    return X + 0.0, y, weight  # + 0.0: there is one zero
 
 
 def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:

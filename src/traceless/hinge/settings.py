@@ -35,6 +35,8 @@ class Settings:
 
     Attributes
     ----------
+    machine : Machine
+        Which problems the rows make (`traceless.hinge.machines`).
     memory : int
         Bytes that the kernel matrices of all problems may take.
     verbose : bool
@@ -45,13 +47,11 @@ class Settings:
         Parameters whose change requires a new fit.
     """
 
-    C: float
-    class_weight: Any
+    machine: Any
     kernel: Any
     gamma: Any
     degree: Any
     coef0: Any
-    strategy: str
     memory: int = field(default=1 << 30, compare=False)
     verbose: bool = field(default=False, compare=False)
     name: str = field(init=False, compare=False)
@@ -59,7 +59,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         self.__dict__["name"] = self.kernel if isinstance(self.kernel, str) else "callable"
-        structure = self.kernel, self.gamma, self.degree, self.coef0, self.strategy
+        structure = self.kernel, self.gamma, self.degree, self.coef0, self.machine.structure
         self.__dict__["structure"] = structure
 
     def gamma_of(self, X: Floats, weight: Floats) -> float:
@@ -82,8 +82,12 @@ class Settings:
     def fits(self, gamma: float, centre: Floats | None, X: Floats, weight: Floats) -> bool:
         """Whether a kernel with this gamma and centre is the kernel of these rows."""
         if self.name == "linear":
-            return np.array_equal(centre_of(X), centre)  # type: ignore[arg-type]
+            return np.array_equal(self.centre_of(X), centre)  # type: ignore[arg-type]
         return self.name not in _WITH_GAMMA or self.gamma_of(X, weight) == gamma
+
+    def centre_of(self, X: Floats) -> Floats | None:
+        """The centre of a linear kernel, where Σyα is 0: any other centre is another problem."""
+        return centre_of(X) if self.name == "linear" and self.machine.is_balanced else None
 
     def moves_gamma(self, X: Floats, weight: Floats) -> NDArray[np.bool_]:
         """Rows whose removal, each by itself, might change gamma."""

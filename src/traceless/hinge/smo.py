@@ -1,8 +1,8 @@
 """Sequential minimal optimisation (Platt 1998): the last resort where paths end too far off.
 
-With c = yα and e = y - Kc, a solution has a b with
+With c = yα and e = level - Kc, a solution has a b with
 
-    max {e_i : c_i may grow}  ≤  b  ≤  min {e_j : c_j may shrink},       Σc = 0
+    max {e_i : c_i may grow}  ≤  b  ≤  min {e_j : c_j may shrink},       Σc = total
 
 The pair i, j that is furthest from it moves by t = (e_i - e_j) / (k_ii + k_jj - 2 k_ij), or as
 far as its bounds allow; j is chosen for what that gains (Fan, Chen & Lin 2005). This takes
@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.active_set import ActiveSet
+from traceless.hinge.active_set import ActiveSet, middle
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.kernel_cache import KernelCache, Slots
 
@@ -36,10 +36,10 @@ def descend(active: ActiveSet, gap: float) -> None:
     points, cache = active.present(), active.cache
     y, bound, d = active.y[points], active.bound[points], active.diagonal[points]
     low, high = np.minimum(y * bound, 0.0), np.maximum(y * bound, 0.0)
-    c = _balanced(y * active.alpha[points], low, high)
+    c = _balanced(y * active.alpha[points], low, high, float(active.now["total"]))
     for step in range(_MOST):
         if step % _LOOK == 0:
-            e = _errors(cache, points, c)
+            e = _errors(active, points, c)
         i = int(np.argmax(np.where(c < high, e, -np.inf)))
         apart = np.where(c > low, np.maximum(e[i] - e, 0.0), 0.0)
         if apart.max() <= gap:
@@ -52,8 +52,8 @@ def descend(active: ActiveSet, gap: float) -> None:
         c[i] = high[i] if t == high[i] - c[i] else c[i] + t
         c[j] = low[j] if t == c[j] - low[j] else c[j] - t
         e -= (c[i] - before[0]) * row + (c[j] - before[1]) * _line(cache, points, j)
-    e = _errors(cache, points, c)
-    b = 0.5 * (e[c < high].max(initial=-np.inf) + e[c > low].min(initial=np.inf))
+    e = _errors(active, points, c)
+    b = middle(e[c < high], e[c > low])
     active.alpha[points], active.now["intercept"], active.g[points] = np.abs(c), b, y * (b - e)
     active.side[points] = np.where(np.abs(c) < bound, MARGIN, OUTSIDE)
     active.side[points[c == 0.0]] = INSIDE
@@ -61,10 +61,12 @@ def descend(active: ActiveSet, gap: float) -> None:
     active.refresh()
 
 
-def _errors(cache: KernelCache, points: Slots, c: Floats) -> Floats:
+def _errors(active: ActiveSet, points: Slots, c: Floats) -> Floats:
     """The e of all points, from scratch."""
     support = np.flatnonzero(c)
-    return np.asarray(cache.y[points] - cache.times(points, points[support], c[support]))
+    return np.asarray(
+        active.level[points] - active.cache.times(points, points[support], c[support])
+    )
 
 
 def _line(cache: KernelCache, points: Slots, i: int) -> Floats:
@@ -74,11 +76,11 @@ def _line(cache: KernelCache, points: Slots, i: int) -> Floats:
     return np.asarray(cache.gram[cache.line[slot], points])
 
 
-def _balanced(c: Floats, low: Floats, high: Floats) -> Floats:
-    """Clip c to its bounds and restore Σc = 0, to rounding, where there is most room."""
+def _balanced(c: Floats, low: Floats, high: Floats, total: float) -> Floats:
+    """Clip c to its bounds and restore Σc = total, to rounding, where there is most room."""
     c = np.clip(c, low, high)
     for _ in range(len(c)):
-        too_much = math.fsum(c)
+        too_much = math.fsum([*c, -total])
         if abs(too_much) <= _EPS * np.abs(c).sum():
             break
         room = c - low if too_much > 0.0 else high - c

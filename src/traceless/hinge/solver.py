@@ -1,7 +1,7 @@
 """Drive a path to its end: start it, restart it where it stalls, measure what comes out.
 
 A path can be started from *any* α and b. The violation of each KKT condition becomes a shift
-of the linear term that decays with 1 - θ, and so does the violation of Σyα = 0:
+of the linear term that decays with 1 - θ, and so does the violation of Σyα = total:
 
     shift_i = max(0, -g_i) + ξ_i  inside,    -max(0, g_i) - ξ_i  outside,    -g_i  on the margin
 
@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import follow as events
-from traceless.hinge.active_set import ActiveSet
+from traceless.hinge.active_set import ActiveSet, is_one_sided
 from traceless.hinge.cholesky import SOUND
 from traceless.hinge.follow import ABSENT, DONE, INSIDE, MARGIN, OUTSIDE, PINNED, TOO_LONG, follow
 from traceless.hinge.kernel_cache import KernelCache, Slots
@@ -129,6 +129,10 @@ class PathSolver:
         alpha, bounds, g, b = active.alpha, active.bound, active.g, active.now["intercept"]
         return PathEnd(alpha[slots], bounds[slots], g[slots], active.side[slots], float(b), factor)
 
+    def set_levels(self, slots: Slots, levels: Floats, total: float) -> None:
+        """The f of points on the margin, and Σyα."""
+        self.active.level[slots], self.active.now["total"] = levels, total
+
     def remove(self, gone: Slots) -> None:
         """Points that go are pinned to bounds that shrink to 0."""
         active = self.active
@@ -163,15 +167,14 @@ class PathSolver:
 
     def fit(self, slots: Slots, bounds: Floats) -> None:
         """Solve for these points from scratch."""
-        active, labels = self.active, self.active.y[slots]
+        active, levels = self.active, self.active.level[slots]
         active.bound[slots] = active.final[slots] = bounds
         active.side[slots] = INSIDE
-        if not len(labels) or labels.min() == labels.max():  # α = 0, and f is the class there is
-            active.now["intercept"] = labels[0] if len(labels) else 0.0
+        if is_one_sided(active.y[slots], active.now["total"]):  # f is the class there is
+            active.now["intercept"] = levels[0] if len(levels) else 0.0
             self.violation = Violation(0.0, 0.0, TOLERANCE)
             return
-        guess, active.now["intercept"] = warm_start(active.cache, slots, bounds)
-        active.alpha[slots] = guess
+        guess = self._start_warm(slots, bounds)
         self.start_anywhere(0.0 if guess.any() else 1e-2)
         self.solve()
 
@@ -201,11 +204,18 @@ class PathSolver:
         if start == NOTHING:
             active.alpha[:], active.now["intercept"] = 0.0, 0.0
         elif start == WARM:
-            guess, active.now["intercept"] = warm_start(active.cache, points, active.bound[points])
-            active.alpha[points] = guess
+            self._start_warm(points, active.bound[points])
         self.start_anywhere(size)
         self.follow_path()
         self.measure()
+
+    def _start_warm(self, slots: Slots, bounds: Floats) -> Floats:
+        """Take α and b from another solver; returns α."""
+        active, now = self.active, self.active.now
+        level, total = active.level[slots], float(now["total"])
+        guess, now["intercept"] = warm_start(active.cache, slots, bounds, level, total)
+        active.alpha[slots] = guess
+        return guess
 
     def follow_path(self) -> None:
         """Follow the path to θ = 1; where it fails, restart it with random shifts."""

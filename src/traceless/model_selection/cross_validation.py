@@ -17,7 +17,7 @@ from sklearn.metrics import check_scoring
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_machine import PathMachine
 from traceless.model_selection.dataset import UncopiedRows
 from traceless.model_selection.folds import (
     Folds,
@@ -31,7 +31,7 @@ from traceless.progress import progress
 
 
 def cross_validate(
-    estimator: LeastSquares | PathSVC,
+    estimator: LeastSquares | PathMachine,
     X: Any,
     y: Any = None,
     *,
@@ -55,7 +55,7 @@ def cross_validate(
 
     Parameters
     ----------
-    estimator : LSSVC, LSSVR or PathSVC
+    estimator : LSSVC, LSSVR, or one of the path family
         It is not changed, and what it has learned before plays no part.
     X, y
         The rows.
@@ -128,7 +128,7 @@ def cross_validate(
 
 
 def cross_val_score(
-    estimator: LeastSquares | PathSVC,
+    estimator: LeastSquares | PathMachine,
     X: Any,
     y: Any = None,
     *,
@@ -177,7 +177,7 @@ def cross_val_score(
 
 
 def cross_val_predict(
-    estimator: LeastSquares | PathSVC,
+    estimator: LeastSquares | PathMachine,
     X: Any,
     y: Any = None,
     *,
@@ -232,7 +232,7 @@ def _folds(
 ) -> Folds:
     """The folds, with what is computed once for all of them."""
     weight = sample_weight_of(params)
-    if isinstance(estimator, PathSVC):
+    if isinstance(estimator, PathMachine):
         return PathFolds(estimator, rows, cv, weight, path, **options)
     folds = LeastSquaresFolds(estimator, rows, cv, weight, path, **options)
     folds.known_scores = folds.held_out(verbose=bool(verbose))

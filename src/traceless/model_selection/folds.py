@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
@@ -87,7 +87,7 @@ class Folds(ABC):
         """The answers of a fold's model to its test rows."""
         model = self.model(k)
         answers = np.asarray(getattr(model, method)(subset(self.X, self.splits[k].test)))
-        if method == "predict":
+        if method == "predict" or not is_classifier(self.estimator):
             return answers
         return self._in_columns(answers, model.classes_, method)
 

@@ -19,7 +19,7 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_machine import PathMachine
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, Indices
 from traceless.model_selection.held_out import FullModel, blocks
@@ -71,7 +71,7 @@ class Influence:
 
 
 def leave_one_out(
-    estimator: LeastSquares | PathSVC, X: Any, y: Any, sample_weight: Any = None
+    estimator: LeastSquares | PathMachine, X: Any, y: Any = None, sample_weight: Any = None
 ) -> Floats:
     """Decision values (or predictions) of each row by a model of all other rows.
 
@@ -81,7 +81,7 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : LSSVC, LSSVR or PathSVC
+    estimator : LSSVC, LSSVR, or one of the path family
         It is not changed.
     X, y, sample_weight
         The rows, as for ``fit``.
@@ -101,7 +101,7 @@ def leave_one_out(
     >>> bool(abs(held_out[0] - exact[0]) < 1e-9)
     True
     """
-    if isinstance(estimator, PathSVC):
+    if isinstance(estimator, PathMachine):
         return leave_one_out_by_path(estimator, X, y, sample_weight)
     data = checked_dataset("leave_one_out", estimator, X, y, sample_weight)
     total = data.total()

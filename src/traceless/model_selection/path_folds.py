@@ -1,4 +1,4 @@
-"""Folds of PathSVC, which keeps its rows: fit all of them once, then remove each fold in turn.
+"""Folds of machines that keep their rows: fit all of them once, then remove each fold in turn.
 
 Karasuyama & Takeuchi 2009, section 4: the path that removes many points at once is also the
 way to cross-validate. A fold without support vectors changes nothing.
@@ -10,11 +10,12 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.model_selection import LeaveOneOut
 
 from traceless.arithmetic.integers import Floats
-from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.inputs import n_rows
+from traceless.estimators.path_machine import PathMachine
 from traceless.model_selection.dataset import subset
 from traceless.model_selection.folds import Folds, Path
 from traceless.model_selection.splits import Split
@@ -29,7 +30,7 @@ class PathFolds(Folds):
     """
 
     def _learn(self, sample_weight: Any, path: Path) -> None:
-        estimator: PathSVC = self.estimator
+        estimator: PathMachine = self.estimator
         if path not in ("auto", "subtract"):
             raise ValueError(
                 f"path must be 'auto' or 'subtract' with {type(estimator).__name__}, which has no "
@@ -40,12 +41,14 @@ class PathFolds(Folds):
                 "With kernel='precomputed' folds are parts of rows and of columns: use the "
                 "function of the same name in sklearn.model_selection."
             )
+        if self.y is None:  # one class
+            self.y = np.zeros(n_rows((self.X,)))
         self.weight = sample_weight
         if sample_weight is not None:
             self.weight = np.broadcast_to(np.asarray(sample_weight, np.float64), len(self.y))
         settings = estimator._settings()
         gamma_depends_on_rows = settings.name in ("rbf", "poly") and settings.gamma == "scale"
-        self.whole: PathSVC | None = None
+        self.whole: PathMachine | None = None
         if not gamma_depends_on_rows:  # else each fold has another kernel
             self.whole = clone(estimator).fit(self.X, self.y, self.weight)
 
@@ -60,23 +63,24 @@ class PathFolds(Folds):
             return copy.deepcopy(self.whole).forget(ids=gone)
         return self.whole.without(gone)
 
-    def _fitted(self, split: Split) -> PathSVC:
+    def _fitted(self, split: Split) -> PathMachine:
         train = split.train
         if train is None:
             train = np.setdiff1d(np.arange(len(self.y)), split.left_out)
         weight = None if self.weight is None else self.weight[train]
-        model: PathSVC = clone(self.estimator)
+        model: PathMachine = clone(self.estimator)
         return model.fit(subset(self.X, train), subset(self.y, train), weight)
 
 
-def leave_one_out_by_path(estimator: PathSVC, X: Any, y: Any, sample_weight: Any) -> Floats:
-    """Decision values of each row by the model of all others."""
+def leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight: Any) -> Floats:
+    """Decision values (or predictions) of each row by the model of all others."""
+    method = "predict" if is_regressor(estimator) else "decision_function"
     folds = PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight)
     if folds.whole is None:
         touched, values = np.arange(len(folds.y)), []
     else:
         touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole.decisive_ids()))
-        values = list(folds.whole.decision_function(folds.X))
+        values = list(getattr(folds.whole, method)(folds.X))
     for k in progress(touched.tolist(), "leaving one out", bool(estimator.verbose)):
-        values[k : k + 1] = [folds.answers(k, "decision_function")[0]]
+        values[k : k + 1] = [folds.answers(k, method)[0]]
     return np.array(values)

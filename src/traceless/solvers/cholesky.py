@@ -192,10 +192,23 @@ def _solve(
     S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
-    if isinstance(S, np.ndarray) and (device := device_for(S)) is not None:
-        found = _solved_there(S, Q, ridge, shift, intercept, device)
+    device = device_for(S)
+    if device is not None:
+        from traceless.solvers.tensor_rounded import solved_there
+
+        found = solved_there(S, Q, ridge, shift, intercept, device)
         if found is not None:
-            return found
+            Z, decided = found
+            if not decided.all():
+                Z[:, ~decided] = _solve_here(S, Q[:, ~decided], ridge, shift, intercept)
+            return Z
+    return _solve_here(S, Q, ridge, shift, intercept)
+
+
+def _solve_here(
+    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+) -> Floats:
+    """The same on the host."""
     if shift is None:
         return correctly_rounded_solve(S, ridge, Q)
     if isinstance(S, Mixture):
@@ -204,22 +217,6 @@ def _solve(
         moved = shifted(S, shift)
     Q = shifted_right_side(Q, shift)
     return correctly_rounded_solve(moved, ridge, Q, shift if intercept else None)
-
-
-def _solved_there(
-    S: Integers, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool, device: Any
-) -> Floats | None:
-    """The same on a device; None where its memory does not do, or numbers are too large."""
-    from traceless.device.matrices import OutOfMemoryError, TensorMatrix
-
-    try:
-        there: Any = TensorMatrix.of(S, shift, device)
-        if there is None:
-            return None
-        Q = Q if shift is None else shifted_right_side(Q, shift)
-        return correctly_rounded_solve(there, ridge, Q, shift if intercept else None)
-    except OutOfMemoryError:
-        return None
 
 
 def _solve_weighted(

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_regressor
 
 from traceless.estimators.least_squares import LeastSquares
-from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_machine import PathMachine
 from traceless.files import saving
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.store import keys
@@ -56,7 +56,7 @@ def create_store(
             "store": secrets.token_hex(16),
             "created": now(),
             "model": saving.described(estimator),
-            "task": "classification" if is_classifier(estimator) else "regression",
+            "task": "regression" if is_regressor(estimator) else "classification",
             "about": dict(about or {}),
             "secret": RowHasher(secret, True).request("secret"),
             "key": key.public,
@@ -81,7 +81,7 @@ def create_store(
 def _checked(estimator: Any) -> Any:
     """A copy of an estimator that a store can hold."""
     name = type(estimator).__name__
-    if not isinstance(estimator, LeastSquares | PathSVC):
+    if not isinstance(estimator, LeastSquares | PathMachine):
         raise TypeError(
             f"A store needs an estimator that can forget any row, LSSVC(), LSSVR() or PathSVC(), "
             f"got {name}."
@@ -96,7 +96,7 @@ def _checked(estimator: Any) -> Any:
             "Rows of a precomputed kernel cannot be recognised by their values. Use kernel='rbf', "
             "'linear' or 'poly'."
         )
-    if isinstance(estimator, PathSVC):  # its digest is one of its rows
+    if isinstance(estimator, PathMachine):  # its digest is one of its rows
         return clone(estimator)
     Fingerprint(b"")  # raises, with the name of the extra, if its library is not installed
     return clone(estimator).set_params(fingerprint=True)

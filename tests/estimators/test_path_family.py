@@ -1,0 +1,182 @@
+"""PathSVR and PathOneClass as estimators: scikit-learn, files, windows, folds, stores."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import KFold
+from sklearn.svm import SVR, OneClassSVM
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from traceless import NotLearnedError, PathOneClass, PathSVR, SlidingWindow, Store, load
+from traceless.model_selection import cross_val_predict, cross_val_score, leave_one_out
+
+SVRS = [PathSVR(C=3.0, gamma=0.5), PathSVR(kernel="linear", epsilon=0.0)]
+MODELS = [*SVRS, PathOneClass(nu=0.2, gamma=0.5), PathOneClass(nu=0.5, kernel="linear")]
+
+
+@parametrize_with_checks(
+    [
+        PathSVR(),
+        PathSVR(kernel="linear"),
+        PathOneClass(),
+        PathOneClass(kernel="linear"),
+        SlidingWindow(PathOneClass(), size=1000),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(90, 2)) + 2.0
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=90)
+
+
+def asked(model, X):
+    return getattr(model, "decision_function", model.predict)(X)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_rows_come_and_go(model, rows):
+    X, y = rows
+    model = clone(model).fit(X[:50], y[:50])
+    assert model.partial_fit(X[50:], y[50:]).last_ids_.tolist() == list(range(50, 90))
+    model.forget(X[:5], y[:5]).forget(ids=[7, 8])
+    kept = np.delete(np.arange(90), [0, 1, 2, 3, 4, 7, 8])
+    fresh = clone(model).fit(X[kept], y[kept])
+    assert model.digest() == fresh.digest()
+    assert model.ids_.tolist() == kept.tolist()
+    assert asked(model, X).tobytes() == asked(fresh, X).tobytes()
+    assert model.kkt_residual_ < 1e-12
+    assert not model.ambiguous_
+    before = model.digest()
+    with pytest.raises(NotLearnedError):
+        model.update(add=(X[:2], y[:2]), forget=(X[:1], y[:1]))
+    assert model.digest() == before
+    ahead = model.without(model.ids_[:4])
+    np.testing.assert_allclose(
+        asked(ahead, X), asked(clone(model).fit(X[kept[4:]], y[kept[4:]]), X), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_files_and_copies(model, rows, tmp_path):
+    X, y = rows
+    model = clone(model).fit(X, y).forget(ids=[3])
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for other in (again, copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.digest() == model.digest()
+        assert (
+            other.forget(ids=[5, 6]).digest()
+            == clone(model).fit(*(np.delete(v, [3, 5, 6], axis=0) for v in rows)).digest()
+        )
+    assert model.n_samples_ == 89
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_windows(model, rows, tmp_path):
+    X, y = rows
+    window = SlidingWindow(model, size=40)
+    for start in range(0, 90, 15):
+        window.partial_fit(X[start : start + 15], y[start : start + 15])
+    assert window.digest() == clone(model).fit(X[-40:], y[-40:]).digest()
+    window.save(tmp_path / "window")
+    assert (
+        load(tmp_path / "window").forget(X[-3:], y[-3:]).digest()
+        == clone(model).fit(X[50:87], y[50:87]).digest()
+    )
+
+
+def test_a_window_needs_no_labels(rows):
+    X, _ = rows
+    window = SlidingWindow(PathOneClass(nu=0.1, gamma=0.5), size=30).partial_fit(X[:50])
+    window.update(add=(X[50:],), forget=(X[40:45],))
+    assert window.digest() == PathOneClass(nu=0.1, gamma=0.5).fit(X[60:]).digest()
+    assert window.score_samples(X).shape == (90,)
+
+
+@pytest.mark.parametrize("model", SVRS, ids=repr)
+def test_folds_of_regressors(model, rows):
+    ours = cross_val_score(model, *rows, cv=5)
+    np.testing.assert_allclose(ours, model_selection.cross_val_score(model, *rows, cv=5), rtol=1e-8)
+    X, y = rows
+    held_out = leave_one_out(model, X, y)
+    for i in (0, 17, 60):
+        left = clone(model).fit(np.delete(X, i, axis=0), np.delete(y, i))
+        assert held_out[i] == pytest.approx(left.predict(X[[i]])[0], abs=1e-8)
+
+
+def test_folds_of_one_class(rows):
+    X, _ = rows
+    model, cv = PathOneClass(nu=0.2, gamma=0.5), KFold(4)
+    ours = cross_val_predict(model, X, cv=cv, method="decision_function")
+    theirs = model_selection.cross_val_predict(model, X, cv=cv, method="decision_function")
+    np.testing.assert_allclose(ours, theirs, atol=1e-8)
+    assert leave_one_out(model, X).shape == (90,)
+
+
+def test_precomputed_kernels(rows):
+    X, y = rows
+    K = rbf_kernel(X, gamma=0.5)
+    svr = PathSVR(kernel="precomputed").fit(K[:60, :60], y[:60]).partial_fit(K[60:], y[60:])
+    np.testing.assert_allclose(svr.predict(K), PathSVR(gamma=0.5).fit(X, y).predict(X), atol=1e-9)
+    one = PathOneClass(kernel="precomputed").fit(K).forget(ids=[0, 4])
+    kept = np.delete(np.arange(90), [0, 4])
+    expected = PathOneClass(gamma=0.5).fit(X[kept]).decision_function(X)
+    np.testing.assert_allclose(one.decision_function(K[:, kept]), expected, atol=1e-9)
+
+
+def test_attributes_are_those_of_scikit_learn(rows):
+    X, y = rows
+    for ours, theirs in (
+        (PathSVR(kernel="linear"), SVR(kernel="linear", tol=1e-10)),
+        (PathOneClass(nu=0.32, kernel="linear"), OneClassSVM(nu=0.32, kernel="linear", tol=1e-10)),
+    ):
+        ours.fit(X, y)
+        theirs.fit(X, y)
+        for name in (
+            "coef_",
+            "dual_coef_",
+            "intercept_",
+            "support_",
+            "support_vectors_",
+            "n_support_",
+        ):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_parameters_and_rows_that_are_refused(rows):
+    X, y = rows
+    for model in (
+        PathSVR(epsilon=-1.0),
+        PathSVR(C=0.0),
+        PathOneClass(nu=0.0),
+        PathOneClass(nu=1.1),
+    ):
+        with pytest.raises(ValueError, match="must be a"):
+            model.fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        PathSVR().fit(X, np.where(y > 0, np.nan, y))
+    with pytest.raises(ValueError, match="tuple"):
+        PathSVR().fit(X, y).update(add=(X,))
+
+
+@pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
+@pytest.mark.parametrize("model", [PathSVR(gamma=0.5), PathOneClass(nu=0.2, gamma=0.5)], ids=repr)
+def test_stores(model, rows, tmp_path):
+    X, y = rows
+    labels = np.full(90, "ok") if isinstance(model, PathOneClass) else y  # which it ignores
+    store = Store.new(tmp_path / "store", model)
+    store.learn(X, labels)
+    store.forget(X[:7], labels[:7])
+    assert store.model().digest() == clone(model).fit(X[7:], y[7:]).digest()
+    assert store.verify().ok

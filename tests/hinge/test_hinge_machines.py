@@ -1,0 +1,202 @@
+"""Regressors and one class: an interior-point solver and scikit-learn are the oracles."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVR, OneClassSVM
+
+from families import FAMILIES, draw_points
+from oracles import dense_kernel, interior_point
+from traceless import PathOneClass, PathSVR
+from traceless.hinge.machines import ALONE, OneClass, Regressor
+from traceless.hinge.rows import TrainingRows
+
+TARGETS = {
+    "smooth": lambda X, y: np.sin(X[:, 0]) + 0.3 * y,
+    "few values": lambda X, y: np.rint(2 * X[:, 0]) / 2 + 0.0,
+    "classes": lambda X, y: y,
+    "constant": lambda X, y: np.full(len(y), 2.5),
+    "large": lambda X, y: 1e3 * X[:, 0] + 1e6,
+}
+
+
+def parameters(kernel):
+    return {name: getattr(kernel, name) for name in ("gamma", "coef0", "degree")} | {
+        "kernel": kernel.name
+    }
+
+
+def made(family, style, amount):
+    """A machine of a family: a regressor, or one class if there is no style of targets."""
+    options = parameters(FAMILIES[family].kernel)
+    if style is None:
+        return PathOneClass(nu=amount, **options)
+    return PathSVR(C=FAMILIES[family].bound, epsilon=amount, **options)
+
+
+def drawn(family, style, rng, n):
+    X, y, u = draw_points(FAMILIES[family], rng, n)
+    return X, y if style is None else TARGETS[style](X, y), u / FAMILIES[family].bound
+
+
+machines = st.one_of(
+    st.tuples(st.sampled_from([*FAMILIES]), st.none(), st.sampled_from([0.02, 0.1, 0.5, 0.9, 1.0])),
+    st.tuples(
+        st.sampled_from([*FAMILIES]),
+        st.sampled_from([*TARGETS]),
+        st.sampled_from([0.0, 1e-6, 0.1, 0.5]),
+    ),
+)
+
+
+@settings(max_examples=40)
+@given(machines, st.integers(0, 2**32), st.integers(2, 40))
+def test_histories_end_in_the_bits_of_a_fit(machine, seed, n):
+    rng = np.random.default_rng(seed)
+    family, style, _ = machine
+    held = drawn(family, style, rng, n)
+    model = made(*machine).fit(*held)
+    for _ in range(3):
+        new, gone = (
+            drawn(family, style, rng, int(rng.integers(1, 12))),
+            rng.random(len(held[1])) < 0.4,
+        )
+        model.update(add=new, forget=model.ids_[gone])
+        held = [np.concatenate([a[~gone], b]) for a, b in zip(held, new, strict=True)]
+    order = rng.permutation(len(held[1]))
+    fresh = made(*machine).fit(*(values[order] for values in held))
+    huge = 1e-7 if "huge bound" in family else 1e-9
+    assert max(model.kkt_residual_, fresh.kkt_residual_) <= huge
+    if not (model.ambiguous_ or fresh.ambiguous_):
+        assert model.digest() == fresh.digest()
+
+
+def points(model, kernel, X, weight, target):
+    """Q, p, bounds, signs and total of the dual, written down anew."""
+    K = dense_kernel(kernel, X, X)
+    if isinstance(model, PathOneClass):
+        ones = np.ones(len(X))
+        return K, 0.0 * ones, weight, ones, model.nu * weight.sum()
+    s = np.repeat([1.0, -1.0], len(X))
+    p = np.concatenate([target - model.epsilon, -target - model.epsilon])
+    return np.tile(K, (2, 2)) * np.outer(s, s), p, model.C * np.tile(weight, 2), s, 0.0
+
+
+@settings(max_examples=25)
+@given(
+    machines.filter(lambda m: m[2] < 1.0 and "huge" not in m[0] and m[1] != "large"),
+    st.integers(0, 2**32),
+)
+def test_no_other_solver_finds_a_better_objective(machine, seed):
+    family, style, _ = machine
+    X, target, weight = drawn(family, style, np.random.default_rng(seed), 25)
+    model = made(*machine).fit(X[:15], target[:15], weight[:15])
+    model.update(add=(X[15:], target[15:], weight[15:]), forget=model.ids_[:5])
+    X, target, weight = X[5:], target[5:], weight[5:]
+    Q, p, u, s, total = points(model, FAMILIES[family].kernel, X, weight, target)
+    c = np.zeros(len(X))
+    c[model.support_] = model.dual_coef_[0]
+    ours = (
+        c
+        if isinstance(model, PathOneClass)
+        else np.concatenate([np.maximum(c, 0.0), np.maximum(-c, 0.0)])
+    )
+    assert (ours >= 0.0).all()
+    assert (ours <= u * (1 + 1e-12)).all()
+    assert s @ ours == pytest.approx(total, abs=1e-9 * max(1.0, u.sum()))
+    found = 0.5 * ours @ Q @ ours - p @ ours
+    least = interior_point(Q, p, u, s, total)
+    assert found <= least + 1e-9 * (1.0 + abs(least))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_decision_values_are_those_of_scikit_learn(rng, kernel):
+    X = rng.normal(size=(120, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=120)
+    options = {"kernel": kernel, "gamma": 0.5, "coef0": 1.0, "degree": 2, "tol": 1e-9}
+    weight = rng.choice([0.5, 1.0, 2.0], size=120)
+    ours = PathSVR(epsilon=0.2, **options).fit(X, y, weight)
+    theirs = SVR(epsilon=0.2, **options).fit(X, y, weight)
+    # LIBSVM has kernel values of float32
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
+    np.testing.assert_array_equal(ours.support_, theirs.support_)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=2e-3)
+    X = X + 3.0  # with a linear kernel the rows of one class must not be all around 0
+    for nu in (0.05, 0.3):
+        ours = PathOneClass(nu=nu, **options).fit(X, sample_weight=weight)
+        theirs = OneClassSVM(nu=nu, **options).fit(X, sample_weight=weight)
+        size = np.abs(theirs.decision_function(X)).max()
+        found = ours.decision_function(X)
+        np.testing.assert_allclose(found, theirs.decision_function(X), atol=1e-5 * size)
+        np.testing.assert_allclose(ours.offset_, theirs.offset_, rtol=1e-4)
+        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-4)
+        apart = np.abs(found) > 1e-5 * size
+        np.testing.assert_array_equal(ours.predict(X)[apart], theirs.predict(X)[apart])
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_units_of_the_targets_change_nothing(rng, size):
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    one = PathSVR(C=10.0, epsilon=0.1, gamma=0.5).fit(X, y)
+    other = PathSVR(C=10.0 * size, epsilon=0.1 * size, gamma=0.5).fit(X, y * size)
+    np.testing.assert_allclose(other.predict(X) / size, one.predict(X), atol=1e-12)
+    assert other.kkt_residual_ < 1e-12
+    other.update(add=(X[:1] + 9.0, [1e3 * size]))  # ten times the largest target so far
+    assert other.kkt_residual_ < 1e-12
+    other.forget(ids=other.last_ids_)
+    assert (
+        other.digest()
+        == PathSVR(C=10.0 * size, epsilon=0.1 * size, gamma=0.5).fit(X, y * size).digest()
+    )
+
+
+def test_parameters_are_reached_along_a_path(rng):
+    X = rng.normal(size=(150, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=150)
+    svr = PathSVR(C=1.0, epsilon=0.1, gamma=0.5).fit(X, y)
+    for change in ({"C": 5.0}, {"epsilon": 0.3}, {"epsilon": 0.0}, {"C": 0.5, "epsilon": 0.2}):
+        svr.set_params(**change)
+        assert svr.digest() == PathSVR(**svr.get_params()).fit(X, y).digest()
+    one = PathOneClass(nu=0.1, gamma=0.5).fit(X)
+    for nu in (0.5, 0.02, 1.0, 0.3):
+        assert one.set_params(nu=nu).digest() == PathOneClass(nu=nu, gamma=0.5).fit(X).digest()
+
+
+def test_what_the_machines_ask_for():
+    rows = TrainingRows.of((np.zeros((2, 1)), np.array([3.0, -1.0]), np.array([1.0, 2.0])))
+    target = Regressor(8.0, 1.0).targets(rows, None)[ALONE]
+    assert target.ids.tolist() == [0, 1, 2, 3]
+    assert target.y.tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert (target.scale, target.offset, target.copies, target.total) == (2.0, 0.0, 2, 0.0)
+    assert (target.scale * target.levels).tolist() == [4.0, 2.0, 0.0, -2.0]
+    assert (target.scale * target.bounds).tolist() == [8.0, 8.0, 16.0, 16.0]
+    large = TrainingRows.of((np.zeros((2, 1)), np.array([1e9, 1e9 + 1.0]), np.ones(2)))
+    target = Regressor(1.0, 0.25).targets(large, None)[ALONE]
+    assert target.offset + target.scale * target.levels[0] == 1e9 + 0.25
+    assert np.abs(target.levels).max() < 16.0
+
+    class Eight:
+        def diagonal(self, X):
+            return np.full(len(X), 8.0)
+
+    target = OneClass(0.5).targets(rows, Eight())[ALONE]
+    assert (target.scale * target.total, target.scale) == (1.5, 8.0)
+    assert (target.levels.tolist(), target.y.tolist()) == ([0.0, 0.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize("nu", [0.3, 1.0])
+def test_one_row_and_none(nu):
+    one = PathOneClass(nu=nu, gamma=1.0).fit([[1.0]])
+    assert one.decision_function([[1.0]]) == pytest.approx(0.0, abs=1e-15)
+    assert one.dual_coef_.tolist() == [[nu]]
+    assert one.forget([[1.0]]).n_samples_ == 0
+    assert (
+        one.partial_fit([[2.0], [3.0]]).digest()
+        == PathOneClass(nu=nu, gamma=1.0).fit([[3.0], [2.0]]).digest()
+    )
+    svr = PathSVR(gamma=1.0).fit([[1.0]], [7.5])
+    assert svr.predict([[4.0]]).tolist() == [7.5]
+    assert svr.forget(ids=[0]).n_samples_ == 0
+    assert svr.partial_fit([[1.0], [2.0]], [1.0, 2.0]).n_samples_ == 2
