@@ -300,6 +300,7 @@ def test_a_queue_of_all_kinds_is_folded_at_once(rng):
     close(model.feature_coef_, fresh.feature_coef_)
 
 
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
 def test_ill_conditioned_systems_name_the_other_solver(rng):
     X = rng.integers(-(2**30), 2**30, size=(3, 6)).astype(float)
     with pytest.raises(ConditionError, match="solver='cholesky'"):
