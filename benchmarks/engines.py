@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pyarrow import dataset
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import Ridge, SGDClassifier
 
 from benchmarks.findings import FLOOR, RESULTS, Findings, Record, main, records_of
 from benchmarks.floor import Rates, gram_flops
@@ -28,7 +29,7 @@ from benchmarks.parquet_rows import make_rows
 from papers.claims import Claim
 from papers.datasets import Floats
 from papers.timing import cores, interleave
-from traceless import LSSVC, from_spark, scan
+from traceless import LSSVC, LSSVR, fit_by, from_spark, scan
 
 N_FEATURES = 256
 NAMES = [f"x{j}" for j in range(N_FEATURES)]
@@ -179,6 +180,26 @@ def overhead(quick: bool) -> list[Record]:
     return records
 
 
+def by_group(quick: bool) -> list[Record]:
+    """A model for each of many groups: in one pass, and one after the other."""
+    groups = 500 if quick else 5000
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(8)]
+    rows = pd.DataFrame(rng.normal(size=(40 * groups, 8)), columns=names)
+    rows = rows.assign(key=rng.integers(0, groups, len(rows)), y=rng.normal(size=len(rows)))
+
+    def each(make: Callable[[], Any]) -> None:
+        for _, part in rows.groupby("key"):
+            make().fit(part[names].to_numpy(), part["y"].to_numpy())
+
+    jobs: dict[str, Callable[[], Any]] = {
+        "fit_by, solved": lambda: fit_by(LSSVR(), rows, "key", "y").coef_,
+        "one LSSVR after the other": partial(each, LSSVR),
+        "one Ridge after the other": partial(each, Ridge),
+    }
+    return records_of(f"{groups} models of 40 × 8 rows", interleave(jobs, 3))
+
+
 def _plain_dask(X: Any) -> Any:
     return X.map_blocks(np.sum, axis=0, keepdims=True, chunks=(1, 4)).sum(axis=0).compute()
 
@@ -201,7 +222,7 @@ def measure(quick: bool) -> Findings:
     records += [
         Record("Accuracy on the same rows", k, v, unit="share") for k, v in accuracy.items()
     ]
-    records += overhead(quick)
+    records += overhead(quick) + by_group(quick)
     claims = [
         Claim(f"MLlib LinearRegression / LSSVC, {way}", t[MLLIB] / t[way], 2.0, at_least=True)
         for way in ("Spark, DataFrame", "Spark, files in tasks")

@@ -98,9 +98,7 @@ class Contest:
 
     def _core(self, X: Floats, y: Floats) -> None:
         for sign in (1, -1):
-            plan = self.core.plan([Change(X, y[:, None], np.ones(len(X)), sign)])
-            assert plan is not None
-            self.core = plan.done()
+            self.core = self.core.after([Change(X, y[:, None], np.ones(len(X)), sign)])
 
     def _polars(self, X: Floats, y: Floats) -> None:
         for sign in (1.0, -1.0):

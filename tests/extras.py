@@ -47,6 +47,22 @@ assert LSSVC().fit(scan(folder, "y")).n_features_in_ == 1
 """,
         ("pyarrow",),
     ),
+    "delta": Use(
+        """
+import tempfile
+from pathlib import Path
+folder = Path(tempfile.mkdtemp())
+try:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+    write_deltalake(folder, pa.table({"x": [0.0, 1.0], "y": [0, 1]}))
+except ImportError:
+    (folder / "_delta_log").mkdir()
+from traceless import scan
+assert scan(folder, "y").table_version == 0
+""",
+        ("deltalake",),
+    ),
     "dask": Use(
         """
 import dask.array as da

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import time
 from pathlib import Path
 
 import click
@@ -159,3 +160,11 @@ def test_exceptions_are_still_there():
 )  # fmt: skip
 def test_parameters_become_options(said, shown):
     assert in_commands(said) == shown
+
+
+def test_a_long_word_takes_no_time():
+    """A store that somebody made up can put one into a message: square time would be minutes."""
+    began = time.perf_counter()
+    for long in ("x" * 10**6, "a=" + "b" * 10**6, "a(" * 10**5, "rho='" * 10**5):
+        in_commands(long)
+    assert time.perf_counter() - began < 20.0

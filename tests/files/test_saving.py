@@ -413,6 +413,12 @@ def test_descriptions_are_plain_json_and_come_back(estimator, there_and_back):
         assert again.feature_map.digest() == estimator.feature_map.digest()
 
 
+def with_map(said):
+    """The description of a model, with that of a feature map put into it."""
+    model = described(LSSVC())
+    return model | {"parameters": model["parameters"] | {"feature_map": said}}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -424,6 +430,9 @@ def test_descriptions_are_plain_json_and_come_back(estimator, there_and_back):
         {"kind": ["LSSVC"], "parameters": {}},
         {"kind": "Linear", "parameters": {"bias": True, "resolution": 1}},
         described(LSSVC()) | {"more": 1},
+        with_map({}),
+        with_map({"kind": None, "parameters": {}}),
+        with_map({"kind": "Linear"}),
         described(SlidingWindow(SlidingWindow(LSSVC()))),
     ],
     ids=repr,

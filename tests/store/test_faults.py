@@ -3,7 +3,12 @@
 import errno
 import os
 import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
+import faults
 import pytest
 
 from traceless import LSSVC, Knowledge
@@ -168,3 +173,29 @@ def test_a_model_that_cannot_be_read_back_is_not_committed(store, rows, monkeypa
             assert len(list((store.path / "generations").iterdir())) == 1
     assert state(store) == before
     assert store.verify().ok
+
+
+def run_faults(*options):
+    """Run the trials of faults.py, in a process that loads the shim; `make soak` runs all."""
+    if sys.platform != "linux" or not shutil.which("cc"):
+        pytest.skip("the shim needs Linux and a C compiler (cc)")
+    command = [sys.executable, str(Path(__file__).parent / "faults.py"), *options]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    return shown.stdout
+
+
+def test_a_fault_at_a_call_of_the_system():
+    said = run_faults("--trials", "60")
+    assert "60 trials of 15 changes: no state was wrong" in said
+    for outcome in ("killed: ", "times as before, and said so", "times made all the same"):
+        assert outcome in said
+
+
+def test_disks_of_60_to_160_kilobytes():
+    said = run_faults("--disks", "50")
+    if faults.LEFT_OUT in said:
+        pytest.skip(faults.LEFT_OUT)
+    assert "45 trials of 15 changes: no state was wrong" in said
+    assert "times as before, and said so" in said
+    assert "times made all the same" in said

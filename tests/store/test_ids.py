@@ -56,6 +56,17 @@ class TestFind:
         for path in store.path.rglob("*"):
             assert path.is_dir() or b"Erika" not in path.read_bytes()
 
+    @pytest.mark.parametrize(
+        "names",
+        [[17, 17.0], [1, True], [b"1" * 16] * 2, [pd.NA, "a"], [[1], [2]], [float("nan")] * 2],
+    )
+    def test_what_is_no_id_is_refused(self, store, rows, names):
+        """Bytes would be kept as they are, and equal values of other types would pass unseen."""
+        with pytest.raises(
+            ValueError, match=r"must be a text or a whole number.*Nothing was chang"
+        ):
+            store.learn(rows[0][:2], rows[1][:2], ids=names)
+
     def test_nothing_is_left_of_ids_once_the_secret_is_gone(self, clinic):
         store = clinic[0]
         store.destroy("secret")
@@ -215,6 +226,12 @@ class TestUndo:
             store.undo(X[200:], y[200:], ids=["x"] * 100)
         assert store.verify(X[:200], y[:200]).ok
 
+    def test_a_slice_of_such_a_name_is_not_an_undoing(self, tmp_path, store, rows):
+        other = Store.new(tmp_path / "other", LSSVC())
+        other.learn(rows[0][200:], rows[1][200:])
+        store.merge(other, name="undo of entry 1")
+        assert store.undo(rows[0][:200], rows[1][:200]).held == 100
+
     def test_of_nothing(self, tmp_path, rows):
         with pytest.raises(StoreError, match="has learned nothing"):
             Store.new(tmp_path / "s", LSSVC()).undo(*rows)
@@ -254,6 +271,19 @@ class TestCancel:
         assert store.pending() == []
         assert store.forget(X[:60], y[:60]).held == 240
         assert store.verify(X[60:], y[60:]).ok
+
+    def test_ids_with_some_rows_only_cannot_wait(self, clinic):
+        """What waits must be what came: nobody could say later which ids were given."""
+        store, X, y, _ = clinic
+        with pytest.raises(
+            ValueError, match=r"an id with every row or with none.*Nothing was chan"
+        ):
+            store.forget(X[:2], y[:2], ids=[0, None], batch=True)
+        assert store.pending() == []
+        store.forget(X[:2], y[:2], batch=True)
+        store.forget(X[2:4], y[2:4], ids=[0, 1], batch=True)
+        assert store.verify().ok
+        assert store.flush(force=True)[0].rows == 4
 
     def test_the_rows_of_a_cancelled_request_are_erased(self, clinic):
         store, X, y, _ = clinic

@@ -127,7 +127,10 @@ def test_an_upgrade_that_is_killed_at_its_commit(tmp_path, after):
 def test_requests_that_wait_go_on_waiting(tmp_path):
     X, y = rows()
     store = copied(tmp_path, "stores-v1", "lssvc")
+    came = [queued.time for queued in store.pending()]
     store.upgrade()
+    assert [queued.time for queued in store.pending()] == came  # and this is signed from now on
+    assert [queued.receipt.subject for queued in store.pending()] == [f"came {at}" for at in came]
     again = store.forget(X[70:73], y[70:73], batch=True, key="request 2")
     assert isinstance(again, Queued)
     assert again.replayed
@@ -175,3 +178,13 @@ def test_the_history_before_cannot_be_changed_after(tmp_path):
             connection.execute(guard)
         connection.commit()
     assert not store.verify().ok
+
+
+def test_requests_of_the_time_before_are_those_of_their_entries(tmp_path):
+    store = copied(tmp_path, "stores-v1", "lssvc")
+    store.upgrade()
+    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
+        changed = connection.execute("UPDATE requests SET rows = rows + 1 WHERE kind = 'learn'")
+        assert changed.rowcount
+        connection.commit()
+    assert "requests" in [check.name for check in store.verify().checks if not check.ok]

@@ -45,7 +45,7 @@ def estimators() -> Iterator[Any]:
     yield LSSVC(RandomFourier(20), class_weight="balanced")
     yield LSSVC(class_weight="golden", weighting="one_vs_rest")
     yield LSSVC(solver="woodbury")
-    yield LSSVR(RandomFourier(20), solver="woodbury")
+    yield LSSVR(RandomFourier(40), solver="woodbury")
     yield LSSVC(guard=True, fingerprint=True)
     yield LSSVR(guard=True, fingerprint=True, solver="woodbury")
     yield PathSVC(C=3.0, gamma=0.5)

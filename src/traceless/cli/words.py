@@ -17,7 +17,9 @@ import difflib
 import re
 from collections.abc import Iterable
 
-_BOTH = re.compile(r"[A-Za-z_.]+(?:\([^()]*\)|=[\w']+)? \((?:or )?((?:traceless |--)[^()]+)\)")
+_BOTH = re.compile(  # only from where a word begins: a text of one long word takes no longer
+    r"(?<![A-Za-z_.])[A-Za-z_.]+(?:\([^()]*\)|=[\w']+)? \((?:or )?((?:traceless |--)[^()]+)\)"
+)
 _OPTIONS = (
     *("rho", "C", "gamma", "degree", "coef0", "kernel", "strategy", "activation", "solver"),
     *("decision", "weighting", "class_weight", "standardize", "free_intercept", "resolution"),

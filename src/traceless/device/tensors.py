@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 Tensor = Any  # torch.Tensor, where torch is installed
 
@@ -127,13 +126,15 @@ def like(rows: Any, answer: Any) -> Any:
         return answer  # of a type that this torch does not know
 
 
-def device_for(S: NDArray[Any]) -> Any:
+def device_for(S: Any) -> Any:
     """The device that should solve a large system of int64; None where the host does.
 
     Only where torch has been imported already, for somebody who has tensors.
     """
     torch = sys.modules.get("torch")
-    if torch is None or len(S) < LARGE or S.dtype != np.int64 or not torch.cuda.is_available():
+    if torch is None or type(S) is not np.ndarray or S.dtype != np.int64 or len(S) < LARGE:
+        return None
+    if not torch.cuda.is_available():
         return None
     return torch.device("cuda", torch.cuda.current_device())
 

@@ -166,9 +166,7 @@ def _digests(
     return [np.array(digests, dtype=f"S{SIZE}") for digests in found], place
 
 
-def _encoded(
-    recipe: Recipe, X: Any, y: NDArray[Any], weights: Floats | None
-) -> Iterator[memoryview]:
+def _encoded(recipe: Recipe, X: Any, y: NDArray[Any], weights: Floats | None) -> Iterator[bytes]:
     """The bytes of each row of positive weight."""
     responses = responses_of(y, weights, recipe.task, recipe.target_resolution)
     for start in range(0, X.shape[0], _ROWS):

@@ -47,23 +47,26 @@ class Fingerprint:
     """
 
     def __init__(self, about: bytes) -> None:
-        self._hash, self._key = _blake3(), hashlib.sha256(about).digest()
+        self._blake3, self._key = _blake3(), hashlib.sha256(about).digest()
         self.lanes: Lanes = np.zeros(LANES, dtype=np.uint16)
 
     def add(self, beside: Bytes, weights: Floats | None, codes: Floats) -> None:
         """Add rows: bytes of their labels or targets, weights (None: all 1), and codes."""
-        row_hash, key = self._hash, self._key
+        hasher, size = self._blake3(key=self._key), 2 * LANES
         for first in range(0, len(codes), _ROWS):
             some = slice(first, first + _ROWS)
             rows = encoded_rows(
                 beside[some], None if weights is None else weights[some], codes[some]
             )
-            hashes = b"".join([row_hash(row, key=key).digest(2 * LANES) for row in rows])
-            lanes = np.frombuffer(hashes, dtype="<u2").reshape(-1, LANES)
+            hashes = []
+            for row in rows:
+                hashes.append(hasher.update(row).digest(size))
+                hasher.reset()  # cheaper than a new one for each row
+            lanes = np.frombuffer(b"".join(hashes), dtype="<u2").reshape(-1, LANES)
             self.lanes += lanes.sum(axis=0, dtype=np.uint16)
 
 
-def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[memoryview]:
+def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[bytes]:
     """The bytes of each row of positive weight: equal for equal rows, and for no others.
 
     Parameters
@@ -80,8 +83,8 @@ def encoded_rows(beside: Bytes, weights: Floats | None, codes: Floats) -> list[m
         beside, weights, codes = beside[alive], weights[alive], codes[alive]
     weight = np.ascontiguousarray(weights[:, None], dtype="<f8").view(np.uint8)
     table = np.concatenate([beside, weight, code_bytes(codes)], axis=1)
-    text, size = memoryview(table.tobytes()), table.shape[1]
-    return [text[i : i + size] for i in range(0, len(text), size)]
+    rows: list[bytes] = table.view(f"V{table.shape[1]}")[:, 0].tolist()
+    return rows
 
 
 def label_hashes(labels: list[bytes]) -> Bytes:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, add, wide
 from traceless.arithmetic.products import Coefficients
+from traceless.arithmetic.words import Sums
 from traceless.device.tensors import device_for
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
@@ -188,13 +189,26 @@ def _solved_by_target(
 
 
 def _solve(
-    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
-    if isinstance(S, np.ndarray) and (device := device_for(S)) is not None:
-        found = _solved_there(S, Q, ridge, shift, intercept, device)
+    device = device_for(S)
+    if device is not None:
+        from traceless.solvers.tensor_rounded import solved_there
+
+        found = solved_there(S, Q, ridge, shift, intercept, device)
         if found is not None:
-            return found
+            Z, decided = found
+            if not decided.all():
+                Z[:, ~decided] = _solve_here(S, Q[:, ~decided], ridge, shift, intercept)
+            return Z
+    return _solve_here(S, Q, ridge, shift, intercept)
+
+
+def _solve_here(
+    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+) -> Floats:
+    """The same on the host."""
     if shift is None:
         return correctly_rounded_solve(S, ridge, Q)
     if isinstance(S, Mixture):
@@ -203,22 +217,6 @@ def _solve(
         moved = shifted(S, shift)
     Q = shifted_right_side(Q, shift)
     return correctly_rounded_solve(moved, ridge, Q, shift if intercept else None)
-
-
-def _solved_there(
-    S: Integers, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool, device: Any
-) -> Floats | None:
-    """The same on a device; None where its memory does not do, or numbers are too large."""
-    from traceless.device.matrices import OutOfMemoryError, TensorMatrix
-
-    try:
-        there: Any = TensorMatrix.of(S, shift, device)
-        if there is None:
-            return None
-        Q = Q if shift is None else shifted_right_side(Q, shift)
-        return correctly_rounded_solve(there, ridge, Q, shift if intercept else None)
-    except OutOfMemoryError:
-        return None
 
 
 def _solve_weighted(
@@ -237,13 +235,13 @@ def _solve_weighted(
             "set it later; or set class_weight=None."
         )
     J = known.n_outputs
-    M, V = known.sums[:, :J, :J], known.response_sums
+    M, V = [part[:J, :J] for part in known.total], known.response_sums
     if len(weights) == 1:
-        return _solve_mixture(list(M), V, weights[0], ridge, code, shift, intercept)
+        return _solve_mixture(M, V, weights[0], ridge, code, shift, intercept)
     everything, v = known.feature_gram, wide(V).sum(axis=1)
     columns = [
         _solve_mixture(
-            (everything - M[k], M[k]),
+            (add(everything, -M[k]), M[k]),
             np.column_stack([v - V[:, k], V[:, k]]),
             pair,
             ridge,
@@ -257,7 +255,7 @@ def _solve_weighted(
 
 
 def _solve_mixture(
-    M: Sequence[Integers],
+    M: Sequence[Sums],
     V: Integers,
     weights: Sequence[float],
     ridge: Ridge,

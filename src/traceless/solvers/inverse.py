@@ -14,17 +14,17 @@ which cancels catastrophically for small ρ; P does not, and C is a property.
 A row that is in the data has 1/ω - φPφᵀ ≥ ρ / (ω (ρ + ω‖φ‖²)): the pivots of M (for
 removals) below that show rows that were never learned, or an inverse that has decayed.
 
-All blocks of a change are planned before P is touched: with G₁, …, Gₖ of the blocks before it,
+All blocks of a change are looked at before P is computed: with G₁, …, Gₖ of the blocks before it,
 
     B = P Φᵀ ∓ G₁ G₁ᵀ Φᵀ ∓ … ∓ Gₖ Gₖᵀ Φᵀ
 
-so a change that is refused has changed nothing, and one that is made needs no copy of P.
-
-*P is not touched by every row.* A rank-one update writes all of P and takes longer than the product
-P φ. So columns of G wait, P = P₀ - G diag(±1) Gᵀ, until there are sixteen of them, which one
-symmetric product takes in; a product with P costs them 4J flops each meanwhile. After a
-factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made at the next small change
-(`Stored`).
+*Nothing is written that was ever handed out.* A change makes a new inverse, and the one before
+stays what it is: a fault at any moment, and threads that read meanwhile, find it whole. That is
+cheap because P is not computed for every row, which would take longer than the product P φ.
+Columns of G wait, P = P₀ - G diag(±1) Gᵀ, and a change copies these few; where they become more
+than `_WAITING`, one symmetric product makes a new P₀ of the old. Meanwhile they cost a product
+with P 4J flops each. After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made
+at the next small change (`Stored`).
 
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
 a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
@@ -63,7 +63,7 @@ _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built 
 _SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
-_WAITING = 16  # columns that P may lack: taking in so many takes as long as four one by one
+_WAITING = 32  # columns that P may lack, so that the copy of P that takes them in costs little
 _VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
 
 
@@ -190,7 +190,7 @@ def symmetric_times(A: Floats, X: Floats) -> Floats:
 class Stored:
     """P = P₀ - G diag(s) Gᵀ; or, until P₀ is needed, the factor R of its inverse A = RᵀR.
 
-    For one owner at a time, who may change the form that it is in.
+    It is never changed.
 
     Parameters
     ----------
@@ -201,40 +201,26 @@ class Stored:
 
     def __init__(self, matrix: Floats, is_factor: bool = False) -> None:
         self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
-        self._G = np.empty((len(matrix), _WAITING), order="F")
-        self._signs = np.empty(_WAITING)
-        self._waiting = 0
-        self.is_whole = True  # False while P₀ is written, and for ever after a fault meanwhile
+        self._G: Floats = np.empty((len(matrix), 0), order="F")
+        self._signs: Floats = np.empty(0)
+
+    def whole(self) -> Stored:
+        """The same as P alone, with all that has waited."""
+        if self._is_factor:
+            return Stored(dpotri(self._matrix)[0])
+        return Stored(_less(self._matrix, self._waiting())) if len(self._signs) else self
 
     def P(self) -> Floats:  # noqa: N802
-        """P₀ with all that has waited: the upper triangle of P."""
-        if not self._is_factor and not self._waiting:
-            return self._matrix
-        P, self.is_whole = self._own(), False
-        if self._is_factor:
-            P = dpotri(P, overwrite_c=True)[0]
-        for sign in (1.0, -1.0):
-            some = self._G.T[: self._waiting][self._signs[: self._waiting] == sign].T
-            if some.size:
-                P = dsyrk(-sign, some, beta=1.0, c=P, overwrite_c=True)
-        self._matrix, self._is_factor, self._waiting, self.is_whole = P, False, 0, True
-        return P
-
-    def copy(self) -> Stored:
-        """Another, in the same form."""
-        other = copy.copy(self)
-        other._matrix, other._G = self._matrix.copy(order="F"), self._G.copy(order="F")
-        other._signs = self._signs.copy()
-        return other
+        """P, whose upper triangle is meaningful; only to be read."""
+        return self.whole()._matrix
 
     def times(self, X: Floats) -> Floats:
         """``P X`` for a column-major X."""
         if self._is_factor:
             return np.asarray(dpotrs(self._matrix, X)[0])
-        B = symmetric_times(self._matrix, X)
-        if not self._waiting:
+        B, G, signs = symmetric_times(self._matrix, X), self._G, self._signs
+        if not len(signs):
             return B
-        G, signs = self._G[:, : self._waiting], self._signs[: self._waiting]
         if X.shape[1] == 1:
             T = dgemv(1.0, G, X[:, 0], trans=True)
             T *= signs
@@ -243,46 +229,42 @@ class Stored:
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
 
-    def take_in(self, steps: Sequence[tuple[float, Floats]]) -> bool:
-        """P ← P - sign · G Gᵀ for each sign and G; whether these only wait, and can be left out."""
+    def after(self, steps: Sequence[tuple[float, Floats]]) -> Stored:
+        """P - sign · G Gᵀ for each sign and G."""
+        if self._is_factor:
+            return self.whole().after(steps)
         L = sum([G.shape[1] for _, G in steps])
-        if self._is_factor or self._waiting + L > _WAITING:
-            self.P()
-        n = self._waiting
-        if L <= _WAITING:
-            for sign, G in steps:
-                self._G[:, n : n + G.shape[1]] = G
-                self._signs[n : n + G.shape[1]] = sign
-                n += G.shape[1]
-            self._waiting = n
-            return True
-        P, self.is_whole = self._own(), False
-        for sign, G in steps:
-            P = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=True)
-        self._matrix, self.is_whole = P, True
-        return False
+        if L > _WAITING:
+            return Stored(_less(self._matrix, [*self._waiting(), *steps]))
+        if len(self._signs) + L > _WAITING:
+            return self.whole().after(steps)
+        out = copy.copy(self)
+        out._G = np.concatenate([self._G.T, *[G.T for _, G in steps]]).T
+        out._signs = np.concatenate([self._signs, *[np.full(G.shape[1], s) for s, G in steps]])
+        return out
 
-    def leave_out(self, steps: Sequence[tuple[float, Floats]]) -> None:
-        """P without the last columns that were to wait."""
-        self._waiting -= sum([G.shape[1] for _, G in steps])
+    def _waiting(self) -> list[tuple[float, Floats]]:
+        """Sign and G of all that waits."""
+        signs = self._signs
+        return [(s, self._G.T[signs == s].T) for s in (1.0, -1.0) if s in signs]
 
-    def _own(self) -> Floats:
-        """The matrix, in memory that is ours: mapped, shared or read-only one is copied."""
-        A = self._matrix
-        ours = type(A) is np.ndarray and A.flags.owndata and A.flags.writeable
-        return A if ours else np.array(A, order="F")
+
+def _less(P: Floats, steps: Sequence[tuple[float, Floats]]) -> Floats:
+    """P - sign · G Gᵀ for each sign and G, in new memory."""
+    ours = False
+    for sign, G in steps:
+        P, ours = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=ours), True
+    return P
 
 
 class Inverse:
     """P = (ρI + S)⁻¹ and U = P V; with a frame, P = (D + S)⁻¹.
 
-    U is never changed in place, so coefficients can be read at any time. P is as large as the
-    knowledge, and small changes are made in its memory: the next inverse takes P over, and
-    this one is left with U alone. There is one P at most, and who takes it has it to himself.
+    No array is ever written to: `after` gives the next one, and both stay good.
 
     Parameters
     ----------
-    P : ndarray of shape (J, J), Stored or None
+    P : ndarray of shape (J, J), or Stored
         Only the upper triangle of an array is meaningful; see `full`.
     U : ndarray of shape (J, K), column-major
     rho : float
@@ -300,7 +282,7 @@ class Inverse:
 
     def __init__(
         self,
-        P: Floats | Stored | None,
+        P: Floats | Stored,
         U: Floats,
         rho: float,
         strain: float = 0.0,
@@ -309,7 +291,7 @@ class Inverse:
         frame: Frame | None = None,
     ) -> None:
         self.frame = frame
-        self._P = [] if P is None else [P if isinstance(P, Stored) else Stored(P)]
+        self._stored = P if isinstance(P, Stored) else Stored(P)
         self.U, self.rho = np.asfortranarray(U), rho
         self.strain, self.floor, self.patience = strain, floor, patience
 
@@ -344,18 +326,13 @@ class Inverse:
         return replace(change, F=change.F - self.frame.offset)
 
     def with_ridge_now(self) -> Floats | None:
-        """U for the D of the rows as they are now; None if that is too far, or P is not here.
+        """U for the D of the rows as they are now; None if that is too far.
 
         It depends on P, U and the frame alone, so that copies and files give the same bits.
         """
         assert self.frame is not None
-        ridge, stored = self.frame.ridge_now(), self.take()
-        if stored is None:
-            return None
-        try:
-            return None if ridge is None else self._moved_to(ridge, stored)
-        finally:
-            self.give_back(stored)
+        ridge = self.frame.ridge_now()
+        return None if ridge is None else self._moved_to(ridge, self._whole())
 
     def _moved_to(self, ridge: Floats, stored: Stored) -> Floats | None:
         difference = ridge - self.ridge
@@ -401,56 +378,37 @@ class Inverse:
         return correct
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and copy: P as it is now, while nobody else writes into it."""
-        P = self.copy_of_P()
-        return self.__dict__ | {"_P": [] if P is None else [P]}
+        """For pickle: P with all that has waited, from which both go on."""
+        state = {**self.__dict__, "_P": [self.P()]}
+        del state["_stored"]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _P=[Stored(P) for P in state["_P"]])
+        (P,) = state.pop("_P")
+        self.__dict__.update(state, _stored=Stored(P))
 
-    def take(self) -> Stored | None:
-        """P for the caller alone, until it is given back; None if somebody else has it."""
-        try:
-            return self._P.pop()  # one step, so that two threads cannot both have it
-        except IndexError:
-            return None
+    def P(self) -> Floats:  # noqa: N802
+        """P, whose upper triangle is meaningful; only to be read."""
+        return self._whole().P()
 
-    def give_back(self, stored: Stored) -> None:
-        """Return what was taken; the form that it is in may be another."""
-        if stored.is_whole:
-            self._P.append(stored)
-
-    def copy_of_P(self) -> Floats | None:  # noqa: N802
-        """A copy of P, whose upper triangle is meaningful, or None if somebody else has it.
-
-        P itself takes in what has waited, so that both go on from the same numbers.
-        """
-        stored = self.take()
-        if stored is None:
-            return None
-        try:
-            return stored.P().copy(order="F")
-        finally:
-            self.give_back(stored)
+    def _whole(self) -> Stored:
+        """P with all that has waited, which is kept: files and copies go on from the same bits."""
+        self._stored = whole = self._stored.whole()
+        return whole
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
-        upper = np.triu(self._whole().P())
+        upper = np.triu(self.P())
         return upper + np.triu(upper, 1).T
 
     def times(self, R: Floats) -> Floats:
         """``P R``."""
-        return self._whole().times(np.asfortranarray(R))
+        return self._stored.times(np.asfortranarray(R))
 
-    def _whole(self) -> Stored:
-        if not self._P:
-            raise LinAlgError("P was taken over by a later inverse")
-        return self._P[0]
+    def after(self, changes: Sequence[Change], U: Floats | None = None) -> Inverse:
+        """The inverse after a change.
 
-    def plan(self, changes: Sequence[Change], U: Floats | None = None) -> Plan | None:
-        """Prepare a change without making it; None if P is not here.
-
-        Raises LinAlgError, with everything as it was, where a pivot is not sound.
+        Raises LinAlgError where a pivot is not sound.
 
         Parameters
         ----------
@@ -458,31 +416,23 @@ class Inverse:
         U : ndarray, optional
             In place of our own, where there are other responses now.
         """
-        stored = self.take()
-        if stored is None:
-            return None
-        plan = Plan(self, stored, self.U if U is None else U)
-        try:
-            for change in changes:
-                for block in self.moved(change).blocks():
-                    plan.add(block)
-        except BaseException:
-            plan.drop()
-            raise
-        return plan
+        update = _Update(self, self._stored, self.U if U is None else U)
+        for change in changes:
+            for block in self.moved(change).blocks():
+                update.add(block)
+        return update.done()
 
 
-class Plan:
-    """A change of an inverse that waits to be made or dropped; it has taken P meanwhile."""
+class _Update:
+    """A change of an inverse, block by block."""
 
     def __init__(self, inverse: Inverse, stored: Stored, U: Floats) -> None:
         self._inverse, self._stored, self._U = inverse, stored, U
         self._strain, self._frame = inverse.strain, inverse.frame
         self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
-        self._made: bool | None = None  # once it is: whether it can be undone
 
     def add(self, block: Change) -> None:
-        """Plan one more block of rows. Raises LinAlgError where a pivot is not sound."""
+        """One more block of rows. Raises LinAlgError where a pivot is not sound."""
         sign, Ft = float(block.sign), block.F.T
         self._frame = None if self._frame is None else self._frame.after(block)
         B = self._stored.times(Ft)
@@ -505,20 +455,9 @@ class Plan:
             self._U = dgemm(sign, G, T, beta=1.0, c=self._U)
         self._steps.append((sign, G))
 
-    def drop(self) -> None:
-        """Give P back as it was, unless it was written already."""
-        if self._made:
-            self._stored.leave_out(self._steps)
-        if self._made is not False:
-            self._inverse.give_back(self._stored)
-
-    def done(self, keep: bool = False) -> Inverse:
-        """The inverse after the change; the one before keeps its P only if that is asked for."""
-        before, stored = self._inverse, self._stored
-        if keep:
-            stored = stored.copy()
-            before.give_back(self._stored)
-        self._made = stored.take_in(self._steps) and not keep
+    def done(self) -> Inverse:
+        """The inverse after all blocks."""
+        before, stored = self._inverse, self._stored.after(self._steps)
         patience, frame = before.patience, self._frame
         return Inverse(stored, self._U, before.rho, self._strain, before.floor, patience, frame)
 

@@ -10,18 +10,17 @@ what a new inverse would (U does not reach its residual, or P A x is too far fro
 anew. So the error stays that of a float64 retrain. Small matrices are looked at more often, and
 with longer floats where there are any: there a retrain is right to the last digits.
 
-It is not changed: `updated` gives the next one, and the one before keeps its coefficients and
-its knowledge, but hands P over, which it can build again. What is computed when it is asked for
-(the knowledge with the queue in it, an inverse for another ρ) is kept in single attributes, each
-replaced whole, so that any number of threads may ask.
+It is not changed: `updated` gives the next one, and the one before stays what it is, to the bit,
+whatever becomes of the next. What is computed when it is asked for (the knowledge with the queue
+in it, an inverse for another ρ) is kept in single attributes, each replaced whole, so that any
+number of threads may ask.
 
 It may come without knowledge, as P and U alone: the paper's state. It can then be updated, but
-neither repaired nor sealed, and its successors copy P.
+neither repaired nor sealed.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -45,7 +44,6 @@ from traceless.solvers.float_sums import SMALL, Block, Equations, FloatSums, cod
 from traceless.solvers.inverse import (
     Frame,
     Inverse,
-    Plan,
     expected_error,
     worth_updating,
 )
@@ -139,9 +137,9 @@ class Woodbury(Cholesky):
         return self._sealed
 
     def snapshot(self) -> tuple[Inverse | None, Floats | None]:
-        """The inverse as it stands, and a copy of its P; None where there is none."""
+        """The inverse as it stands, and its P; None where there is none."""
         inverse = self._inverse
-        return inverse, None if inverse is None else inverse.copy_of_P()
+        return inverse, None if inverse is None else inverse.P()
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
@@ -183,12 +181,6 @@ class Woodbury(Cholesky):
         other.__dict__.update(self.__dict__)
         other.other = other._solved = None
         other._answers = {}
-        return other
-
-    def __copy__(self) -> Woodbury:
-        """A copy with a P of its own."""
-        other, inverse = self._twin(), self._inverse
-        other._inverse = None if inverse is None else copy.copy(inverse)
         return other
 
     def coefficients(
@@ -235,21 +227,22 @@ class Woodbury(Cholesky):
         return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
     def _answer(self, inverse: Inverse) -> Floats | None:
-        """U for the rows held now; None where P is gone, or too far from them."""
+        """U for the rows held now; None where P is too far from them."""
         return inverse.with_ridge_now() if inverse.penalty.standardize else inverse.U
 
     def inverse(self, penalty: Penalty) -> Inverse:
-        """U for this penalty, and P unless a later state has taken it over."""
+        """P and U for this penalty."""
         inverse = self._inverse
         if inverse is None or inverse.penalty != penalty:
             inverse = self._inverse = self._built(penalty)
         return inverse
 
     def whole_inverse(self, rho: float) -> Inverse:
-        """P and U of the papers' penalty ρI, for the caller alone."""
-        inverse = self.inverse(Penalty(rho))
-        P = inverse.copy_of_P()
-        return self._built(Penalty(rho)) if P is None else Inverse(P, inverse.U, rho)
+        """P and U of the papers' penalty ρI; our own stay as they are."""
+        inverse, penalty = self._inverse, Penalty(rho)
+        if inverse is None or inverse.penalty != penalty:
+            inverse = self._built(penalty)
+        return Inverse(inverse.P(), inverse.U, rho)
 
     # --- changes -------------------------------------------------------------------------
 
@@ -260,7 +253,7 @@ class Woodbury(Cholesky):
         gather: Callable[[Any], Knowledge],
         certain: bool = False,
     ) -> Cholesky:
-        """The solver after a change; this one is what it was, except that P may be gone.
+        """The solver after a change; this one is what it was.
 
         Rows that are not in memory are gathered, and P is built anew.
         """
@@ -319,25 +312,18 @@ class Woodbury(Cholesky):
 
     def _after(self, new: list[QueuedRows], certain: bool = False) -> Woodbury:
         responses, counts = self._totals([(q.change.sign, q.names, q.counts) for q in new])
-        plan = self._plan(new, responses)
-        try:
-            emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
-            exact = self._enqueued(new, certain, doubtful=plan is None or emptied)
-            state = self._twin()
-            state._sealed = False
-            state._exact, state.responses, state.counts = exact, responses, counts
-            state._inverse = None if plan is None else plan.done(keep=exact.sums is None)
-            inverse, leaves = state._inverse, any(q.change.sign < 0 for q in new)
-            poor = inverse is not None and inverse.floor[1] > _DECAY
-            if poor and leaves and state.has_knowledge:
-                state._inverse = None  # of an ill-conditioned matrix, which may be better without
-            if 0 in counts and self.recipe.task == "classification":
-                state._drop_empty_classes()
-            state._look()
-        except BaseException:
-            if plan is not None:
-                plan.drop()
-            raise
+        inverse = self._inverse_after(new, responses)
+        emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
+        exact = self._enqueued(new, certain, doubtful=inverse is None or emptied)
+        leaves = any(q.change.sign < 0 for q in new)
+        if inverse is not None and inverse.floor[1] > _DECAY and leaves and self.has_knowledge:
+            inverse = None  # of an ill-conditioned matrix, which may be better without these rows
+        state = self._twin()
+        state._sealed, state._inverse = False, inverse
+        state._exact, state.responses, state.counts = exact, responses, counts
+        if 0 in counts and self.recipe.task == "classification":
+            state._drop_empty_classes()
+        state._look()
         return state
 
     def _totals(self, new: Sequence[_Counted]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
@@ -359,14 +345,14 @@ class Woodbury(Cholesky):
             check_counts(response_names(task, names), left)
         return names, tuple(left)
 
-    def _plan(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Plan | None:
-        """A plan for P and U; None where building them anew is cheaper, safer or needed."""
+    def _inverse_after(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Inverse | None:
+        """P and U with new rows; None where they are to be built anew."""
         inverse = self._inverse
         if inverse is None:
             return None
         U = spread(inverse.U, self.responses, responses)
         try:
-            return inverse.plan([q.aligned(responses) for q in new], U)
+            return inverse.after([q.aligned(responses) for q in new], U)
         except LinAlgError as error:
             if not self.has_knowledge:
                 raise NotLearnedError(

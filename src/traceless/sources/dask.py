@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
+from functools import reduce
 from importlib.util import find_spec
 from itertools import count
 from math import isnan
@@ -94,7 +95,7 @@ class Sent:
 def _sum(
     task: Callable[..., Knowledge], recipe: Recipe, collections: list[Any], rows: list[Any]
 ) -> Knowledge:
-    """Partial sums of partitions, added in a tree of pairs; only the total is fetched.
+    """Partial sums of partitions, added in a tree; only the total is fetched.
 
     One graph is made, with a layer of our own upon those of the collections: objects for each
     partition, each with the whole graph below it, would take a time that grows with the square
@@ -108,6 +109,7 @@ def _sum(
     rows : list of tuples
         For each partition the arguments of `task`: keys of the collections' graphs, or values.
     """
+    from dask.blockwise import optimize_blockwise
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
 
@@ -116,17 +118,15 @@ def _sum(
     graph: dict[Any, Any] = {sent: Sent(quiet(recipe))}  # once, not with every task
     level = [(name, 0, k) for k in range(len(rows))]
     graph |= {key: (task, sent, *arguments) for key, arguments in zip(level, rows, strict=True)}
+    width = max(2, min(16, 2**25 // len(recipe.phi.steps) ** 2))  # sums that a task holds
     for depth in count(1):
         if len(level) == 1:
             break
-        pairs = [level[k : k + 2] for k in range(0, len(level), 2)]
-        level = [(name, depth, k) if len(two) == 2 else two[0] for k, two in enumerate(pairs)]
-        graph |= {
-            key: (operator.add, *two)
-            for key, two in zip(level, pairs, strict=True)
-            if len(two) == 2
-        }
+        groups = [level[k : k + width] for k in range(0, len(level), width)]
+        level = [(name, depth, k) for k in range(len(groups))]
+        graph |= {key: (_add, *those) for key, those in zip(level, groups, strict=True)}
     whole = HighLevelGraph.from_collections(name, graph, dependencies=collections)
+    whole = optimize_blockwise(whole, keys=[level[0]])  # fewer tasks; annotations stay
     knowledge: Knowledge = _compute(Delayed(level[0], whole, layer=name), recipe.verbose)
     return knowledge
 
@@ -204,6 +204,10 @@ def _whole_rows(name: str, collection: Any, lengths: tuple[Any, ...] | None) -> 
     if sum(lengths) != collection.shape[0]:
         raise ValueError(f"X has {sum(lengths)} rows, but {name} has {collection.shape[0]}.")
     return collection.rechunk({0: lengths} | columns)
+
+
+def _add(*sums: Any) -> Any:
+    return reduce(operator.add, sums)
 
 
 def _learn_rows(sent: Sent, rows: Rows) -> Knowledge:

@@ -5,13 +5,14 @@ one adds the rest, and only the total comes to the driver. A partial sum travels
 chunks, which Java can stream, sort and spill; one row of a gigabyte it could not. A large total
 is fetched a part at a time, each below the limit of ``spark.driver.maxResultSize``.
 
-Errors in the *data* would be the same at every attempt, so they travel as results and are
-raised on the driver; whatever else fails, reading a file included, is tried again by Spark.
+An error in the *data* ends the job as soon as Spark has tried that task as often as it is set to,
+not after the whole pass, and is raised on the driver as it was. Whatever else fails, reading a
+file included, is tried again too.
 """
 
 from __future__ import annotations
 
-import operator
+import base64
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ WIDTH = 16  # tasks that add first, where there are many sums
 AT_ONCE = 2**27  # bytes of the total that are fetched together
 CHUNKS = "task int, chunk int, data binary"  # rows that make up the result of a task
 WHERE = "the Spark DataFrame"
+MARK = "=traceless="  # around an error in the data
 
 
 def from_spark(
@@ -126,7 +128,7 @@ class SparkSource(Source):
                 together = sums.repartition(width, "task")
                 sums = together.sortWithinPartitions("task", "chunk").mapInArrow(_sum, CHUNKS)
             found = _fetched(sums, recipe)
-        return recipe.knowledge(self._no_rows) if found is None else _raised(found)
+        return recipe.knowledge(self._no_rows) if found is None else found
 
     def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
         """What `make` returns for each partition with rows, as a DataFrame of chunks."""
@@ -134,17 +136,21 @@ class SparkSource(Source):
 
         def task(batches: Iterable[Any]) -> Iterator[Any]:
             full = (batch for batch in batches if batch.num_rows)
-            return _chunks(_attempt(make, chain.from_iterable(map(rows, full))))
+            with _data_errors():
+                made = make(chain.from_iterable(map(rows, full)))
+            return _chunks(made)
 
         return df.mapInArrow(task, CHUNKS)
 
 
-def _attempt(make: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `make`, or an error that every attempt would raise."""
+@contextmanager
+def _data_errors() -> Iterator[None]:
+    """Send errors in the data to the driver as they are, within the error that ends the task."""
     try:
-        return make(*arguments)
+        yield
     except (ValueError, TypeError, ArithmeticError) as error:
-        return portable(error)
+        said = base64.b64encode(pickle.dumps(portable(error))).decode()
+        raise RuntimeError(f"{type(error).__name__}: {error} {MARK}{said}{MARK}") from None
 
 
 def _few_tasks(df: Any) -> tuple[Any, bool]:
@@ -174,23 +180,12 @@ def _fetched(sums: Any, recipe: Recipe) -> Any:
     return next(_results(sorted(rows, key=itemgetter("chunk"))), None)
 
 
-def _raised(result: Any) -> Any:
-    if isinstance(result, Exception):
-        raise result
-    return result
-
-
 def _sum(batches: Iterable[Any]) -> Iterator[Any]:
-    """A task that adds partial sums; its result is the first error among them, if there is one."""
-    with one_thread():
-        total = None
+    """A task that adds partial sums."""
+    total = None
+    with one_thread(), _data_errors():
         for result in _results(row for batch in batches for row in batch.to_pylist()):
-            if total is None or isinstance(result, Exception):
-                total = result
-            else:
-                total = _attempt(operator.add, total, result)
-            if isinstance(total, Exception):
-                break
+            total = result if total is None else total + result
     return _chunks(total)
 
 
@@ -225,6 +220,9 @@ def _job() -> Iterator[None]:
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
+        in_data = re.search(f"{MARK}([A-Za-z0-9+/=]+){MARK}", str(error))
+        if in_data:
+            raise pickle.loads(base64.b64decode(in_data[1])) from None
         raise EngineError(
             f"The Spark job was aborted: {_cause(str(error)).rstrip('.')}. Nothing was changed; "
             "see the executors' logs, and try again when the cause is gone."

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from reprlib import repr as brief
 from typing import Any
 
 from traceless.exceptions import StoreError
@@ -79,7 +80,7 @@ def checked(entries: Iterable[Entry], described: Mapping[str, Any]) -> Chain:
         where = f"entry {entry.sequence}"
         require(entry.origin == origin, f"{where} belongs to another store")
         require(entry.is_intact(), f"{where} was changed after it was written")
-        require(bool(_TIME.fullmatch(entry.time)), f"{where} has the time {entry.time!r}")
+        require(bool(_TIME.fullmatch(entry.time)), f"{where} has the time {brief(entry.time)}")
         if chain.last is None:
             _check_first(entry, described)
         else:

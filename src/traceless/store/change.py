@@ -81,6 +81,8 @@ class Change:
         How many rows have no digest afterwards.
     emptied : bool
         Whether all digests were destroyed.
+    committed : bool
+        Whether the change was made.
     """
 
     def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
@@ -94,7 +96,7 @@ class Change:
         self.secret = folder.secret(self.before)
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
-        self.unknown, self.emptied = self.before.unknown, False
+        self.unknown, self.emptied, self.committed = self.before.unknown, False, False
         self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
         if asked.dry_run:
             ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
@@ -151,6 +153,7 @@ class Change:
             self.cached = None  # the model in it has changed
             return replace(receipt, dry_run=True, tried=self.__dict__.get("model"))
         make(self.folder, self.ledger, entry)
+        self.committed = True
         return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
 
     # --- inside ---------------------------------------------------------------------------

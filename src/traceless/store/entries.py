@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
@@ -229,7 +230,7 @@ class Entry:
                 or type(version) is not int
                 or ("version" in facts) == (version == 1)
             ):
-                raise TypeError(f"its version is {version!r}")
+                raise TypeError(f"its version is {brief(version)}")
             named = facts if version > 1 else _from_version_1(**facts)
             if type(named["keys"]) is list:
                 named["keys"] = tuple(named["keys"])
@@ -273,14 +274,14 @@ class Entry:
         """Raise `TypeError` unless each field has the type that it is declared with."""
         for f in fields(Entry):
             if type(getattr(self, f.name)) not in _TYPES[str(f.type)]:
-                raise TypeError(f"{f.name} is {getattr(self, f.name)!r}")
+                raise TypeError(f"{f.name} is {brief(getattr(self, f.name))}")
         if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
             raise TypeError("keys are not text, or classes have no counts")
         numbers = (self.added, self.removed, self.waiting, self.signer)
         if (None in numbers) == (self.version > 2):
             raise TypeError("its fields are not those of its version")
         if self.kind not in KINDS:
-            raise ValueError(f"{self.kind!r} is not a kind of change")
+            raise ValueError(f"{brief(self.kind)} is not a kind of change")
 
 
 def _from_version_1(*, fingerprint: Any, **facts: Any) -> dict[str, Any]:

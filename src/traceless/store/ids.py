@@ -110,6 +110,12 @@ class Ids:
         query = "SELECT sequence, added, removed, waiting FROM ids WHERE id = ? ORDER BY sequence"
         return list(self._sql.execute(query, (one,)))
 
+    def held(self, one: bytes) -> tuple[int, int]:
+        """How many rows of an id are held, and how many of them wait to be forgotten."""
+        query = "SELECT total(added) - total(removed), total(waiting) FROM ids WHERE id = ?"
+        held, waiting = self._sql.execute(query, (one,)).fetchone()
+        return int(held), int(waiting)
+
     def clear(self) -> None:
         """Delete all lines."""
         self._sql.execute("DELETE FROM ids")

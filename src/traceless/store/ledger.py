@@ -79,9 +79,11 @@ class Ledger:
         with suppress(ValueError, TypeError, RecursionError):
             ((document,),) = self.sql.execute("SELECT document FROM origin")
             found = parsed_json(document)
-        if not isinstance(found, dict) or {n: type(found.get(n)) for n in _DESCRIBED} != _DESCRIBED:
+        facts = found if isinstance(found, dict) else {}
+        known = {name: type(facts.get(name)) for name in _DESCRIBED} == _DESCRIBED
+        if not known or type(facts["model"].get("kind")) is not str:
             raise StoreError("The ledger is damaged: it has no description of the store.")
-        return found
+        return facts
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
         """Entries, by default all of them, the first one first."""
@@ -110,8 +112,14 @@ class Ledger:
         return found[0]
 
     def receipt(self, sequence: int, replayed: bool = False) -> Receipt:
-        """The receipt of an entry."""
-        return Receipt.of(self.entry(sequence), self.origin, replayed)
+        """The receipt of an entry that another table names."""
+        return Receipt.of(self._named(sequence), self.origin, replayed)
+
+    def _named(self, sequence: int) -> Entry:
+        try:
+            return self.entry(sequence)
+        except LookupError as error:
+            raise StoreError(f"The ledger is damaged: it names an entry. {error}") from None
 
     def append(self, entry: Entry, lines: Iterable[Line] = ()) -> None:
         """Write an entry, the counts that it changes, and the requests that it answers."""
@@ -159,10 +167,10 @@ class Ledger:
 
     def find(self, one: bytes) -> Found:
         """What happened to the rows of an id."""
-        held, waiting = self.rows.held_by_id(one)
+        held, waiting = self.ids.held(one)
         events = []
         for sequence, *numbers in self.ids.of(one):
-            entry = self.entry(sequence)
+            entry = self._named(sequence)
             events.append(Event(sequence, entry.time, entry.kind, *numbers))
         return Found(held, waiting, sum(event.removed for event in events), tuple(events))
 

@@ -1,6 +1,6 @@
 """Open the file of a ledger, or make a new one.
 
-A connection lasts for one operation: threads and forked processes share none.
+A connection lasts for one operation: no two of them share one, in threads or forked processes.
 
 SQLite opens its files by their names, so they are looked at before: see `regular`. A rollback
 journal is refused as well, since SQLite would undo changes by it, and even delete a file that it
@@ -78,14 +78,18 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
     before = _check_files(path, to_change=begin != "BEGIN")
     how, alone = _how_to_open(path, begin)
     address = f"{(path.parent.resolve() / path.name).as_uri()}?{how}"
+    how_to: dict[str, Any] = {"timeout": patience, "isolation_level": None, "uri": True}
+    how_to["check_same_thread"] = False  # for `RowCounts.adding`, while nobody else uses it
     connect = sqlite3.connect
     with (
         _errors(path, patience),
-        closing(connect(address, timeout=patience, isolation_level=None, uri=True)) as connection,
+        closing(connect(address, **how_to)) as connection,
     ):
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
             raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")
+        if begin != "BEGIN":  # a copy by SQLite's own tools has none
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(_SET_UP + begin)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
@@ -163,13 +167,15 @@ def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
 
 def os_error(error: BaseException, path: Path, said: str) -> OSError | None:
     """The error of the system behind another, with what is true now; None if there is none."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code)
+    code = getattr(error, "sqlite_errorcode", 0)
+    number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code & 0xFF)
     if number is None:
         return None
     what = error.strerror if isinstance(error, OSError) else str(error)
     if number == errno.ENOSPC:
         what = f"The disk is full ({what})"
+    elif code == sqlite3.SQLITE_IOERR_SHMSIZE:
+        what = f"The disk may be full ({what})"
     return OSError(number, f"{what}. {said}", str(path))
 
 

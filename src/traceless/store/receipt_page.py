@@ -5,11 +5,13 @@ A sentence says what was done; below it what that proves, what it does not, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from traceless.store.page import code, document, named, text
+from traceless.store.queue import CAME
 
 if TYPE_CHECKING:
     from traceless.store.receipts import Receipt
@@ -88,8 +90,9 @@ def sentence(receipt: Receipt) -> str:
         "merge": f"what another model had learned of {rows} was taken into {model}.",
         "seal": f"{model} was computed anew from all that it had learned.",
         "destroy": f"{_DESTROYED.get(receipt.subject or '', '')}{model} was destroyed.",
-        "queue": f"a request to remove {rows} from {model}{_under(receipt)} arrived. It waits for "
-        "others, so that nobody finds these records by comparing the model before and after.",
+        "queue": f"a request to remove {rows} from {model}{_under(receipt)} arrived"
+        f"{_came(receipt)}. It waits for others, so that nobody finds these records by comparing "
+        "the model before and after.",
         "cancel": f"a request to remove {rows} from {model}{_under(receipt)} was taken back.",
         "key": f"another key took the place of the one that signs the changes of {model}.",
         "upgrade": f"the store of {model} was brought to a newer version.",
@@ -97,11 +100,18 @@ def sentence(receipt: Receipt) -> str:
     return f"On {_day(receipt.time)}, {said}{_now(receipt)}"
 
 
+def _came(receipt: Receipt) -> str:
+    """The time at which a request came to a store that was upgraded since."""
+    said = receipt.subject or ""
+    return f" (it had come on {_day(said.removeprefix(CAME))})" if said.startswith(CAME) else ""
+
+
 def _which(receipt: Receipt) -> str:
     """The records that were removed: by their request, or as the slice that they came in."""
     many = f"the {_count(receipt.rows)}" if receipt.rows > 1 else "the record"
-    if receipt.subject is not None and receipt.subject.startswith("undo of "):
-        return f"{many} of {text(receipt.subject.removeprefix('undo of '))}"
+    undone = re.fullmatch(r"undo of (entry [0-9]+)", receipt.subject or "")
+    if undone:
+        return f"{many} of {undone[1]}"
     if receipt.subject is not None:
         return f"{many} that had been taken in as {named(receipt.subject, _LONGEST)}"
     return f"{many}{_under(receipt)}" if receipt.keys else _count(receipt.rows)

@@ -12,10 +12,14 @@ forget them, until they are removed by their own or it is cancelled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from sqlite3 import Connection
 from typing import NamedTuple
+
+import numpy as np
 
 from traceless.exceptions import StoreError
 from traceless.knowledge.fingerprint import Lanes, from_bytes, to_bytes
@@ -23,6 +27,7 @@ from traceless.store.row_digests import SIZE, Counted, chunks, counted_lanes
 from traceless.store.row_lanes import no_lanes
 
 _CHUNK = 2**14  # digests in one statement
+_MANY = 2**13  # rows for which another thread is worth it
 _ADD = "ON CONFLICT(digest, id) DO UPDATE SET count = count + excluded.count"
 _THIS = "digest = ? AND id = ?"
 _FREE, _QUEUED = "count > queued", "queued BETWEEN 1 AND count"
@@ -65,6 +70,18 @@ class RowCounts:
             self._in_chunks(
                 f"INSERT INTO alive {_each_of(size)}, 1, 0 FROM places WHERE true {_ADD}", rows
             )
+
+    @contextmanager
+    def adding(self, digests: list[bytes], ids: list[bytes]) -> Iterator[None]:
+        """Count rows that are learned while the caller does something else, if they are many."""
+        if len(digests) < _MANY:
+            self.add(digests, ids)
+            yield
+            return
+        with ThreadPoolExecutor(1) as meanwhile:  # SQLite leaves Python to others
+            added = meanwhile.submit(self.add, digests, ids)
+            yield
+            added.result()
 
     def add_counted(self, counted: Iterable[Counted]) -> None:
         """Count the rows of another store, each as often as it is held there."""
@@ -112,21 +129,6 @@ class RowCounts:
         """How many of these digests are reserved."""
         query = "SELECT 1 FROM alive WHERE digest = ? AND queued > 0"
         return sum(self._sql.execute(query, (d,)).fetchone() is not None for d in set(digests))
-
-    def rows_of_ids(self, ids: Iterable[bytes]) -> dict[tuple[bytes, bytes], int]:
-        """The rows held under these ids, as (digest, id), with their counts."""
-        query = "SELECT digest, id, count FROM alive WHERE id = ? AND id != x''"
-        return {
-            (digest, one): n
-            for given in set(ids)
-            for digest, one, n in self._sql.execute(query, (given,))
-        }
-
-    def held_by_id(self, one: bytes) -> tuple[int, int]:
-        """How many rows are held under an id, and how many of them wait to be forgotten."""
-        query = "SELECT total(count), total(queued) FROM alive WHERE id = ? AND id != x''"
-        held, waiting = self._sql.execute(query, (one,)).fetchone()
-        return int(held), int(waiting)
 
     def totals(self) -> tuple[int, Lanes]:
         """Number of rows and their lanes, recomputed; raises if the table has an impossible row."""
@@ -182,11 +184,12 @@ class RowCounts:
 
     def _in_chunks(self, statement: str, rows: list[bytes]) -> int:
         """Pass many rows as one text, in the order of the table: faster than one by one."""
-        ordered, changed = sorted(rows), 0
-        for i in range(0, len(ordered), _CHUNK):
-            text = b"".join(ordered[i : i + _CHUNK])
-            changed += self._sql.execute(statement, {"text": text}).rowcount
-        return changed
+        if not rows:
+            return 0
+        table = np.frombuffer(b"".join(rows), dtype=f"V{len(rows[0])}")
+        ordered = table[np.argsort(np.frombuffer(table, dtype=">u8")[:: len(rows[0]) // 8])]
+        parts = (ordered[i : i + _CHUNK].tobytes() for i in range(0, len(rows), _CHUNK))
+        return sum(self._sql.execute(statement, {"text": text}).rowcount for text in parts)
 
     def _take(
         self, digests: list[bytes], ids: list[bytes] | None, which: str, change: str

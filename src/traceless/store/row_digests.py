@@ -197,10 +197,10 @@ def _digests(X: Any, columns: Any, places: NDArray[np.intp], starts: list[Any]) 
     for first in range(0, len(places), _CHUNK):
         at = places[first : first + _CHUNK]
         table = np.column_stack([dense_rows(X, at), columns[at]]) + 0.0  # -0.0 becomes 0.0
-        text, size = table.astype("<f8").tobytes(), table.shape[1] * 8
-        for i, start in enumerate(starts[first : first + _CHUNK]):
+        rows = table.astype("<f8", copy=False).view(f"V{table.shape[1] * 8}")[:, 0].tolist()
+        for row, start in zip(rows, starts[first : first + _CHUNK], strict=True):
             h = start.copy()
-            h.update(text[i * size : (i + 1) * size])
+            h.update(row)
             digests.append(h.digest())
     return digests
 

@@ -43,7 +43,7 @@ from traceless.knowledge.fingerprint import LANES, Lanes, to_bytes
 
 _SIZE = 16  # bytes of a digest, of an id and of a block
 _PARTS = 2 * LANES // _SIZE
-_CHUNK = 2**14  # rows hashed together: what a step needs stays in the cache
+_CHUNK = 2**15  # blocks hashed together: they stay in the cache
 
 Blocks = NDArray[np.uint64]
 
@@ -67,12 +67,13 @@ def lanes_of(
     counts : ndarray of uint16, optional
         How often each row is held, modulo 2^16; by default once.
     """
-    total = no_lanes()
-    for first in range(0, len(digests), _CHUNK):
-        some = slice(first, first + _CHUNK)
-        weight = None if counts is None else counts[some]
-        total += _lanes_of_chunk(digests[some], ids[some], weight)
-    return total
+    table = _table(digests)
+    if not any(ids):
+        return _sum(table, None, counts)
+    named = np.array([len(one) for one in ids]) > 0
+    beside = _table([one or bytes(_SIZE) for one in ids])
+    with_id, without = (None if counts is None else counts[some] for some in (named, ~named))
+    return _sum(table[named], beside[named], with_id) + _sum(table[~named], None, without)
 
 
 def lanes_text(lanes: Lanes) -> str:
@@ -80,56 +81,51 @@ def lanes_text(lanes: Lanes) -> str:
     return hashlib.sha256(to_bytes(lanes)).hexdigest()
 
 
-def _lanes_of_chunk(
-    digests: list[bytes], ids: list[bytes], counts: NDArray[np.uint16] | None
-) -> Lanes:
-    """The lanes of some rows: those without an id, and those with one."""
-    with_id = np.array([len(one) for one in ids], dtype=np.intp) > 0
-    table = _table(digests)
-    if not with_id.any():
-        return _sum(table, None, counts)
-    beside = _table([one or bytes(_SIZE) for one in ids])
-    total = no_lanes()
-    for part, given in ((~with_id, None), (with_id, beside[with_id])):
-        if part.any():
-            total += _sum(table[part], given, None if counts is None else counts[part])
-    return total
-
-
 def _table(blocks: list[bytes]) -> Blocks:
     return np.frombuffer(b"".join(blocks), dtype=np.uint64).reshape(-1, 2)
 
 
 def _sum(digests: Blocks, ids: Blocks | None, counts: NDArray[np.uint16] | None) -> Lanes:
-    """Σ h over rows, part by part."""
-    first, second = _CIPHERS.both
-    found = np.empty((_PARTS, _SIZE // 2), dtype=np.uint16)
-    for part in range(_PARTS):
-        h = _one_way(first[part], digests)
-        if ids is not None:
-            h = _one_way(second[part], h ^ ids)
-        found[part] = _sum_of_rows(h, counts)
-    return found.reshape(-1)
+    """Σ h over rows that all have an id, or none."""
+    total = np.zeros((_PARTS, _SIZE // 2), dtype=np.uint16)
+    n = max(1, min(len(digests), _CHUNK))
+    abreast = max(1, min(_PARTS, _CHUNK // n))  # parts
+    memory = np.empty((2, abreast, n + 1, 2), dtype=np.uint64)  # ciphers ask for one block more
+    for start in range(0, len(digests), n):
+        some = slice(start, start + n)
+        for first in range(0, _PARTS, abreast):
+            parts = slice(first, first + abreast)
+            ciphers, others = (kind[parts] for kind in _CIPHERS.both)
+            blocks = np.broadcast_to(digests[some], (len(ciphers), *digests[some].shape))
+            h = _one_way(ciphers, blocks, memory[0])
+            if ids is not None:
+                h ^= ids[some]
+                h = _one_way(others, h, memory[1])
+            total[parts] += _sum_of_rows(h, None if counts is None else counts[some])
+    return total.reshape(-1)
 
 
-def _one_way(cipher: Any, blocks: Blocks) -> Blocks:
-    """E(x) ⊕ x for each block x."""
-    out = np.frombuffer(cipher.update(blocks.data.cast("B")), dtype=np.uint64).reshape(-1, 2)
-    return out ^ blocks
+def _one_way(ciphers: list[Any], blocks: Blocks, memory: Blocks) -> Blocks:
+    """E(x) ⊕ x for each block x of each part."""
+    parts, n, _ = blocks.shape
+    for cipher, given, room in zip(ciphers, blocks, memory, strict=False):
+        cipher.update_into(given.data.cast("B"), room[: n + 1].data.cast("B"))
+    h = memory[:parts, :n]
+    h ^= blocks
+    return h
 
 
 def _sum_of_rows(h: Blocks, counts: NDArray[np.uint16] | None) -> NDArray[np.uint16]:
-    """The sum of all rows in lanes of 16 bits, halving: each step adds long contiguous rows."""
+    """The sum over rows in lanes of 16 bits, halving: each step adds long contiguous rows."""
     lanes: NDArray[np.uint16] = h.view("<u2").astype(np.uint16, copy=False)
     if counts is not None:
         lanes *= counts[:, None]
-    left = len(lanes)
+    left = lanes.shape[1]
     while left > 1:
         half = left // 2
-        lanes[:half] += lanes[left - half : left]
+        lanes[:, :half] += lanes[:, left - half : left]
         left -= half
-    first: NDArray[np.uint16] = lanes[0]
-    return first
+    return lanes[:, 0]
 
 
 class _Ciphers(threading.local):

@@ -18,7 +18,6 @@ APPLICATION = 0x74524143
 ROW_TABLES = (
     """CREATE TABLE alive (digest BLOB NOT NULL, id BLOB NOT NULL, count INTEGER NOT NULL,
     queued INTEGER NOT NULL, PRIMARY KEY (digest, id)) WITHOUT ROWID""",
-    "CREATE INDEX alive_by_id ON alive (id) WHERE id != x''",
     "CREATE TABLE sums (name TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
 )
 _ORIGIN = "CREATE TABLE origin (document TEXT NOT NULL)"

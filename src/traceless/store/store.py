@@ -508,6 +508,7 @@ class Store(StoreReader):
                 self._about = writer.origin["about"]
                 yield writer
                 self._cache = writer.cached
+                writer.tidy()
 
     def _look(self) -> None:
         """Read what the store is about."""

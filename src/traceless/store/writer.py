@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
@@ -21,7 +21,7 @@ from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import Queued, plain_arrays
 from traceless.store.receipts import Receipt
 from traceless.store.row_counts import Taken
-from traceless.store.row_digests import Counted, RowBatch, Tally, row_batches
+from traceless.store.row_digests import Counted, RowBatch, RowDigests, Tally, row_batches
 
 _SHOWN = 5  # positions of rows that an error names
 
@@ -55,6 +55,13 @@ class Writer:
     @property
     def _model(self) -> Any:
         return self._change.model
+
+    def tidy(self) -> None:
+        """Remove what others left behind, also if there was nothing to change."""
+        change = self._change
+        if not (change.committed or change.asked.dry_run) and self._folder.left_over(change.before):
+            self._ledger.sql.execute("ROLLBACK")
+            self._folder.tidy(self._ledger)
 
     # --- requests that came before --------------------------------------------------------
 
@@ -123,9 +130,11 @@ class Writer:
         if self._known:
             return self._rows_again("learn", added=batches)
         for batch in batches:
-            if self._add(batch):
-                X, y, weight = version_1.rounded_as_in(self.origin, batch)
-                self._model.partial_fit(X, y, sample_weight=weight)
+            rows = self._hasher(batch)
+            with self._adding(rows, rows.ids):
+                if len(rows.places):
+                    X, y, weight = version_1.rounded_as_in(self.origin, batch)
+                    self._model.partial_fit(X, y, sample_weight=weight)
         last, request = self._change.before, self._rows_request()
         learned = "learn", self._change.added.rows, request
         if once and self._secret and learned == (last.kind, last.rows, last.request):
@@ -181,22 +190,22 @@ class Writer:
         """Put rows in the place of others, under their ids or under ids of their own."""
         if self._known:
             return self._rows_again("relabel", [before], [after])
-        taken = list(self._taken([before], self._ledger.rows.remove, whole))  # before any is added
-        for held in taken:
-            self._add(after, held[3] if keep_ids and len(held) > 3 else None)
-            old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
-            self._model.update(add=new, forget=old)
+        for held in self._taken([before], self._ledger.rows.remove, whole):
+            rows = self._hasher(after)
+            keep = keep_ids and len(held) > 3
+            ids = [held[3][i] for i in rows.places.tolist()] if keep else rows.ids
+            with self._adding(rows, ids):
+                old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
+                self._model.update(add=new, forget=old)
         return self._change.finish("relabel", self._rows_request())
 
-    def _add(self, batch: RowBatch, ids: list[bytes] | None = None) -> bool:
-        """Count the rows of a batch as learned, under these ids if given; False if it has none."""
-        rows = self._hasher(batch)
-        held_as = rows.ids if ids is None else [ids[i] for i in rows.places.tolist()]
-        if len(rows.places):
-            self._ledger.rows.add(rows.digests, held_as)
-            self._change.added.add(rows, held_as)
-            self._change.ids.added.update(held_as)
-        return bool(len(rows.places))
+    @contextmanager
+    def _adding(self, rows: RowDigests, ids: list[bytes]) -> Iterator[None]:
+        """Count rows as learned, under these ids, while the model learns them."""
+        with self._ledger.rows.adding(rows.digests, ids):
+            self._change.added.add(rows, ids)
+            self._change.ids.added.update(ids)
+            yield
 
     def _forget(self, batches: Iterable[RowBatch], whole: bool) -> None:
         for held in self._taken(batches, self._ledger.rows.remove, whole):
@@ -259,7 +268,8 @@ class Writer:
                 "whole=True (--whole) asks that all rows of the ids given go, and some rows have "
                 "no id. Give one for each row. Nothing was changed."
             )
-        left = [held - waiting for held, waiting in map(self._ledger.rows.held_by_id, ids)]
+        before = {one: self._ledger.ids.held(one) for one in ids}
+        left = [held - waiting - ids[one] for one, (held, waiting) in before.items()]
         if any(left):
             raise NotLearnedError(
                 f"{sum(left)} more rows of {sum(map(bool, left))} of these {len(left)} ids are "
