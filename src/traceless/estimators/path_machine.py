@@ -261,10 +261,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
-    def n_iter_(self) -> NDArray[np.int32]:
-        """The straight pieces of all paths so far, of each problem."""
-        problems = self._current().problems.values()
-        return np.array([problem.n_breakpoints + 1 for problem in problems], np.int32)
+    def n_iter_(self) -> Any:
+        """The straight pieces of all paths so far: of a classifier an array, one of each problem."""
+        pieces = [problem.n_breakpoints + 1 for problem in self._current().problems.values()]
+        return np.array(pieces, np.int32) if self._labels == "classes" else sum(pieces)
 
     @property
     def fit_status_(self) -> int:
