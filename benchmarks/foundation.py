@@ -106,7 +106,7 @@ def peak_memory(n: int) -> tuple[int, int]:
     LSSVC().fit(X[:2000, :50], y[:2000])  # BLAS allocates its buffers once
     before = peak_resident()
     model = LSSVC().fit(X, y)
-    return peak_resident() - before, model.knowledge_.gram.nbytes
+    return peak_resident() - before, model.knowledge_.sums.nbytes
 
 
 def peak_resident() -> int:

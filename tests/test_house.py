@@ -90,7 +90,7 @@ def test_the_house_does_not_grow_in_silence():
     """Whoever needs more room raises these numbers, and says why."""
     found = measured(Path(traceless.__file__).parent)
     assert found["modules at the root"] <= 6
-    assert found["longest import chain"] <= 14, found["which is"]
+    assert found["longest import chain"] <= 15, found["which is"]  # integers in words
     # 14 700 when the house was rebuilt; probabilities, errors, evidence, scales, columns and
     # labels; 900 for rows on a GPU
     assert found["code lines"] <= 18_300

@@ -24,6 +24,7 @@ from papers.datasets import Floats, Labels
 from papers.rows import Rows
 from papers.timing import interleave
 from traceless import Knowledge, scan, wESVM
+from traceless.arithmetic import integers
 from traceless.features import RandomLayer
 from traceless.sources import Source
 
@@ -118,9 +119,9 @@ def gathered(n: int, J: int, K: int, classwise: bool = True) -> Knowledge:
 
 def scaled(known: Knowledge, bits: int) -> Knowledge:
     """The same with sums over all classes as large as those of many more rows."""
-    more = bits - int(known.gram.max()).bit_length()
-    sums = known.sums if bits < 63 else known.sums.astype(object)
-    return replace(known, sums=sums << more, counts=tuple(n << more for n in known.counts))
+    more = bits - int(known.pooled().sums.max()).bit_length()
+    total = integers.shift_left(known.total, more)
+    return replace(known, total=total, counts=tuple(n << more for n in known.counts))
 
 
 def mean_square() -> float:

@@ -30,7 +30,7 @@ class EngineError(RuntimeError):
 
 
 class ResolutionWarning(UserWarning):
-    """A column varies by only a few steps of the grid it is rounded to."""
+    """A column varies by only a few steps of the grid it is rounded to, or takes very many."""
 
 
 class TableError(ValueError):

@@ -138,6 +138,7 @@ def test_undecided_sums_are_few(rng, monkeypatch):
     assert sum(redone) > 0  # the other way exists
 
 
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
 def test_a_wide_column_costs_no_digits(rng):
     X = np.column_stack([rng.normal(size=(50, 8)), 3e11 + rng.normal(size=50) * 1e9])
     y = rng.normal(size=50) + 10

@@ -202,6 +202,7 @@ def test_rho_beyond_float64s_range(iris):
         LSSVC(rho=1e305).fit(*iris)
 
 
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
 def test_rho_too_small_to_be_solved(rng):
     X = rng.integers(-(2**38), 2**38, size=(3, 6)).astype(float)
     with pytest.raises(ConditionError, match="Increase rho"):

@@ -21,10 +21,12 @@ from cases import (
 from traceless import LSSVC, LSSVR, ConditionError, RangeError
 from traceless.arithmetic import integers
 from traceless.features import Linear
-from traceless.solvers import refinement, rounded
+from traceless.solvers import refinement, rounded, steps
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Ridge, ridge_in_steps
 from traceless.solvers.rounded import Mixture, correctly_rounded_solve
+from traceless.solvers.steps import HardError
+from traceless.solvers.wide import WideSystem
 
 
 @st.composite
@@ -240,7 +242,7 @@ def test_no_precision_at_all_ends_in_a_condition_error(monkeypatch):
         raise LinAlgError
 
     monkeypatch.setattr(refinement, "_approximate_inverse", fail)
-    monkeypatch.setattr(rounded, "dpotrf", lambda A, **_: (A, 1))
+    monkeypatch.setattr(steps, "dpotrf", lambda A, **_: (A, 1))
     with pytest.raises(ConditionError):
         correctly_rounded_solve(
             np.eye(2, dtype=np.int64), np.ones(2), np.ones((2, 1), dtype=np.int64)
@@ -255,11 +257,14 @@ def test_both_ways_give_the_same_bits(system):
     if not used.size or not asked.size:
         return
     S, ridge, Q = S[np.ix_(used, used)], Ridge(ridge[used]), Q[np.ix_(used, asked)]
-    try:
-        Z, decided = rounded._System(S, ridge, None).solve(Q)
-    except (rounded._HardError, OverflowError):
-        return
-    assert (refinement.refined(S, ridge, Q) == Z)[:, decided].all()
+    expected = refinement.refined(S, ridge, Q)
+    S = integers.as_sums(S)
+    for made in (rounded._system, WideSystem):  # the second takes any integers
+        try:
+            Z, decided = made(S if made is rounded._system else Mixture([S]), ridge, None).solve(Q)
+        except (HardError, LinAlgError, OverflowError):
+            continue
+        assert (expected == Z)[:, decided].all()
 
 
 def test_usual_systems_need_no_python_integers(rng, monkeypatch):
@@ -353,10 +358,10 @@ def test_all_penalties_give_the_nearest_floats(penalty, table):
 @given(tables())
 def test_all_penalties_in_python_integers_alone(penalty, table):
     def hard(*_):
-        raise rounded._HardError
+        raise HardError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounded, "_System", hard)
+        patch.setattr(rounded, "_system", hard)
         assert_exact(table, penalty)
 
 
@@ -370,6 +375,24 @@ def test_usual_tables_need_no_python_integers(penalty, rng, monkeypatch):
     expected = refinement.refined(S, ridge, Q, shift)
     monkeypatch.setattr(rounded, "refined", None)
     assert (correctly_rounded_solve(*system) == expected).all()
+
+
+@pytest.mark.parametrize("penalty", PENALTIES[:2], ids=penalty_name)
+@pytest.mark.parametrize("weights", [None, (0.3, 1.7), (2.0**-40, 3.0, 1e9, 0.1, 7.0, 1.1)])
+def test_weights_and_large_columns_need_no_python_integers(penalty, weights, rng, monkeypatch):
+    F = whole(np.rint(rng.normal(size=(240, 12)) * 2**14))
+    F[:, 3] += 2**44 + whole(rng.integers(0, 2**38, 240))
+    rho = 0.3 if penalty["standardize"] else 0.3 * 2.0**28
+    table = F, whole(rng.integers(-1, 2, size=(240, 3))), np.ones(240, dtype=np.int64), rho
+    S, ridge, Q, shift = system_of(*table, penalty)
+    if weights is not None:
+        rows = np.column_stack([F, whole(np.ones(240))])
+        rows = rows - whole(shift) if shift is not None else rows
+        S = Mixture.of([exact_gram(part) for part in np.split(rows, len(weights))], weights)
+        Q = Q * S.unit
+    expected = refinement.refined(S, ridge, Q, shift)
+    monkeypatch.setattr(rounded, "refined", None)
+    assert (correctly_rounded_solve(S, ridge, Q, shift) == expected).all()
 
 
 @pytest.mark.parametrize("far", [0, 1, -5, 2**30])

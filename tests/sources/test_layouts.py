@@ -83,6 +83,11 @@ def test_values_have_one_type(values, found, tmp_path):
     assert [c[0][1] for c in hive_columns([tmp_path / f"k={v}" / "f" for v in values])] == found
 
 
+def test_folders_further_up_are_no_columns(tmp_path):
+    write(tmp_path / "lr=0.1" / "data" / "k=1" / "p.parquet", [1.0], [0])
+    assert scan(tmp_path / "lr=0.1" / "data", "y").feature_names == ["a", "k"]
+
+
 def test_iceberg_and_hudi_tables_are_refused(tmp_path):
     write(tmp_path / "ice" / "data" / "p.parquet", [1.0], [0])
     (tmp_path / "ice" / "metadata").mkdir()

@@ -178,3 +178,13 @@ def test_the_history_before_cannot_be_changed_after(tmp_path):
             connection.execute(guard)
         connection.commit()
     assert not store.verify().ok
+
+
+def test_requests_of_the_time_before_are_those_of_their_entries(tmp_path):
+    store = copied(tmp_path, "stores-v1", "lssvc")
+    store.upgrade()
+    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
+        changed = connection.execute("UPDATE requests SET rows = rows + 1 WHERE kind = 'learn'")
+        assert changed.rowcount
+        connection.commit()
+    assert "requests" in [check.name for check in store.verify().checks if not check.ok]

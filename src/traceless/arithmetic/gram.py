@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
 from traceless.arithmetic.integers import LARGEST, Floats, Integers, ShiftedSum, mirror
+from traceless.arithmetic.words import Sums, Wide
 
 _WEIGHT_BITS = 11  # weights of 20 bits, which is usual, are cut into two
 _LIMB_BITS, _WEIGHTED_LIMB_BITS = 21, 14  # 4096 · 2^40 ≤ 2^52, 4096 · 2^11 · 2^26 ≤ 2^52
@@ -42,6 +43,7 @@ _ROWS = 4096, 1024, 256, 128  # multiplied at a time: squares of few rows may be
 _FLUSH = 256  # moving a product to integers takes as long as multiplying so many rows
 _BLOCKS = 64  # columns are divided where less than this many blocks of theirs would fit
 _ZEROS, _MOST_ZEROS = 7, 28  # zeros are divided out by sevens, so that few shifts differ
+_MOST_RUNS = 12  # of parts, whose products are moved to integers one by one
 _CACHE = 2**14  # numbers that are worked on at a time
 
 Indices = NDArray[np.intp]
@@ -58,11 +60,10 @@ class GramSum:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        padded = _padded(width)
-        self._parts = _Parts(padded)
-        self._floats = np.zeros((padded, padded), order="F")  # upper triangle only
+        self._parts, self._cuts = _Parts(width), 0
+        self._floats: Floats | None = None  # column-major, the upper triangle only
         self._bound = 0.0
-        self._integers = ShiftedSum((padded, padded))
+        self._integers = ShiftedSum((width, width))
         self._zeros: Indices | None = None  # of the rows that parts were made for,
         self._squares = np.zeros(width)  # and the mean squares of their columns
         self._limb_bits = _LIMB_BITS
@@ -86,16 +87,20 @@ class GramSum:
                 self._add_rows(Z, several)
         elif bound <= LARGEST and self._parts.whole:
             self._make_room(bound)
-            self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
+            if self._floats is None:
+                self._floats = dsyrk(1.0, Z.T)
+            else:
+                self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
         else:
             if self._zeros is None:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
 
-    def total(self) -> Integers:
+    def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
         self._flush()
-        return np.ascontiguousarray(self._integers.total()[: self.width, : self.width])
+        total = self._integers.total()
+        return total if isinstance(total, Wide) else np.ascontiguousarray(total)
 
     def _add_rows(self, Z: Floats, weights: Sequence[_Weights]) -> None:
         """Add the products of rows, as many at a time as fit; new parts where they do not.
@@ -115,7 +120,10 @@ class GramSum:
             for (shift, limb), product in zip(some, products, strict=True):
                 if limb is None:
                     self._make_room(_largest_sum(product))
-                    self._floats += product
+                    if self._floats is None:
+                        self._floats = product
+                    else:
+                        self._floats += product
                 else:
                     self._move(shift, product.T.astype(np.int64))
             start = rows.stop
@@ -145,8 +153,8 @@ class GramSum:
         self._squares = np.maximum(self._squares, squares)
         if weight > 1:
             self._limb_bits = _WEIGHTED_LIMB_BITS
+        self._cuts += 1
         self._parts = _Parts.fitting(self._zeros, self._squares, self._limb_bits, self._rows)
-        self._floats = np.zeros((self._parts.width,) * 2, order="F")
 
     def _make_room(self, bound: float) -> None:
         """Make sure that a product of this bound can be added in float64."""
@@ -155,17 +163,17 @@ class GramSum:
         self._bound += bound
 
     def _flush(self) -> None:
-        if self._bound:
-            self._move(0, mirror(self._floats.T.astype(np.int64)))
-            self._floats[:] = 0.0
-            self._bound = 0.0
+        if self._floats is not None:
+            n = self._parts.n
+            self._move(0, mirror(self._floats.T[:n, :n].astype(np.int64)))
+            self._floats, self._bound = None, 0.0
 
     def _move(self, shift: int, product: Integers) -> None:
         """Add a product of parts to the integers, 2^shift times, each part in its column."""
-        for p, rows, from_rows in self._parts.groups:
-            for q, columns, from_columns in self._parts.groups:
+        for i, (p, rows, from_rows) in enumerate(self._parts.groups):
+            for j, (q, columns, from_columns) in enumerate(self._parts.groups):
                 part = product[_outer(from_rows, from_columns)]
-                self._integers.add(_outer(rows, columns), shift + p + q, part)
+                self._integers.add(_outer(rows, columns), shift + p + q, part, (self._cuts, i, j))
 
 
 class _Parts:
@@ -174,14 +182,14 @@ class _Parts:
     Parameters
     ----------
     width : int
-        How many columns there are, padded. At first each is its only part.
+        How many columns there are. At first each is its only part.
 
     Attributes
     ----------
     whole : bool
         Whether each column is its only part.
-    width : int
-        How many parts there are, padded.
+    n, width : int
+        How many parts there are, and the same padded.
     rows : int
         How many rows are multiplied at a time.
     groups : list of (shift, columns, parts)
@@ -189,7 +197,7 @@ class _Parts:
     """
 
     def __init__(self, width: int) -> None:
-        self.whole, self.width, self.rows = True, width, _ROWS[0]
+        self.whole, self.n, self.width, self.rows = True, width, _padded(width), _ROWS[0]
         self.groups: list[tuple[int, Any, Any]] = [(0, slice(0, width), slice(0, width))]
 
     @classmethod
@@ -204,7 +212,7 @@ class _Parts:
         rows = np.minimum(most, _ROWS)
         limbs = 1 + (sizes[:, :, None] > _room(rows)).sum(axis=1)
         best = int(np.argmin(limbs.sum(axis=0) ** 2 * (1 + _FLUSH / rows)))
-        parts = cls(_padded(len(zeros)))
+        parts = cls(len(zeros))
         parts.rows = int(rows[best])
         if zeros.any() or limbs[:, best].max() > 1:
             parts._cut(zeros, limbs[:, best], bits)
@@ -217,9 +225,13 @@ class _Parts:
         shifts = zeros[columns]
         shifts += bits * np.repeat(np.arange(len(levels)), [len(level) for level in levels])
         alike = [(shift, np.flatnonzero(shifts == shift)) for shift in sorted({*shifts.tolist()})]
+        runs = [(shift, run) for shift, same in alike for run in _runs(same, columns)]
+        alike = runs if len(runs) <= _MOST_RUNS else alike
         self.groups = [(shift, _span(columns[same]), _span(same)) for shift, same in alike]
-        self.whole, self.width = False, _padded(len(columns))
-        self._divided, self._scale = bool(zeros.any()), np.ldexp(1.0, -zeros)
+        self.whole, self.n, self.width = False, len(columns), _padded(len(columns))
+        divided = np.flatnonzero(zeros)
+        self._columns, self._divided = len(zeros), _span(divided)
+        self._scale = np.ldexp(1.0, -zeros[divided])
         self._power, self._steps, first = 2.0**bits, [], 0
         for lower, upper in itertools.pairwise(levels):
             place, first = first + np.searchsorted(lower, upper), first + len(lower)
@@ -239,10 +251,11 @@ class _Parts:
 
     def _write(self, Z: Floats, W: Floats) -> bool:
         """Write the parts of a few rows, which stay in the cache; whether columns had the zeros."""
-        J = len(self._scale)
-        low = np.multiply(Z[:, :J], self._scale, out=W[:, :J])
-        if self._divided and (low != np.rint(low)).any():
-            return False
+        W[:, : self._columns] = Z[:, : self._columns]
+        if self._scale.size:
+            W[:, self._divided] = low = Z[:, self._divided] * self._scale
+            if (low != np.rint(low)).any():
+                return False
         for place, next_place in self._steps:
             low = W[:, place]
             high = np.rint(low * (1 / self._power))
@@ -286,6 +299,12 @@ def _weight_limbs(weights: Floats) -> Iterator[tuple[int, Floats]]:
         if low.any():
             yield shift, low
         weights, shift = high, shift + _WEIGHT_BITS
+
+
+def _runs(parts: Indices, columns: Indices) -> list[Indices]:
+    """Some parts, cut where they or their columns have gaps: slices, most of which are views."""
+    gaps = (np.diff(parts) != 1) | (np.diff(columns[parts]) != 1)
+    return np.split(parts, np.flatnonzero(gaps) + 1)
 
 
 def _span(indices: Indices) -> Any:

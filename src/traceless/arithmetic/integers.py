@@ -7,8 +7,9 @@ Two facts carry the library.
    thread it as it likes: the result is exact, so it is the same on every machine.
    Larger integers are cut into limbs of 21 bits, ``a = Σ_l a_l 2^(21 l)`` with
    ``|a_l| ≤ 2^20``, whose products do fit.
-2. *Sums of such products live in int64 while they fit, in Python integers beyond.*
-   Which of the two is a function of the value alone, so equal sums are equal arrays.
+2. *Sums of such products live in int64 while they fit, in several words beyond*
+   (`traceless.arithmetic.words`). Which of the two is a function of the value alone, so
+   equal sums are equal arrays. Vectors, which are short, are Python integers beyond int64.
 
 All matrix products go through SciPy's BLAS. NumPy brings a second OpenBLAS with its
 own threads, and two pools that spin against each other cost 3 to 8 times on two cores.
@@ -18,12 +19,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import ddot, dgemm
+
+from traceless.arithmetic import words as in_words
+from traceless.arithmetic.words import Sums, Wide
 
 Floats = NDArray[np.float64]
 Integers = NDArray[Any]  # int64, or object holding Python integers: see `narrow`
@@ -34,7 +38,7 @@ _INT64_MAX = 2**63 - 1
 _CACHE = 2**15  # integers that are added at a time
 
 
-# --- sums: int64 while they fit, Python integers beyond -----------------------------
+# --- sums: int64 while they fit, words or Python integers beyond ---------------------
 
 
 def narrow(a: Integers) -> Integers:
@@ -46,56 +50,132 @@ def narrow(a: Integers) -> Integers:
     return a.astype(np.int64)
 
 
-def wide(a: Integers) -> Integers:
+def wide(a: Sums) -> Integers:
     """`a` as Python integers, which cannot overflow."""
     return a.astype(object)
 
 
-def add(a: Integers, b: Integers) -> Integers:
+def as_sums(a: Sums) -> Sums:
+    """Integers of any kind in the one form of sums."""
+    return in_words.of_python(a) if isinstance(a, np.ndarray) and a.dtype == object else a
+
+
+def as_array(a: Sums) -> Integers:
+    """A few sums as an array of NumPy: int64, or Python integers where some are beyond it."""
+    a = least(a)
+    return wide(a) if isinstance(a, Wide) else a
+
+
+def equal(a: Sums, b: Sums) -> bool:
+    """Whether two sums are the same."""
+    if isinstance(a, Wide) and isinstance(b, Wide):
+        return np.array_equal(a.words, b.words)
+    return not isinstance(a, Wide) and not isinstance(b, Wide) and np.array_equal(a, b)
+
+
+def least(a: Sums) -> Sums:
+    """Part of a sum, in the one form of sums."""
+    return in_words.least(a.words) if isinstance(a, Wide) else a
+
+
+def spread(a: Sums, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Sums:
+    """Parts of `a` at places of zeros: pairs of where they come from, and where they go."""
+    if isinstance(a, Wide):
+        return Wide(np.stack([_spread(word, shape, places) for word in a.words]))
+    return _spread(a, shape, places)
+
+
+def _spread(a: Integers, shape: tuple[int, ...], places: Sequence[tuple[Any, Any]]) -> Integers:
+    out = np.zeros(shape, dtype=a.dtype)
+    for source, target in places:
+        out[target] = a[source]
+    return out
+
+
+def stack(several: Sequence[Sums]) -> Sums:
+    """Sums of one shape, one behind the other."""
+    words = [_words(a) for a in several]
+    longest = max(map(len, words))
+    if longest == 1:
+        return np.stack([word[0].view(np.int64) for word in words])
+    return Wide(np.stack([in_words.extended(word, longest) for word in words], axis=1))
+
+
+def bordered(features: Sums, classes: Sums) -> Sums:
+    """Sums of J features, and beside them those of K classes: per class J + 1, the last its own."""
+    (K, J), several = (len(classes), len(features)), (_words(features), _words(classes))
+    inner, rows = (in_words.extended(words, max(map(len, several))) for words in several)
+    out = np.zeros((len(inner), J + K, J + K), dtype=np.uint64)
+    out[:, :J, :J] = inner
+    out[:, J:, :J] = rows[..., :J]
+    out[:, :J, J:] = rows[..., :J].swapaxes(1, 2)
+    out[:, range(J, J + K), range(J, J + K)] = rows[..., J]
+    return in_words.least(out) if len(out) > 1 else out[0].view(np.int64)
+
+
+def _words(a: Sums) -> in_words.Words:
+    return a.words if isinstance(a, Wide) else in_words.words_of(a, 1)
+
+
+def add(a: Sums, b: Sums) -> Sums:
     """``a + b`` of two arrays of one shape, exact whatever the size."""
-    if a.dtype == b.dtype == np.int64:
+    return _combined(a, b, in_words.add_part)
+
+
+def subtract(a: Sums, b: Sums) -> Sums:
+    """``a - b`` of two arrays of one shape, exact whatever the size."""
+    return _combined(a, b, in_words.subtract_part)
+
+
+def _combined(a: Sums, b: Sums, part: in_words.Part) -> Sums:
+    a, b = as_sums(a), as_sums(b)
+    if not isinstance(a, Wide) and not isinstance(b, Wide):
         c = np.empty(a.shape, dtype=np.int64)
-        flat = a.reshape(-1), b.reshape(-1), c.reshape(-1)
-        if all(_add_part(*(v[i : i + _CACHE] for v in flat)) for i in range(0, c.size, _CACHE)):
+        flat = [v.reshape(1, -1).view(np.uint64) for v in (c, a, b)]
+        if all(
+            part(*(v[:, i : i + _CACHE] for v in flat))
+            and int(c.reshape(-1)[i : i + _CACHE].min(initial=0)) >= -_INT64_MAX
+            for i in range(0, c.size, _CACHE)
+        ):
             return c
-    return narrow(wide(a) + wide(b))
+    return in_words.combined(_words(a), _words(b), part)
 
 
-def _add_part(a: Integers, b: Integers, out: Integers) -> bool:
-    """Whether the sum fits; it is looked at while it is in the cache."""
-    np.add(a, b, out=out)
-    return bool(((a ^ out) & (b ^ out)).min() >= 0 and out.min() >= -_INT64_MAX)
-
-
-def shift_left(a: Integers, bits: int) -> Integers:
+def shift_left(a: Sums, bits: int) -> Sums:
     """``a · 2^bits``, exact whatever the size."""
     if not bits:
         return a
-    if a.dtype == np.int64 and _magnitude(a).bit_length() + bits <= 63:
+    if not isinstance(a, Wide) and _magnitude(a).bit_length() + bits <= 63:
         return a << bits
-    return narrow(wide(a) << bits)
+    return in_words.shifted_left(_words(a), bits)
 
 
-def words(a: Integers) -> list[tuple[int, Integers]]:
+def shift_right(a: Sums, bits: int) -> Sums:
+    """``a · 2^-bits``, rounded down."""
+    return in_words.shifted_right(a.words, bits) if isinstance(a, Wide) else a >> bits
+
+
+def parts(a: Sums) -> list[tuple[int, Integers]]:
     """int64 arrays and shifts: `a` is the sum of ``part · 2^shift``, none larger than it need be.
 
     Parts are rounded, not cut, so that in float64 they add up without cancellation.
     """
-    parts, shift = [], 0
-    while a.dtype != np.int64:
-        high = (a + (1 << 59)) >> 60
-        parts.append((shift, (a - (high << 60)).astype(np.int64)))
-        a, shift = narrow(high), shift + 60
-    return [*parts, (shift, a)]
+    found, shift = [], 0
+    while isinstance(a, Wide):
+        low = (a.words[0].view(np.int64) << 4) >> 4  # between ±2^59
+        found.append((shift, low))
+        a, shift = shift_right(subtract(a, low), 60), shift + 60
+    return [*found, (shift, a)]
 
 
-def trailing_zeros(a: Integers, most: int) -> int:
+def trailing_zeros(a: Sums, most: int) -> int:
     """The largest number of bits, up to `most`, by which all of `a` can be shifted right."""
     seen = 0
-    for row in a.reshape(-1, a.shape[-1]) if a.size else ():
-        seen |= int(np.bitwise_or.reduce(row))
-        if seen & 1:
-            return 0
+    for k, word in enumerate(_words(a)):
+        for row in word.reshape(-1, a.shape[-1]) if a.size else ():
+            seen |= int(np.bitwise_or.reduce(row)) << 64 * k
+            if seen & 1:
+                return 0
     return min(most, (seen & -seen).bit_length() - 1) if seen else most
 
 
@@ -104,16 +184,39 @@ def _magnitude(a: Integers) -> int:
     return max(int(a.max()), -int(a.min())) if a.size else 0
 
 
-def to_bytes(a: Integers) -> bytes:
-    """A serialisation that is a function of the values of a vector alone."""
-    if a.dtype == np.int64:
-        return b"int64" + a.astype("<i8").tobytes()
-    width = 1 + max(int(v).bit_length() for v in a) // 8
-    return b"wide%d:" % width + b"".join(int(v).to_bytes(width, "little", signed=True) for v in a)
+def triangle_bytes(a: Sums) -> Iterator[bytes]:
+    """The lower triangle of a matrix, row by row, as bytes that are a function of its values.
+
+    A row of int64 has eight bytes for each number. Where there are words, it has as many as the
+    largest number of the row needs, sign and all.
+    """
+    if not isinstance(a, Wide):
+        for i, row in enumerate(a):
+            yield b"int64" + row[: i + 1].astype("<i8").tobytes()
+        return
+    strip = max(1, _CACHE // len(a))
+    for first in range(0, len(a), strip):
+        rows = a.words[:, first : first + strip, : first + strip]
+        several = rows[..., :first], np.tril(rows[..., first:])
+        widths = np.maximum(*map(in_words.byte_widths, several)).tolist()
+        flat = rows.reshape(len(rows), -1)
+        raw = {width: in_words.to_bytes(flat, width).data for width in {*widths}}
+        pieces: list[Any] = []
+        for i, width in enumerate(widths):
+            start = i * rows.shape[2]
+            own = slice(start * width, (start + first + i + 1) * width)
+            pieces += b"wide%d:" % width, raw[width][own]
+        yield b"".join(pieces)
 
 
-def packed(symmetric: Integers) -> Integers:
+@overload
+def packed(symmetric: Integers) -> Integers: ...
+@overload
+def packed(symmetric: Wide) -> Wide: ...
+def packed(symmetric: Sums) -> Sums:
     """The lower triangle of each matrix, row by row, as one vector: half the size."""
+    if isinstance(symmetric, Wide):
+        return Wide(packed(symmetric.words))
     *several, n, _ = symmetric.shape
     rows = symmetric.reshape(-1, n, n)
     triangle = n * (n + 1) // 2
@@ -123,8 +226,14 @@ def packed(symmetric: Integers) -> Integers:
     return out.reshape(*several, triangle)
 
 
-def unpacked(triangles: Integers, n: int) -> Integers:
+@overload
+def unpacked(triangles: Integers, n: int) -> Integers: ...
+@overload
+def unpacked(triangles: Wide, n: int) -> Wide: ...
+def unpacked(triangles: Sums, n: int) -> Sums:
     """The n × n symmetric matrices that `packed` was given."""
+    if isinstance(triangles, Wide):
+        return Wide(unpacked(triangles.words, n))
     out = np.zeros((*triangles.shape[:-1], n, n), dtype=triangles.dtype)
     for i in range(n if out.size else 0):
         out[..., i, : i + 1] = triangles[..., i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]
@@ -133,24 +242,18 @@ def unpacked(triangles: Integers, n: int) -> Integers:
     return out
 
 
-def to_tensor(a: Integers) -> Integers:
-    """For files: int64 as it is, Python integers as bytes (two's complement) in a last axis."""
-    if a.dtype == np.int64:
+def to_tensor(a: Sums) -> Integers:
+    """For files: int64 as it is, words as bytes (two's complement) in a last axis."""
+    if not isinstance(a, Wide):
         return a
-    width = 1 + max(int(v).bit_length() for v in a.flat) // 8
-    raw = b"".join(int(v).to_bytes(width, "little", signed=True) for v in a.flat)
-    return np.frombuffer(raw, dtype=np.uint8).reshape(*a.shape, width)
+    flat = a.words.reshape(len(a.words), 1, -1)
+    width = int(in_words.byte_widths(flat)[0])
+    return in_words.to_bytes(flat[:, 0], width).reshape(*a.shape, width)
 
 
-def from_tensor(tensor: Integers) -> Integers:
+def from_tensor(tensor: Integers) -> Sums:
     """Inverse of `to_tensor`."""
-    if tensor.dtype == np.int64:
-        return tensor
-    *shape, width = tensor.shape
-    raw, a = tensor.tobytes(), np.empty(math.prod(shape), dtype=object)
-    for i in range(len(a)):
-        a[i] = int.from_bytes(raw[i * width : (i + 1) * width], "little", signed=True)
-    return narrow(a.reshape(shape))
+    return tensor if tensor.dtype == np.int64 else in_words.from_bytes(tensor)
 
 
 def nearest(a: Integers, b: Integers) -> Floats:
@@ -204,62 +307,45 @@ def limbs(A: Floats) -> Iterator[tuple[NDArray[np.intp], int, Floats]]:
 
 
 class ShiftedSum:
-    """Σ part · 2^shift of integers up to 2^53: one int64 array for each shift, joined once."""
+    """Σ part · 2^shift of integers up to 2^53, at some rows and columns each, joined once."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._shape = shape
-        self._parts: dict[int, Integers] = {}
-        self._before: Integers | None = None  # what the parts had no room for
-        self._added: Counter[int] = Counter()
+        self._parts: dict[tuple[int, Any], tuple[Any, Integers]] = {}  # where they are, int64 sums
+        self._added: Counter[tuple[int, Any]] = Counter()
+        self._before: Sums | None = None  # what these had no room for
 
-    def add(self, where: Any, shift: int, part: Integers) -> None:
-        """Add part · 2^shift to some rows and columns; the part may be kept."""
-        if self._added[shift] == 2**9:  # 2^9 such parts stay below 2^62
+    def add(self, where: Any, shift: int, part: Integers, key: Any = None) -> None:
+        """Add part · 2^shift to some rows and columns, known by a key; the part may be kept."""
+        place = shift, key
+        if self._added[place] == 2**9:  # so many parts stay below 2^62
             self._before, self._parts, self._added = self.total(), {}, Counter()
-        self._added[shift] += 1
-        ordered = not isinstance(where, tuple) or all(isinstance(w, slice) for w in where)
-        everything = (
-            ordered and part.shape == self._shape
-        )  # as it stands, without a change of order
-        if everything and shift not in self._parts:
-            self._parts[shift] = part
-            return
-        held = self._parts.setdefault(shift, np.zeros(self._shape, dtype=np.int64))
-        held[... if everything else where] += part
+        self._added[place] += 1
+        if place in self._parts:
+            self._parts[place][1][...] += part
+        else:
+            self._parts[place] = where, part
 
-    def total(self) -> Integers:
+    def total(self) -> Sums:
         """All of it, in canonical form."""
-        if self._before is None:
-            return _joined(self._shape, self._parts)
-        return add(self._before, _joined(self._shape, self._parts))
+        parts = [(where, shift, part) for (shift, _), (where, part) in self._parts.items()]
+        total = _joined(self._shape, parts)
+        return total if self._before is None else add(self._before, total)
 
 
-def _joined(shape: tuple[int, ...], parts: Mapping[int, Integers]) -> Integers:
-    """Σ part · 2^shift in canonical form.
-
-    Sums modulo 2^64 are right wherever sums in float64, within their error, are below 2^63. The
-    others, which are few (a large target times itself), are added again in Python integers.
-    """
-    if list(parts) == [0]:
-        return parts[0]
-    low = np.zeros(shape, dtype=np.uint64)
-    for shift, part in parts.items():
-        if shift < 64:
-            low += part.view(np.uint64) << np.uint64(shift)
-    total = low.view(np.int64)
-    size = sum(_magnitude(part) << shift for shift, part in parts.items())
-    if size <= _INT64_MAX:
-        return total
-    about = np.zeros(shape)
-    for shift, part in parts.items():
-        about += np.ldexp(part.astype(np.float64), shift)
-    far = np.abs(about) + size * 2.0**-40 >= 2.0**63
-    exact = np.zeros(np.count_nonzero(far), dtype=object)
-    for shift, part in parts.items():
-        exact += wide(part[far]) << shift
-    total = total if narrow(exact).dtype == np.int64 else wide(total)
-    total[far] = exact
-    return total
+def _joined(shape: tuple[int, ...], parts: Sequence[tuple[Any, int, Integers]]) -> Sums:
+    """Σ part · 2^shift in canonical form."""
+    if len(parts) == 1 and parts[0][1] == 0 and parts[0][2].shape == shape:
+        return parts[0][2]
+    size = sum(_magnitude(part) << shift for _, shift, part in parts)
+    words = np.zeros((size.bit_length() // 64 + 1, *shape), dtype=np.uint64)
+    for where, shift, part in parts:
+        where = (slice(None), *(where if isinstance(where, tuple) else (where,)))
+        held = words[where]
+        in_words.add_shifted(held, part, shift)
+        if not np.may_share_memory(held, words):
+            words[where] = held
+    return in_words.least(words)
 
 
 def mirror(lower: Integers) -> Integers:
@@ -272,11 +358,14 @@ def mirror(lower: Integers) -> Integers:
     return lower
 
 
-def matrix_times(S: Integers, D: Floats, bits: int) -> Integers:
+def matrix_times(S: Sums, D: Floats, bits: int) -> Integers:
     """``S D`` exactly as Python integers, for integers ``|D| ≤ 2^bits``.
 
     S is cut, a panel of rows at a time, into limbs small enough for its width.
     """
+    if isinstance(S, Wide):
+        several = [matrix_times(part, D, bits) << shift for shift, part in parts(S)]
+        return np.asarray(sum(several))
     size = 53 - bits - len(S).bit_length()
     mask = (1 << size) - 1
     out = np.zeros((len(S), D.shape[1]), dtype=object)

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, idamax
 
 from traceless.arithmetic.double_double import two_sum
 from traceless.arithmetic.integers import LIMB_BITS, Floats, limbs, nearest, wide
@@ -54,6 +54,10 @@ class Coefficients:
         self.Z, self.shift = Z, shift
 
     @cached_property
+    def _farthest(self) -> float:
+        return 0.0 if self.shift is None else float(np.abs(self.shift).max(initial=0.0))
+
+    @cached_property
     def _made(self) -> dict[float, list[_Block]]:
         return {}
 
@@ -76,12 +80,15 @@ class Coefficients:
         Parameters
         ----------
         codes : integers up to 2^53, as float64 array of shape (n, J)
-            Given away: a shift is subtracted in place.
+            Given away: a shift may be subtracted in place.
         """
-        if self.shift is not None:
-            codes -= self.shift
         out = np.empty((len(codes), self.Z.shape[1]))
-        largest = max(codes.max(initial=0.0), -codes.min(initial=0.0))
+        largest, shift = _largest(codes), self.shift
+        if shift is not None and largest + self._farthest <= _LIMITS[0]:
+            largest += self._farthest  # so that products may be shifted in place of the codes
+        elif shift is not None:
+            codes -= shift
+            largest, shift = _largest(codes), None
         limit = next((limit for limit in _LIMITS if largest <= limit), np.inf)
         several: Iterable[_Block]
         if limit == _LIMITS[0] or _slice_bits(limit, len(self.Z)) >= _FEWEST_BITS:
@@ -93,7 +100,7 @@ class Coefficients:
             several = (block.spread(features, places) for block in self._blocks(_LIMITS[0]))
             largest = 2.0 ** (LIMB_BITS - 1)
         for i, block in enumerate(several):
-            out[:, i * _COLUMNS : (i + 1) * _COLUMNS] = block.products(codes, largest)
+            out[:, i * _COLUMNS : (i + 1) * _COLUMNS] = block.products(codes, largest, shift)
         return out
 
 
@@ -105,6 +112,7 @@ class _Block:
 
     def __init__(self, W: Floats, limit: float, places: NDArray[np.intp] | None = None) -> None:
         self.W, self.places = W, places
+        self.offset: Floats | None = None  # what a shift takes off the products
         self.bits = _slice_bits(limit, W.shape[1])
         self.exponents = _exponents(W)
         if places is not None:
@@ -128,10 +136,14 @@ class _Block:
         """The same for codes that are cut into limbs, at certain places of some features."""
         return _Block(self.W[:, features], 2.0 ** (LIMB_BITS - 1), places)
 
-    def products(self, codes: Floats, largest: float) -> Floats:
-        """``codes @ W.T`` for codes up to `largest`, correctly rounded."""
+    def products(self, codes: Floats, largest: float, shift: Floats | None = None) -> Floats:
+        """``(codes - shift) @ W.T``, correctly rounded, for |codes| + |shift| up to `largest`."""
         n_slices, K, J = self.pieces.shape
         P = dgemm(1.0, codes.T, self.pieces.reshape(-1, J).T, trans_a=True)
+        if shift is not None:
+            if self.offset is None:  # exact, as all products are
+                self.offset = dgemm(1.0, shift[None], self.pieces.reshape(-1, J), trans_b=True)
+            P -= self.offset
         s, t, size = P[:, -K:], np.zeros(1), np.zeros(1)
         for m in range(n_slices - 2, -1, -1):
             total = two_sum(P[:, m * K : (m + 1) * K], s)
@@ -150,7 +162,8 @@ class _Block:
         if not certain.all():
             for k in np.flatnonzero(~certain.all(axis=0)).tolist():
                 rows = ~certain[:, k]
-                out[rows, k] = self._exactly(codes[rows], k)
+                some = codes[rows] if shift is None else codes[rows] - shift
+                out[rows, k] = self._exactly(some, k)
         return np.asarray(out)
 
     def _exactly(self, codes: Floats, k: int) -> Floats:
@@ -177,6 +190,12 @@ class _Block:
                 return
             rest, more = np.frexp(rest)
             places = places + more
+
+
+def _largest(codes: Floats) -> float:
+    """The largest absolute value of finite numbers."""
+    flat = codes.reshape(-1)
+    return abs(float(flat[idamax(flat)])) if flat.size else 0.0
 
 
 def _slice_bits(limit: float, J: int) -> int:

@@ -217,7 +217,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> str:
     """The names of the entries that differ in some bit, as one string."""
 
     def same(a: Any, b: Any) -> bool:
-        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        if {type(a), type(b)} & {np.ndarray, np.float64, float}:  # also NaN
             return same_bits(a, b)
         return a is b or bool(type(a) is type(b) and a == b)
 

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import LARGEST, Integers, ShiftedSum
+from traceless.arithmetic.words import Sums
 from traceless.device import kernels
 from traceless.device.cutting import padded
 from traceless.device.tensors import Tensor
@@ -139,7 +140,7 @@ class TensorGram:
         self.features, self.beside, self.device = features, beside, device
         self._sums: dict[int, Tensor] = {}  # of 2^shift
         self._bounds: defaultdict[int, float] = defaultdict(float)
-        self._before: Integers | None = None
+        self._before: Sums | None = None
         self._class_sums: Tensor | None = None
         self._class_counts = np.zeros(0, dtype=np.int64)
 
@@ -222,7 +223,7 @@ class TensorGram:
                     if limb is None and t < s:
                         self._sums[shift + s + t] += product.T
 
-    def total(self) -> Integers:
+    def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers, in the host's memory."""
         self._join_classes()
         width = self.features + self.beside

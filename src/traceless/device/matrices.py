@@ -7,6 +7,7 @@ products of integers in float64 while they stay below 2^53.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.device.tensors import Tensor, to_array
 
+Products = Callable[[Tensor], tuple[Tensor, Tensor]]
 OutOfMemoryError = torch.cuda.OutOfMemoryError
 _FITS = 2**62
 _COPIED = 2**27  # bytes that go to the device at a time
@@ -86,13 +88,16 @@ class _Arrays:
         """The same for the device."""
         return torch.from_numpy(np.array(array)).to(self._device)
 
-    def limbs(self, S: TensorMatrix, h: int) -> tuple[Tensor, Tensor, Tensor]:
-        """S, and H and L of S = H 2^h + L, in float64."""
-        whole = S.tensor
+    def prepared(self, S: TensorMatrix, own: Integers, h: int) -> tuple[Tensor, Products]:
+        """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal."""
+        whole, upper = S.tensor, (own + (1 << (h - 1))) >> h
         high = (whole + (1 << (h - 1))) >> h
         H = high.double()
         high <<= h
-        return whole.double(), H, torch.sub(whole, high, out=high).double()
+        L = torch.sub(whole, high, out=high).double()
+        self.put_diagonal(H, upper)
+        self.put_diagonal(L, own - (upper << h))
+        return whole.double(), lambda pieces: (H @ pieces, L @ pieces)
 
     def put_diagonal(self, A: Tensor, values: Any) -> None:
         """Replace the diagonal."""
@@ -108,10 +113,6 @@ class _Arrays:
     def solved(self, factor: Tensor, B: Tensor) -> Tensor:
         """A⁻¹B."""
         return torch.cholesky_solve(B, factor)
-
-    def product(self, A: Tensor, B: Tensor) -> Tensor:
-        """A B."""
-        return A @ B
 
     def beside(self, A: Tensor, B: Tensor) -> Tensor:
         """Two matrices beside each other."""

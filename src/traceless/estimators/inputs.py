@@ -143,12 +143,21 @@ def _are_plain(estimator: Any, rows: Rows, task: Task, reset: bool) -> bool:
         type(X) is type(y) is np.ndarray
         and (len(rows) == 2 or rows[2] is None)
         and task != "multilabel"
+        and y.ndim == 1
+        and y.shape[0] == X.shape[0]
+        and (y.dtype.kind in "biu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
+        and are_plain(estimator, X, reset)
+    )
+
+
+def are_plain(estimator: Any, X: Any, reset: bool = False) -> bool:
+    """Whether rows without labels are surely what these checks would return."""
+    return (
+        type(X) is np.ndarray
         and X.dtype == np.float64
         and X.ndim == 2
-        and y.ndim == 1
-        and y.shape[0] == X.shape[0] > 0
+        and X.shape[0] > 0
         and X.shape[1] > 0
-        and (y.dtype.kind in "biu" or (y.dtype == np.float64 and bool(np.isfinite(y).all())))
         and (
             reset
             or (

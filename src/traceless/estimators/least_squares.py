@@ -23,12 +23,19 @@ from sklearn.utils.validation import validate_data
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.device.tensors import is_on_device, on_host, taken, to_array
-from traceless.estimators.inputs import checked, checked_tensor, sides, take_names, task_of
+from traceless.estimators.inputs import (
+    are_plain,
+    checked,
+    checked_tensor,
+    sides,
+    take_names,
+    task_of,
+)
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
-from traceless.features.grid import dense_rows, report_coarse
+from traceless.features.grid import dense_rows, report_coarse, report_large
 from traceless.features.linear import Linear
 from traceless.files import saving
 from traceless.knowledge.provenance import Provenance
@@ -371,9 +378,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002
-        """Check the first rows: there are some, and their grid is not too coarse."""
+        """Check the first rows: there are some, on a grid neither too coarse nor too fine."""
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
+        if self._map().features_are_columns:
+            report_large(part.large_features())
         steps = self._map().input_steps(self.n_features_in_)
         if is_on_device(X):
             from traceless.device.encoders import narrow_columns
@@ -566,7 +575,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             from traceless.device.products import scores
 
             return scores(solution, phi, checked_tensor(self, X, reset=False))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
+        if not are_plain(self, X):
+            X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         n, J = X.shape[0], len(phi.steps)
         some = min(n, max(_FEWEST, _CACHE // J))
         out, codes = np.empty((n, solution.Z.shape[1])), np.empty((some, J))

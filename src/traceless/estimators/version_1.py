@@ -55,7 +55,7 @@ def upgraded(contents: Contents) -> Contents:
             raise ValueError(f"sums in units of 2^-{bits}.")
         if integers.to_tensor(sums).shape != tensors[name].shape:
             raise ValueError("sums in more bytes than they need.")
-        tensors[name] = integers.to_tensor(integers.narrow(sums >> spare))
+        tensors[name] = integers.to_tensor(integers.shift_right(sums, spare))
         said["weight_bits"] = WEIGHT_BITS - spare
     for said in _models_in(facts):
         if isinstance(said.get("merged"), dict):
@@ -106,7 +106,7 @@ def digest(known: Knowledge) -> str:
     if known.weight_bits > WEIGHT_BITS:
         raise ValueError(f"Version 1 has no digest for weights in units of 2^-{known.weight_bits}.")
     bits = WEIGHT_BITS if known.weight_bits else 0
-    sums = integers.shift_left(known.sums, bits - known.weight_bits)
+    total = integers.shift_left(known.total, bits - known.weight_bits)
     kind = "class-wise knowledge" if known.classwise else "knowledge"
     header = [
         f"traceless {kind} 1",
@@ -117,9 +117,9 @@ def digest(known: Knowledge) -> str:
         bits,
     ]
     state = hashlib.sha256(json.dumps(header).encode())
-    for matrix in sums if known.classwise else sums[None]:
-        for i, row in enumerate(matrix):
-            state.update(integers.to_bytes(row[: i + 1]))
+    for matrix in total if known.classwise else (total,):
+        for piece in integers.triangle_bytes(matrix):
+            state.update(piece)
     return state.hexdigest()
 
 

@@ -19,7 +19,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import LARGEST, Floats
+from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.features.grid import encode_linear, grid_steps, refuse
 from traceless.features.probe import PROBE, probe
 from traceless.parameters import Constraint
@@ -100,7 +100,7 @@ class BoundMap:
         X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
         self.encode(X, out)
-        if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
+        if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # one look is most often enough
             refuse(out, self.steps, X, "Feature")
         return out
 

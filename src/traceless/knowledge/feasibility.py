@@ -32,15 +32,19 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.double_double import Factor, Twofold, two_sum
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, as_sums, wide
+from traceless.arithmetic.words import Sums, Wide
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sample_weights import LARGEST, SMALLEST
+
+Indices = NDArray[np.intp]
 
 if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Task
     from traceless.knowledge.sums import Knowledge
 
 _LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
+_CACHE = 2**15  # numbers that are worked on together
 _TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
 
 
@@ -68,15 +72,15 @@ def check_sums(known: Knowledge) -> None:
     J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
     if known.task != "regression":
         names = response_names(known.task, known.responses)
-        parts, diagonal = known.sums[J:], known.sums.diagonal()[J:]
+        parts, diagonal = known.total[J:], known.total.diagonal()[J:]
         if known.classwise:
-            parts, diagonal = known.sums, known.sums[:, J, J]
+            parts, diagonal = known.total, known.total[:, J, J]
         empty = [not part.any() for part in parts]
         totals: list[Fraction | None] = [int(total) * weights for total in diagonal]
     else:
         biased = known.specification["features"].get("bias") is True
-        names, empty = response_names(known.task, ()), [not known.sums.any()]
-        totals = [int(known.sums[J - 1, J - 1]) * weights if biased else None]
+        names, empty = response_names(known.task, ()), [not known.total.any()]
+        totals = [int(known.total[J - 1, J - 1]) * weights if biased else None]
     check_counts(names, known.counts)
     if known.task == "multilabel" and max(known.counts) > known.n_samples:
         raise NotLearnedError(_impossible("more rows with a label than there are"))
@@ -90,18 +94,21 @@ def check_sums(known: Knowledge) -> None:
         raise NotLearnedError(_impossible("their matrix has a negative eigenvalue"))
 
 
-def _without_bias(known: Knowledge) -> Iterator[Integers]:
-    """The matrices, less a constant feature that is in the responses anyway.
+def _without_bias(known: Knowledge) -> Iterator[Sums]:
+    """The matrices, less a last response if a constant feature is the sum of all responses.
 
     With it they would all be singular, and a look at them would take longer.
     """
-    J, sums = known.n_outputs, known.sums
-    rest = np.arange(sums.shape[-1])
+    J, sums = known.n_outputs, known.total
+    size = sums.shape[-1]
     if known.task != "regression" and J:
-        ones = sums[..., -1, :] if known.task == "multilabel" else sums[..., J:, :].sum(axis=-2)
-        rest = np.delete(rest, J - 1) if np.array_equal(sums[..., J - 1, :], ones) else rest
-    for matrix in sums if known.classwise else sums[None]:
-        yield matrix if len(rest) == len(matrix) else matrix[np.ix_(rest, rest)]
+        responses = sums[..., -1:, :] if known.task == "multilabel" else sums[..., J:, :]
+        ones = (wide(responses) if isinstance(responses, Wide) else responses).sum(axis=-2)
+        found = sums[..., J - 1, :]
+        found = wide(found) if isinstance(found, Wide) else found
+        size -= int(np.array_equal(found, ones))
+    for matrix in sums if known.classwise else (sums,):
+        yield matrix[:size, :size]
 
 
 def _impossible(why: str) -> str:
@@ -111,8 +118,9 @@ def _impossible(why: str) -> str:
     )
 
 
-def can_be_semidefinite(G: Integers) -> bool:
+def can_be_semidefinite(G: Sums) -> bool:
     """False if the matrix certainly has an eigenvalue below 0."""
+    G = as_sums(G)
     diagonal = G.diagonal()
     if not diagonal.all():
         used = np.flatnonzero(diagonal)
@@ -121,52 +129,56 @@ def can_be_semidefinite(G: Integers) -> bool:
         return True
     if (diagonal < 0).any():
         return False
-    C = _unit_diagonal(G)
-    if not _minors_hold(G, C):
+    C, pairs = _unit_diagonal(G)
+    if not _minors_hold(G, pairs):
         return False
-    m = len(G)
+    m, ones = len(G), C.diagonal().copy()
     tolerance = 1.2 * 2.0**-53 * m * (m + 12)
-    if _has_cholesky(C, -tolerance):
+    if _has_cholesky(C, ones - tolerance, lower=False):
         return True
     distinct = _distinct(G)
     if len(distinct) < m:
         return can_be_semidefinite(G[np.ix_(distinct, distinct)])
-    return _has_cholesky(C, tolerance) and (m > _TWOFOLD or _has_twofold_factor(G))
+    holds = _has_cholesky(C, ones + tolerance, lower=True)  # a triangle that is as it was
+    return holds and (m > _TWOFOLD or _has_twofold_factor(G))
 
 
-def _distinct(G: Integers) -> NDArray[np.intp]:
+def _distinct(G: Sums) -> Indices:
     """The first of each group of equal rows: the others, and their columns, add nothing."""
-    seen = {_key(row): i for i, row in reversed(list(enumerate(G)))}
+    rows = G.words.swapaxes(0, 1) if isinstance(G, Wide) else G
+    seen = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
     return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
 
 
-def _key(row: Integers) -> bytes | tuple[int, ...]:
-    """Something hashable that is equal for equal rows of one matrix."""
-    return row.tobytes() if row.dtype == np.int64 else tuple(row.tolist())
+def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
+    """G, scaled to a diagonal of ones, and the pairs whose minors float64 cannot tell from 0."""
+    C = np.empty(G.shape, order="F")
+    scale, pairs = 1.0 / np.sqrt(G.diagonal().astype(np.float64)), []
+    size = max(1, _CACHE // len(G))
+    for start in range(0, len(G), size):
+        rows = slice(start, start + size)
+        part = C.T[rows]
+        part[:] = G[rows].astype(np.float64)
+        part *= scale
+        part *= scale[rows, None]
+        i, j = np.nonzero(np.abs(part) > 1 - 1e-12)
+        pairs.append((i + start, j))
+    return C, pairs
 
 
-def _unit_diagonal(G: Integers) -> Floats:
-    C = np.array(G, dtype=np.float64, order="F")
-    scale = 1.0 / np.sqrt(C.diagonal())
-    C *= scale
-    C *= scale[:, None]
-    return C
-
-
-def _minors_hold(G: Integers, C: Floats) -> bool:
-    """Whether G_ij² ≤ G_ii G_jj for all i and j; most are seen to hold in float64."""
-    i, j = np.nonzero(np.abs(C) > 1 - 1e-12)
+def _minors_hold(G: Sums, pairs: list[tuple[Indices, Indices]]) -> bool:
+    """Whether G_ij² ≤ G_ii G_jj for some pairs."""
     d = G.diagonal().astype(object)  # Python integers, which cannot overflow
-    return bool((G[i, j].astype(object) ** 2 <= d[i] * d[j]).all())
+    return all((G[i, j].astype(object) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
 
 
-def _has_cholesky(C: Floats, shift: float) -> bool:
-    A = C.copy(order="F")
-    A[np.diag_indices_from(A)] += shift
-    return bool(dpotrf(A, overwrite_a=True, clean=False)[1] == 0)
+def _has_cholesky(C: Floats, diagonal: Floats, lower: bool) -> bool:
+    """Whether C with another diagonal has a factor, written over one of its triangles."""
+    np.fill_diagonal(C, diagonal)
+    return bool(dpotrf(C, lower=lower, overwrite_a=True, clean=False)[1] == 0)
 
 
-def _has_twofold_factor(G: Integers) -> bool:
+def _has_twofold_factor(G: Sums) -> bool:
     m = len(G)
     high = G.astype(np.float64)
     low = (wide(G) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64)

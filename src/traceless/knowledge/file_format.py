@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
+from traceless.arithmetic.integers import wide
+from traceless.arithmetic.words import Sums
 from traceless.features.grid import grid_steps
 from traceless.files import facts, saving
 from traceless.knowledge.fingerprint import LANES, from_bytes
@@ -89,8 +91,8 @@ def width_of(triangle: int) -> int:
     return width
 
 
-def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
-    """Triangles, one or one for each class: int64, or Python integers that need more."""
+def sums_in(tensors: Tensors, name: str) -> Sums:
+    """Triangles, one or one for each class: int64, or words beyond."""
     found = tensors.get(name)
     wide = found is not None and found.dtype == np.uint8
     if found is None or found.dtype.kind == "f" or found.ndim - wide not in (1, 2):
@@ -106,7 +108,7 @@ def sums_in(tensors: Tensors, name: str) -> NDArray[Any]:
     return integers.from_tensor(found)
 
 
-def _check_form(sums: NDArray[Any], K: int, task: Task, biased: bool) -> None:
+def _check_form(sums: Sums, K: int, task: Task, biased: bool) -> None:
     """Raise unless sums for K responses have the form that they have after every operation."""
     classified, several, by_class = task == "classification", task == "multilabel", sums.ndim == 3
     J = sums.shape[-1] - (1 if by_class else K)
@@ -115,13 +117,13 @@ def _check_form(sums: NDArray[Any], K: int, task: Task, biased: bool) -> None:
     if J < 1:
         raise ValueError(f"sums for {J} features.")
     if classified and not by_class:
-        classes = sums[J:, J:]
+        classes = wide(sums[J:, J:])
         if (classes != np.diag(classes.diagonal())).any():
             raise ValueError("a row cannot be of two classes.")
     if several and not np.array_equal(sums.diagonal()[J:], sums[J:, -1]):
         raise ValueError("a row cannot have a label more than once.")
     if (classified or several) and biased:
         # the last feature is 1 for every row, so its sums are those of the responses
-        ones = sums[:, J] if by_class else sums[-1] if several else sums[J:].sum(axis=0)
-        if not np.array_equal(sums[..., J - 1, :], ones):
+        ones = sums[:, J] if by_class else sums[-1] if several else wide(sums[J:]).sum(axis=0)
+        if not np.array_equal(wide(sums[..., J - 1, :]), wide(ones)):
             raise ValueError("the sums of the constant feature are not those of the rows.")

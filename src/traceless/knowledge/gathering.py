@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.gram import GramSum
-from traceless.arithmetic.integers import Floats, Integers
+from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.words import Sums
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
@@ -52,7 +53,7 @@ class Gathering:
     fingerprint: Fingerprint | None = None
     verbose: bool = False
 
-    def pooled(self) -> tuple[Integers, int]:
+    def pooled(self) -> tuple[Sums, int]:
         """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
         unit = units(self.weights)
         n = self.X.shape[0]
@@ -61,7 +62,7 @@ class Gathering:
         exponent = min(0, *[unit for _, unit in bands])
         return _joined(sums, bands, exponent), exponent
 
-    def by_class(self, classes: Classes) -> tuple[Integers, int]:
+    def by_class(self, classes: Classes) -> tuple[Sums, int]:
         """Σ ω [φ; 1][φ; 1]ᵀ over the rows of each class, one after another, and their unit."""
         unit = units(self.weights)
         several = [
@@ -74,11 +75,11 @@ class Gathering:
         totals = [_joined(islice(sums, len(bands)), bands, exponent) for bands in several]
         width = len(self.phi.steps) + 1
         empty = np.zeros((0, width, width), dtype=np.int64)
-        return (np.stack(totals) if totals else empty), exponent
+        return (integers.stack(totals) if totals else empty), exponent
 
     def _sums(
         self, bands: Sequence[Band], extra: int, responses: Responses | None
-    ) -> Iterator[Integers]:
+    ) -> Iterator[Sums]:
         """The sums of one band of rows after another, each in its own unit.
 
         Beside the features stand the responses, or 1 where rows are of one class.
@@ -120,7 +121,7 @@ def _bands(rows: NDArray[np.intp], unit: NDArray[np.int64]) -> list[Band]:
     return [(rows[each == found], found) for found in np.unique(each).tolist()]
 
 
-def _joined(sums: Iterable[Integers], bands: Sequence[Band], exponent: int) -> Integers:
+def _joined(sums: Iterable[Sums], bands: Sequence[Band], exponent: int) -> Sums:
     """The sums of several bands in one unit."""
     shifts = [unit - exponent for _, unit in bands]
     return reduce(integers.add, map(integers.shift_left, sums, shifts))

@@ -100,8 +100,8 @@ class KnowledgeTable:
             check_targets(self.recipe.task, self.responses, other.responses)
         keys, responses = union(self.keys, other.keys), union(self.responses, other.responses)
         a, b = self._spread(keys, responses), other._spread(keys, responses)
-        total = replace(a, counts=a.counts + b.counts, sums=integers.add(a.sums, b.sums))
-        return total._canonical()
+        sums = integers.as_array(integers.add(a.sums, b.sums))
+        return replace(a, counts=a.counts + b.counts, sums=sums)._canonical()
 
     def __neg__(self) -> KnowledgeTable:
         return replace(self, counts=-self.counts, sums=-self.sums)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers
+from traceless.arithmetic.integers import Integers, wide
+from traceless.arithmetic.words import Sums, Wide
 from traceless.device.tensors import check_rows, is_on_device, taken_rows
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
@@ -63,6 +64,7 @@ __all__ = ["Knowledge"]
 
 
 Rows = tuple[Any, ...]  # (X, y, sample_weight)
+_LARGE = 2**84  # a mean square, in steps
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,10 @@ class Knowledge(saving.Savable):
         where L stands for the constant 1.
     counts : tuple of int
         Rows per class; one number for regression; rows with each label, and all rows.
-    sums : ndarray of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
-        Σ ω [φ; r][φ; r]ᵀ in units of the grids: int64, or Python integers beyond.
+    total : int64 array or Wide, of shape (J + K, J + K) or, class-wise, (K, J + 1, J + 1)
+        Σ ω [φ; r][φ; r]ᵀ in units of the grids.
     weight_bits : int
-        `sums` are in units of 2^-weight_bits, the largest in which all of them are whole: 0
+        `total` is in units of 2^-weight_bits, the largest in which all of them are whole: 0
         unless some weights were fractions.
     fingerprint : ndarray of shape (1024,) of uint16, or None
         The sum of a hash of each row (`traceless.knowledge.fingerprint`), where it was asked for.
@@ -167,15 +169,16 @@ class Knowledge(saving.Savable):
     task: Task
     responses: tuple[Label, ...]
     counts: tuple[int, ...]
-    sums: Integers
+    total: Sums
     weight_bits: int = 0
     fingerprint: Lanes | None = None
 
     def __post_init__(self) -> None:
         """Copy arrays that somebody else could write to; our own come read-only."""
-        for name in ("sums", "fingerprint"):
-            array = getattr(self, name)
-            if array is not None and (array.base is not None or array.flags.writeable):
+        for name in ("total", "fingerprint"):
+            array = integers.as_sums(getattr(self, name))
+            held = array.words if isinstance(array, Wide) else array
+            if held is not None and (held.base is not None or held.flags.writeable):
                 object.__setattr__(self, name, _read_only(array.copy()))
 
     @classmethod
@@ -233,38 +236,43 @@ class Knowledge(saving.Savable):
     def __add__(self, other: Any) -> Knowledge:
         if other == 0 and isinstance(other, int):  # so that sum() works
             return self
+        both: Knowledge = self._combined(other, integers.add, operator.add)
+        return both
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Knowledge:
+        rest: Knowledge = self._combined(other, integers.subtract, operator.sub)
+        return rest
+
+    def _combined(self, other: Any, join: Callable[[Sums, Sums], Sums], each: Any) -> Any:
         if not isinstance(other, Knowledge):
             return NotImplemented
         self._check_combinable(other)
         responses = union(self.responses, other.responses)
         a, b = self._spread(responses), other._spread(responses)
         bits = max(a.weight_bits, b.weight_bits)
-        sums = integers.add(
-            integers.shift_left(a.sums, bits - a.weight_bits),
-            integers.shift_left(b.sums, bits - b.weight_bits),
+        total = join(
+            integers.shift_left(a.total, bits - a.weight_bits),
+            integers.shift_left(b.total, bits - b.weight_bits),
         )
-        counts = tuple(map(operator.add, a.counts, b.counts))
+        counts = tuple(map(each, a.counts, b.counts))
         lanes = None
         if a.fingerprint is not None and b.fingerprint is not None:
-            lanes = _read_only(a.fingerprint + b.fingerprint)  # mod 2^16
+            lanes = _read_only(each(a.fingerprint, b.fingerprint))  # mod 2^16
         return replace(
-            a, counts=counts, sums=_read_only(sums), weight_bits=bits, fingerprint=lanes
+            a, counts=counts, total=_read_only(total), weight_bits=bits, fingerprint=lanes
         )._canonical()
-
-    __radd__ = __add__
 
     def __neg__(self) -> Knowledge:
         counts = tuple(map(operator.neg, self.counts))
         lanes = None if self.fingerprint is None else -self.fingerprint  # mod 2^16
-        return replace(self, counts=counts, sums=_read_only(-self.sums), fingerprint=lanes)
-
-    def __sub__(self, other: Any) -> Knowledge:
-        return self + (-other) if isinstance(other, Knowledge) else NotImplemented
+        return replace(self, counts=counts, total=_read_only(-self.total), fingerprint=lanes)
 
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Knowledge):
             return NotImplemented
-        return self._header() == other._header() and np.array_equal(self.sums, other.sums)
+        return self._header() == other._header() and integers.equal(self.total, other.total)
 
     def __hash__(self) -> int:
         return hash(self.digest())
@@ -272,13 +280,13 @@ class Knowledge(saving.Savable):
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: triangles are enough."""
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return state | {"sums": integers.packed(self.sums), "width": self.sums.shape[-1]}
+        return state | {"total": integers.packed(self.total), "width": self.total.shape[-1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """All arrays are copied: those of a pickle can be mapped, or somebody else's buffers."""
         width = state.pop("width")
-        sums = _read_only(integers.unpacked(state["sums"], width))
-        self.__dict__.update({"fingerprint": None} | state, sums=sums)
+        total = _read_only(integers.unpacked(state["total"], width))
+        self.__dict__.update({"fingerprint": None} | state, total=total)
         self.__post_init__()
 
     def _pieces(self) -> saving.Pieces:
@@ -289,7 +297,7 @@ class Knowledge(saving.Savable):
             "counts": list(self.counts),
             "weight_bits": self.weight_bits,
         }
-        tensors = {"sums": integers.to_tensor(integers.packed(self.sums))}
+        tensors = {"sums": integers.to_tensor(integers.packed(self.total))}
         if self.fingerprint is not None:
             lanes = np.frombuffer(fingerprint_bytes(self.fingerprint), dtype=np.uint8)
             tensors["fingerprint"] = lanes
@@ -317,12 +325,18 @@ class Knowledge(saving.Savable):
     @cached_property
     def n_outputs(self) -> int:
         """Number J of features."""
-        return int(self.sums.shape[-1]) - (1 if self.classwise else len(self.responses))
+        return int(self.total.shape[-1]) - (1 if self.classwise else len(self.responses))
 
     @cached_property
     def classwise(self) -> bool:
         """Whether the sums of each class are kept apart."""
-        return self.sums.ndim == 3
+        return self.total.ndim == 3
+
+    @cached_property
+    def sums(self) -> Integers:
+        """The total as an array of NumPy: int64, or Python integers where some are beyond it."""
+        total = self.total
+        return _read_only(wide(total)) if isinstance(total, Wide) else total
 
     @property
     def class_counts(self) -> dict[Label, int]:
@@ -342,28 +356,24 @@ class Knowledge(saving.Savable):
     def class_totals(self) -> tuple[Fraction, ...]:
         """The weights of the rows of each class, added up: the counts if no row was weighted."""
         J, K = self.n_outputs, len(self.class_counts)
-        totals = self.sums[:, J, J] if self.classwise else self.sums.diagonal()[J : J + K]
+        totals = self.total[:, J, J] if self.classwise else self.total.diagonal()[J : J + K]
         return tuple([Fraction(int(n), 1 << self.weight_bits) for n in totals])
 
     @cached_property
-    def gram(self) -> Integers:
+    def gram(self) -> Sums:
         """Σ ω [φ; r][φ; r]ᵀ over all rows."""
         if not self.classwise:
-            return self.sums
-        J, K = self.n_outputs, len(self.responses)
-        features = np.zeros((J, J), dtype=np.int64)
-        for part in self.sums:
+            return self.total
+        J = self.n_outputs
+        features: Sums = np.zeros((J, J), dtype=np.int64)
+        for part in self.total:
             features = integers.add(features, part[:J, :J])
-        gram = np.zeros((J + K, J + K), dtype=np.result_type(features, self.sums))
-        gram[:J, :J] = features
-        gram[J:, :J] = self.sums[:, J, :J]
-        gram[:J, J:] = gram[J:, :J].T
-        np.fill_diagonal(gram[J:, J:], self.sums[:, J, J])
-        return _read_only(integers.narrow(gram))
+        gram: Sums = _read_only(integers.bordered(features, self.total[:, J]))
+        return gram
 
     def pooled(self) -> Knowledge:
         """The same knowledge with the sums of all classes in one matrix: smaller, for good."""
-        return replace(self, sums=self.gram)._canonical() if self.classwise else self
+        return replace(self, total=self.gram)._canonical() if self.classwise else self
 
     def without_fingerprint(self) -> Knowledge:
         """The same sums without the fingerprint of the rows."""
@@ -409,35 +419,40 @@ class Knowledge(saving.Savable):
                 "out. Give it up: without_fingerprint().forget_columns(...)."
             )
         specification, outputs = without_columns(self.specification, columns, feature_map)
-        kept = np.append(outputs, np.arange(self.n_outputs, self.sums.shape[-1]))
-        sums = integers.narrow(self.sums[..., kept[:, None], kept])
-        return replace(self, specification=specification, sums=_read_only(sums))._canonical()
+        kept = np.append(outputs, np.arange(self.n_outputs, self.total.shape[-1]))
+        total = integers.least(self.total[..., kept[:, None], kept])
+        return replace(self, specification=specification, total=_read_only(total))._canonical()
 
     @property
-    def feature_gram(self) -> Integers:
+    def feature_gram(self) -> Sums:
         """Σ ω φφᵀ, J × J."""
         J = self.n_outputs
-        return self.gram[:J, :J]
+        return integers.least(self.gram[:J, :J])
 
     @property
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
-        J = self.n_outputs
-        return self.sums[:, J, :J].T if self.classwise else self.sums[:J, J:]
+        J, total = self.n_outputs, self.total
+        return integers.as_array(total[:, J, :J].T if self.classwise else total[:J, J:])
 
-    def normal_equations(self) -> tuple[Integers, Integers]:
+    def normal_equations(self) -> tuple[Sums, Integers]:
         """Σ ω φφᵀ and Σ ω φ rᵀ: both sides of the equations before ρ and the label coding."""
-        if self.sums.ndim == 3:
-            return self.feature_gram, self.response_sums
-        J = len(self.sums) - len(self.responses)
-        return self.sums[:J, :J], self.sums[:J, J:]
+        return self.feature_gram, self.response_sums
+
+    def large_features(self) -> NDArray[np.intp]:
+        """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
+        if not isinstance(self.total, Wide):
+            return np.empty(0, dtype=np.intp)
+        squares = sum(m.diagonal() for m in (self.total if self.classwise else (self.total,)))
+        mean = (squares[: self.n_outputs] >> self.weight_bits) // max(self.n_samples, 1)
+        return np.flatnonzero(mean >= _LARGE)
 
     def digest(self) -> str:
         """SHA-256 of the feature map's specification and the integers, in hexadecimal."""
         state = hashlib.sha256(self._header())
-        for matrix in self.sums if self.classwise else self.sums[None]:
-            for i, row in enumerate(matrix):
-                state.update(integers.to_bytes(row[: i + 1]))
+        for matrix in self.total if self.classwise else (self.total,):
+            for piece in integers.triangle_bytes(matrix):
+                state.update(piece)
         return state.hexdigest()
 
     def check_possible(self) -> Knowledge:
@@ -469,9 +484,10 @@ class Knowledge(saving.Savable):
             b"" if self.fingerprint is None else fingerprint_bytes(self.fingerprint),
         )
 
-    def of_class(self, k: int) -> Integers:
+    def of_class(self, k: int) -> Sums:
         """The sums of one class: its matrix, or its row of the pooled matrix."""
-        return np.asarray(self.sums[k if self.classwise else self.n_outputs + k])
+        found: Sums = self.total[k if self.classwise else self.n_outputs + k]
+        return found
 
     def _canonical(self) -> Knowledge:
         """Drop classes of which nothing is left, use the largest unit."""
@@ -484,12 +500,12 @@ class Knowledge(saving.Savable):
                     self,
                     responses=tuple(self.responses[k] for k in kept),
                     counts=tuple(self.counts[k] for k in kept),
-                    sums=_read_only(self.sums[index]),
+                    total=_read_only(integers.least(self.total[index])),
                 )
-        spare = integers.trailing_zeros(out.sums, out.weight_bits) if out.weight_bits else 0
+        spare = integers.trailing_zeros(out.total, out.weight_bits) if out.weight_bits else 0
         if spare:
-            sums, bits = integers.narrow(out.sums >> spare), out.weight_bits - spare
-            out = replace(out, sums=_read_only(sums), weight_bits=bits)
+            total, bits = integers.shift_right(out.total, spare), out.weight_bits - spare
+            out = replace(out, total=_read_only(total), weight_bits=bits)
         return out
 
     def _index(self, classes: Sequence[int]) -> Any:
@@ -505,12 +521,20 @@ class Knowledge(saving.Savable):
         where = [responses.index(r) for r in self.responses]
         J, K = self.n_outputs, len(responses)
         shape = (K, J + 1, J + 1) if self.classwise else (J + K, J + K)
-        sums = np.zeros(shape, dtype=self.sums.dtype)
-        sums[self._index(where)] = self.sums
+        places: list[tuple[Any, Any]] = [(..., np.array(where, dtype=np.intp))]
+        if not self.classwise:  # the features, which are many, by slices
+            own, new = slice(J, None), J + np.array(where, dtype=np.intp)
+            places = [
+                (np.s_[:J, :J], np.s_[:J, :J]),
+                ((own, slice(J)), (new, slice(J))),
+                ((slice(J), own), (slice(J), new)),
+                ((own, own), np.ix_(new, new)),
+            ]
+        total = integers.spread(self.total, shape, places)
         counts = [0] * len(responses)
         for k, n in zip(where, self.counts, strict=True):
             counts[k] = n
-        return replace(self, responses=responses, counts=tuple(counts), sums=_read_only(sums))
+        return replace(self, responses=responses, counts=tuple(counts), total=_read_only(total))
 
     def _check_combinable(self, other: Knowledge) -> None:
         if self.task != other.task:
@@ -534,7 +558,7 @@ class Knowledge(saving.Savable):
             check_targets(self.task, self.responses, other.responses)
 
 
-def _read_only(ours: NDArray[Any]) -> NDArray[Any]:
+def _read_only(ours: Any) -> Any:
     """An array that nobody else has, never to be written to again."""
-    ours.setflags(write=False)
+    (ours.words if isinstance(ours, Wide) else ours).setflags(write=False)
     return ours

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, peak
+from traceless.arithmetic.integers import Floats, peak
+from traceless.arithmetic.words import Sums
 from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
 from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
@@ -72,7 +73,7 @@ class TensorGathering(Gathering):
 
     def _sums(
         self, bands: Sequence[Band], extra: int, responses: Responses | None
-    ) -> Iterator[Integers]:
+    ) -> Iterator[Sums]:
         device = self.X.device
         if not Encoder.takes(self.phi) or device.type in _NO_FLOAT64:
             here = Gathering(self.phi, _HostRows(self.X), *self._beside())
@@ -87,7 +88,7 @@ class TensorGathering(Gathering):
 
     def _sum(
         self, encoder: Encoder, rows: Any, unit: int, extra: int, responses: Responses | None
-    ) -> Integers:
+    ) -> Sums:
         """The sum of one band; where memory is short, anew with blocks of half the size."""
         size = ROWS
         hashed = None if self.fingerprint is None else self.fingerprint.lanes.copy()

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
+from traceless.arithmetic.words import Sums
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
@@ -28,7 +29,7 @@ Indices = NDArray[np.intp]
 class System(NamedTuple):
     """(S + diag(ridge)) Z = Q of features less a shift, in integers."""
 
-    S: Integers
+    S: Sums
     Q: Integers
     ridge: Ridge
     shift: Floats | None

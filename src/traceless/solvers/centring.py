@@ -11,21 +11,24 @@ and intercepts β' of φ' and β of φ that differ by a known sum:
 
 S' is what float64 can factor (columns of 1e6 ± 1: a condition of 1.3 where S has 3e13), and
 predictions are made from φ', w and β', which have no digits to cancel. S'_jj ≤ S_jj + n/4, and
-S' is positive semidefinite: where its diagonal fits into int64, sums modulo 2^64 are exact.
+S' is positive semidefinite: where its diagonal fits into int64, sums modulo 2^64 are exact. The
+others, rows and columns of few features, are made in Python integers.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from traceless.arithmetic.integers import Integers, narrow, wide
+from traceless.arithmetic.integers import Integers, as_sums, wide
+from traceless.arithmetic.words import Sums, Wide, with_rows
 
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
 _FITS = 2**62
 _WORD = 2**64 - 1
+_CACHE = 2**14  # integers that are worked on together
 
 
-def whole_means(S: Integers) -> Integers:
+def whole_means(S: Sums) -> Integers:
     """Whole numbers near the means of the features, from Σφφᵀ whose last feature is 1."""
     m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
@@ -33,27 +36,40 @@ def whole_means(S: Integers) -> Integers:
     return m.astype(np.int64)
 
 
-def shifted(S: Integers, m: Integers) -> Integers:
+def shifted(S: Sums, m: Integers) -> Sums:
     """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1."""
+    S = as_sums(S)
     s, n = S[:, -1], int(S[-1, -1])
-    if S.dtype == np.int64 and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
-        out: Integers = S - m[:, None] * (s - n * m) - s[:, None] * m  # all products fit
-        return out
+    if not isinstance(S, Wide) and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
+        return _moved(S, m, s - n * m, s)  # all products fit
     wide_s, wide_m = wide(s), wide(m)
     new = wide_s - n * wide_m
     new[-1] = n
     diagonal = wide(S.diagonal()) - wide_m * (wide_s + new)
-    if diagonal[:-1].max(initial=n) < _FITS:
-        out = S.copy() if S.dtype == np.int64 else _low_word(S)
-        out -= m[:, None] * _low_word(new)
-        out -= _low_word(wide_s)[:, None] * m
+    diagonal[-1] = n
+    low = S.words[0].view(np.int64) if isinstance(S, Wide) else S
+    out = _moved(low, m, _low_word(new), _low_word(wide_s))
+    large = np.flatnonzero(diagonal >= _FITS)
+    if not large.size:
         return out
-    return narrow(wide(S) - wide_m[:, None] * new - wide_s[:, None] * wide_m)
+    rows = wide(S[large]) - wide_m[large, None] * new - wide_s[large, None] * wide_m
+    return with_rows(out, large, rows)
 
 
-def shifted_right_side(Q: Integers, m: Integers) -> Integers:
+def _moved(S: Integers, m: Integers, new: Integers, s: Integers) -> Integers:
+    """S - m new' - s m', modulo 2^64, a few rows at a time."""
+    out = np.empty(S.shape, dtype=np.int64)
+    size = max(1, _CACHE // len(S))
+    for start in range(0, len(S), size):
+        rows = slice(start, start + size)
+        np.subtract(S[rows], m[rows, None] * new, out=out[rows])
+        out[rows] -= s[rows, None] * m
+    return out
+
+
+def shifted_right_side(Q: Sums, m: Integers) -> Integers:
     """Σφ'y of the features φ' = φ - m, from Σφy."""
-    if Q.dtype == np.int64 and _size(Q) * (_size(m) + 1) < _FITS:
+    if not isinstance(Q, Wide) and Q.dtype == np.int64 and _size(Q) * (_size(m) + 1) < _FITS:
         return np.asarray(Q - m[:, None] * Q[-1])
     return np.asarray(wide(Q) - wide(m)[:, None] * wide(Q[-1]))
 

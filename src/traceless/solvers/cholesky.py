@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, add, wide
 from traceless.arithmetic.products import Coefficients
+from traceless.arithmetic.words import Sums
 from traceless.device.tensors import device_for
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
@@ -188,7 +189,7 @@ def _solved_by_target(
 
 
 def _solve(
-    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
     device = device_for(S)
@@ -205,7 +206,7 @@ def _solve(
 
 
 def _solve_here(
-    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """The same on the host."""
     if shift is None:
@@ -234,13 +235,13 @@ def _solve_weighted(
             "set it later; or set class_weight=None."
         )
     J = known.n_outputs
-    M, V = known.sums[:, :J, :J], known.response_sums
+    M, V = [part[:J, :J] for part in known.total], known.response_sums
     if len(weights) == 1:
-        return _solve_mixture(list(M), V, weights[0], ridge, code, shift, intercept)
+        return _solve_mixture(M, V, weights[0], ridge, code, shift, intercept)
     everything, v = known.feature_gram, wide(V).sum(axis=1)
     columns = [
         _solve_mixture(
-            (everything - M[k], M[k]),
+            (add(everything, -M[k]), M[k]),
             np.column_stack([v - V[:, k], V[:, k]]),
             pair,
             ridge,
@@ -254,7 +255,7 @@ def _solve_weighted(
 
 
 def _solve_mixture(
-    M: Sequence[Integers],
+    M: Sequence[Sums],
     V: Integers,
     weights: Sequence[float],
     ridge: Ridge,

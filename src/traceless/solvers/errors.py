@@ -47,6 +47,7 @@ from scipy.special import stdtrit
 
 from traceless.arithmetic.integers import Floats, Integers, matrix_times, wide
 from traceless.arithmetic.products import Coefficients
+from traceless.arithmetic.words import Sums
 from traceless.features.feature_map import BoundMap
 from traceless.solvers.moments import Moments
 
@@ -253,7 +254,7 @@ def _whole(Z: Floats) -> tuple[Integers, int]:
     return wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest), -finest
 
 
-def _times(S: Integers, D: Integers) -> Integers:
+def _times(S: Sums, D: Integers) -> Integers:
     """``S D`` for Python integers D of any length, by BLAS on pieces of them."""
     out, shift = np.zeros(D.shape, dtype=object), 0
     while True:

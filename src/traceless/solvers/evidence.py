@@ -191,7 +191,7 @@ class _Sums:
         if class_weights is None:
             self.mixture = Mixture([S])
         else:
-            self.mixture = Mixture.of(list(known.sums[:, :J, :J]), class_weights)
+            self.mixture = Mixture.of([part[:J, :J] for part in known.total], class_weights)
 
     @cached_property
     def right_sides(self) -> Integers:

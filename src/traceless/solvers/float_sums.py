@@ -23,6 +23,7 @@ from scipy.linalg.blas import dger, dsyrk
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import LARGEST, Floats, Integers, energy, mirror
+from traceless.arithmetic.words import Wide
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
@@ -100,8 +101,8 @@ class FloatSums:
     @classmethod
     def of(cls, known: Knowledge) -> FloatSums | None:
         """The same sums; None where they do not fit, or something else has to be kept too."""
-        sums = known.sums
-        if sums.dtype != np.int64 or sums.ndim != 2 or known.weight_bits:
+        sums = known.total
+        if isinstance(sums, Wide) or sums.ndim != 2 or known.weight_bits:
             return None
         if known.fingerprint is not None or not sums.diagonal().max(initial=0) <= LARGEST:
             return None
@@ -125,10 +126,10 @@ class FloatSums:
     @cached_property
     def knowledge(self) -> Knowledge:
         """In integers."""
-        width = len(self._like.sums)
+        width = len(self._like.total)
         sums: Integers = mirror(self.triangle.T.astype(np.int64))[:width, :width].copy()
         sums.setflags(write=False)
-        return replace(self._like, counts=self.counts, sums=sums)
+        return replace(self._like, counts=self.counts, total=sums)
 
     def equations(self, steps: Floats, m: Integers) -> Equations | None:
         """The normal equations of features less m steps; None where these do not fit.
@@ -155,7 +156,7 @@ class FloatSums:
             self.knowledge.check_possible()
 
     def _are_surely_possible(self) -> bool:
-        J, K = len(self._like.sums) - len(self.responses), len(self.responses)
+        J, K = len(self._like.total) - len(self.responses), len(self.responses)
         biased = self._like.specification["features"].get("bias") is True
         several = self._like.task != "regression"
         diagonal = self.triangle.diagonal()

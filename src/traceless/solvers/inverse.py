@@ -18,13 +18,13 @@ All blocks of a change are looked at before P is computed: with G₁, …, Gₖ 
 
     B = P Φᵀ ∓ G₁ G₁ᵀ Φᵀ ∓ … ∓ Gₖ Gₖᵀ Φᵀ
 
-*Nothing is written that was ever handed out.* A change makes a new inverse, and the one before stays
-what it is: so a fault at any moment, and threads that read meanwhile, find it whole. That is cheap
-because P is not computed for every row, which would take longer than the product P φ. Columns of
-G wait, P = P₀ - G diag(±1) Gᵀ, and a change copies these few; once there are more than `_WAITING`,
-one symmetric product makes a new P₀ of the old. A product with P costs them 4J flops each meanwhile.
-After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made at the next small
-change (`Stored`).
+*Nothing is written that was ever handed out.* A change makes a new inverse, and the one before
+stays what it is: a fault at any moment, and threads that read meanwhile, find it whole. That is
+cheap because P is not computed for every row, which would take longer than the product P φ.
+Columns of G wait, P = P₀ - G diag(±1) Gᵀ, and a change copies these few; where they become more
+than `_WAITING`, one symmetric product makes a new P₀ of the old. Meanwhile they cost a product
+with P 4J flops each. After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made
+at the next small change (`Stored`).
 
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
 a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
@@ -63,7 +63,7 @@ _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built 
 _SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
-_WAITING = 16  # columns that P may lack: taking in so many takes as long as four one by one
+_WAITING = 32  # columns that P may lack, so that the copy of P that takes them in costs little
 _VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtri
 
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import ConditionError
 from traceless.features.feature_map import BoundMap
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
@@ -155,7 +156,7 @@ def _shifted_sums(
 ) -> tuple[Floats, Floats]:
     """Σωφφᵀ and Σωφrᵀ in steps, counted from m, in float64."""
 
-    def moved(S: NDArray[np.int64], V: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def moved(S: Sums, V: Sums) -> tuple[Floats, Floats]:
         if m is not None:
             S, V = shifted(S, m), shifted_right_side(V, m)
         return S.astype(np.float64), V.astype(np.float64)
@@ -163,7 +164,7 @@ def _shifted_sums(
     if class_weights is None:
         return moved(*known.normal_equations())
     J = known.n_outputs
-    parts = [moved(part[:J, :J], part[:J, J:]) for part in known.sums]
+    parts = [moved(part[:J, :J], part[:J, J:]) for part in known.total]
     S = sum(weight * S for weight, (S, _) in zip(class_weights, parts, strict=True))
     V = np.hstack([weight * V for weight, (_, V) in zip(class_weights, parts, strict=True)])
     return np.asarray(S), V

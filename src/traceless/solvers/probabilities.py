@@ -282,7 +282,7 @@ def _class_scatters(
     steps = phi.steps[:J]
     P, V = moments.P * steps * steps[:, None], W * steps[:, None]  # for features in steps
     traces, scatters = [], []
-    for part, weight in zip(known.sums, weights, strict=True):
+    for part, weight in zip(known.total, weights, strict=True):
         S, s = part[:n_outputs, :n_outputs], part[:n_outputs, n_outputs]
         if m is not None:
             S = shifted(S, m)

@@ -43,21 +43,33 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
-from traceless.arithmetic.integers import Floats, Integers, matrix_times, nearest, wide, words
+from traceless.arithmetic.integers import (
+    Floats,
+    Integers,
+    as_sums,
+    matrix_times,
+    nearest,
+    parts,
+    wide,
+)
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
-__all__ = ["Mixture", "powers", "refined"]
+__all__ = ["Mixture", "digits_of", "powers", "refined"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 _LEAST_GAIN = 4  # bits
 _LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given at least
+_CACHE = 2**14  # integers that are worked on together
 _HUGE = np.finfo(np.float64).max
 
 
@@ -72,12 +84,12 @@ class Mixture:
     unit : a power of two
     """
 
-    parts: Sequence[Integers]
+    parts: Sequence[Sums]
     weights: tuple[int, ...] = (1,)
     unit: int = 1
 
     @classmethod
-    def of(cls, parts: Sequence[Integers], weights: Sequence[float]) -> Mixture:
+    def of(cls, parts: Sequence[Sums], weights: Sequence[float]) -> Mixture:
         """A mixture with float64 weights: each is a fraction over a power of two."""
         exactly = [Fraction(weight) for weight in weights]
         unit = max(f.denominator for f in exactly)
@@ -100,7 +112,7 @@ class Mixture:
             return self
         parts, weights = [], []
         for start, length in halves:
-            cut = [p if bits == length else _half(p, start) for p in self.parts]
+            cut: list[Any] = [p if bits == length else _half(p, start) for p in self.parts]
             for shift in pieces:
                 total = np.zeros(self.parts[0].shape, dtype=np.int64)
                 for weight, part in zip(self.weights, cut, strict=True):
@@ -109,12 +121,41 @@ class Mixture:
                 weights.append(1 << (start + shift))
         return Mixture(parts, tuple(weights), self.unit)
 
+    def digits(self, g: int, n: int) -> Floats:
+        """The matrix in units as n matrices of digits, Σ_k digits_k 2^(g k), between ±2^(g-1).
+
+        Digits of the parts times digits of the weights are added up by BLAS, place by place.
+        """
+        cut = self._in_words()
+        weights = digits_of(np.array(cut.weights, dtype=object), g)
+        bits = max(int(np.abs(part).max(initial=0)) for part in cut.parts).bit_length()
+        J, C, m = len(cut.parts[0]), len(cut.parts), bits // g + 1
+        if n < m or not C * m * 4**g < 2**55:
+            raise OverflowError("the products of digits are too many for float64")
+        out = np.empty((n, J, J))
+        strip = max(1, _CACHE // J)
+        for rows in [slice(i, min(i + strip, J)) for i in range(0, J, strip)]:
+            own = np.empty((m, C, (rows.stop - rows.start) * J))
+            for c, part in enumerate(cut.parts):
+                _cut(np.asarray(part[rows]).reshape(-1), g, own[:, c])
+            total = np.zeros((max(n, m + len(weights)), own.shape[2]))
+            for k, digits in enumerate(own):
+                total[k : k + len(weights)] += dgemm(1.0, digits.T, weights.T).T
+            for k in range(len(total) - 1):
+                carry = np.rint(total[k] * 2.0**-g)
+                total[k] -= carry * 2.0**g
+                total[k + 1] += carry
+            if total[n:].any():
+                raise OverflowError(f"the matrix has more than {n} digits")
+            out[:, rows] = total[:n].reshape(n, -1, J)
+        return out
+
     def _in_words(self) -> Mixture:
         """The same matrix with parts of int64, which are far quicker to multiply with."""
         cut = [
             (part, weight << shift)
             for whole, weight in zip(self.parts, self.weights, strict=True)
-            for shift, part in words(whole)
+            for shift, part in parts(as_sums(whole))
         ]
         return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
 
@@ -138,7 +179,7 @@ class Mixture:
         """The matrix in float64, rounded, column-major."""
         total = np.zeros(self.parts[0].shape, order="F")
         for weight, part in zip(self.weights, self.parts, strict=True):
-            total += part.T.astype(np.float64) * (weight / self.unit)
+            total += part.astype(np.float64).T * (weight / self.unit)
         return total
 
     def integers(self) -> Integers:
@@ -149,14 +190,31 @@ class Mixture:
         return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
 
 
-def _half(a: Integers, start: int) -> Integers:
+def digits_of(a: Integers, g: int) -> Integers:
+    """Python integers as digits of g bits between ±2^(g-1), as many as it takes."""
+    out: list[Integers] = []
+    while a.any() or not out:
+        high = (a + (1 << (g - 1))) >> g
+        out.append((a - (high << g)).astype(np.int64))
+        a = high
+    return np.array(out)
+
+
+def _cut(a: Integers, g: int, out: Floats) -> None:
+    """Write the digits of int64 numbers, as many as there is room for."""
+    for digits in out[:-1]:
+        high = (a + (1 << (g - 1))) >> g
+        digits[:] = a - (high << g)
+        a = high
+    out[-1] = a
+
+
+def _half(a: Any, start: int) -> Integers:
     """The upper bits of int64, with the sign, from 32 on; or the 32 bits below."""
     return np.asarray(a >> 32 if start else a & (2**32 - 1))
 
 
-def refined(
-    S: Integers | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None
-) -> Floats:
+def refined(S: Sums | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     No column of Q and no entry of the diagonal of S is zero. With a shift there is one row more:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import RangeError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Penalty(NamedTuple):
             for rho in dict.fromkeys(each)
         ]
 
-    def ridge(self, S: Integers, known: Knowledge, phi: BoundMap) -> Ridge:
+    def ridge(self, S: Sums, known: Knowledge, phi: BoundMap) -> Ridge:
         """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
         if not self.standardize:
             plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
@@ -134,7 +135,7 @@ class Ridge:
         """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
 
         The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
-        of other fractions have no end: two planes and a rest of 53 bits are enough.
+        of other fractions have no end: as many as hold 80 bits, and a rest of 53 bits, are enough.
         """
         planes: list[Integers] = []
         if self._numerators is None:
@@ -143,11 +144,13 @@ class Ridge:
                 rest, plane = np.modf(np.ldexp(rest, bits))
                 planes.append(plane.astype(np.int64)[:, None])
             return planes, np.ldexp(rest, -bits * len(planes))[:, None]
-        fraction = (self._numerators % self._denominator) << 2 * bits
-        both = fraction // self._denominator
-        cut = [part.astype(np.int64)[:, None] for part in (both >> bits, both & (1 << bits) - 1)]
-        rest = nearest(fraction % self._denominator, np.array(self._denominator, dtype=object))
-        return cut, np.ldexp(rest, -2 * bits)[:, None]
+        fraction, n = self._numerators % self._denominator, -(-80 // bits)
+        for _ in range(n):
+            fraction = fraction << bits
+            planes.append((fraction // self._denominator).astype(np.int64)[:, None])
+            fraction = fraction % self._denominator
+        rest = nearest(fraction, np.array(self._denominator, dtype=object))
+        return planes, np.ldexp(rest, -n * bits)[:, None]
 
     def whole(self) -> Integers:
         """The numbers, rounded down, as int64: for numbers below 2^62."""

@@ -2,70 +2,49 @@
 
     A Z = Q,     A = S + diag(r),     S, Q integers, S positive semidefinite, r > 0
 
-The solution is X + A⁻¹R 2^-E with X a sum of integer digits d 2^-E, and R = 2^E (Q - A X). A
-step takes c ≈ A⁻¹R from a Cholesky factor in float64, which may be as wrong as it likes, and
+Steps are those of `traceless.solvers.steps`, with an exact residual R ← 2^s R - A d. S is cut into
+S = H 2^h + L with H, L rounded, and d into two pieces, so that no sum in a product of limbs
+and pieces passes 2^53: float64 has no rounding error there. R is kept in int64 modulo 2^64. The
+same residual in float64 is off by less than 2^60; where the two differ by less than 2^61 and the
+float64 one is below 2^62, nothing has wrapped. The fractional bits of r and of the residual are
+kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 80
+bits; what that leaves out of R, below 2^-80 times X, is added in float64.
 
-    d = round(2^s c),     R ← 2^s R - A d,     E ← E + s
-
-*R is exact.* S is cut into S = H 2^h + L with H, L rounded, and d into two pieces, so that no
-sum in a product of limbs and pieces passes 2^53: float64 has no rounding error there. R is kept
-in int64 modulo 2^64. The same residual in float64 is off by less than 2^60; where the two differ
-by less than 2^61 and the float64 one is below 2^62, nothing has wrapped. The fractional bits of r
-and of the residual are kept in planes of a fixed number of bits, with carries.
-
-*The error is bounded.* A - diag(r) is positive semidefinite, so v = A⁻¹R - c obeys
-
-    |v_j| ≤ r_j^(-1/2) (Σ_i (R - A c)_i² / r_i)^(1/2)
-
-(and with `traceless.solvers.refinement`'s bound where the last coefficient is an intercept that is
-not penalised), where R - A c is computed in float64, with |A_ij| ≤ (A_ii A_jj)^(1/2) and
-|L_ij| ≤ 2^(h-1) for its rounding errors. Fractions r without an end are cut after two planes; what
-that leaves out of R, below 2^-40 times X, is added in float64. X + c is added in double-double
-arithmetic. Where both ends of the interval around it round to the same float64, so does the exact
-coefficient: rounding is monotone.
-
-Whatever this cannot decide (numbers beyond int64, weighted classes, ill-conditioned systems, a
-coefficient exactly between two floats) is left to `traceless.solvers.refinement`. Both give the
-same bits: there is one nearest float64.
-
-Where a large matrix can be sent to a GPU (`traceless.device.matrices`), the same is done there:
-products and factors are that device's, everything here holds for them too.
+Weighted classes and numbers beyond int64 are for `traceless.solvers.wide`. Whatever neither can
+decide (ill-conditioned systems, a coefficient exactly between two floats) is left to
+`traceless.solvers.refinement`. All give the same bits: there is one nearest float64.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, wide
-from traceless.solvers.refinement import Mixture, powers, refined
+from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
+from traceless.arithmetic.words import Sums, Wide
+from traceless.solvers.refinement import Mixture, refined
 from traceless.solvers.ridge import Ridge
+from traceless.solvers.steps import HOST, HardError, Steps, U
+from traceless.solvers.wide import WideSystem
 
 __all__ = ["correctly_rounded_solve"]
 
-_U = 2.0**-53  # unit roundoff
 _DIGIT_BITS = 40  # at most, for each step
-_STEPS = 6
 _PLANES = 12
-_GUARD = 60  # bits of an intercept below the last digit
-_CACHE = 2**15  # entries of S that are cut at a time
 
 
 def correctly_rounded_solve(
-    S: Integers | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+    S: Sums | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     Parameters
     ----------
-    S : integer array of shape (J, J), positive semidefinite, a Mixture of such, or one on a device
+    S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -86,6 +65,7 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
+    S = S if isinstance(S, Mixture) else as_sums(S)
     shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
@@ -93,21 +73,17 @@ def correctly_rounded_solve(
     if not used.size or not asked.size:
         return np.zeros(shape)
     if used.size < len(Q):
-        S = S[np.ix_(used, used)] if isinstance(S, np.ndarray) else S.of_features(used)
+        S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
     rows = used if shift is None else np.append(used, shape[0] - 1)
     try:
-        if isinstance(S, Mixture):
-            raise _HardError
-        on = _HOST if isinstance(S, np.ndarray) else S.arrays
-        part, decided = _System(S, ridge, shift, on).solve(Q)
-    except (_HardError, LinAlgError, OverflowError):
+        part, decided = _system(S, ridge, shift).solve(Q)
+    except (HardError, LinAlgError, OverflowError):
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
-        here = S if isinstance(S, np.ndarray | Mixture) else S.on_host()
-        part[:, ~decided] = refined(here, ridge, Q[:, ~decided], shift)
+        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift)
     if whole:
         return part
     Z = np.zeros(shape)
@@ -115,225 +91,80 @@ def correctly_rounded_solve(
     return Z
 
 
-class _HardError(Exception):
-    """The system is beyond what int64 and one float64 factor can do."""
+def _system(S: Any, ridge: Ridge, shift: Integers | None) -> Steps:
+    """The system of the kind that its numbers need."""
+    if isinstance(S, Mixture | Wide):
+        return WideSystem(S, ridge, shift)
+    try:
+        return System(S, ridge, shift)
+    except HardError:  # too large for limbs of two
+        return WideSystem(Mixture((S,)), ridge, shift)
 
 
-class _Host:
-    """What a solve needs of arrays, in NumPy and LAPACK."""
-
-    here = staticmethod(np.asarray)  # an array for the host
-    there = staticmethod(np.asarray)  # the same for the solve
-    sqrt, rint = np.sqrt, np.rint
-
-    def limbs(self, S: Integers, h: int) -> tuple[Floats, Floats, Floats]:
-        """S, and H and L of S = H 2^h + L, in float64."""
-        J = len(S)
-        A, H, L = (np.empty((J, J), order="F") for _ in range(3))
-        for i in range(0, J, max(1, _CACHE // J)):
-            rows = slice(i, i + max(1, _CACHE // J))
-            A.T[rows] = S[rows]
-            high = (S[rows] + (1 << (h - 1))) >> h
-            H.T[rows], L.T[rows] = high, S[rows] - (high << h)
-        return A, H, L
-
-    def put_diagonal(self, A: Floats, values: Any) -> None:
-        np.fill_diagonal(A, values)
-
-    def factor(self, A: Floats) -> Floats:
-        """The Cholesky factor of A, whose memory is used for it."""
-        factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
-        if failed:
-            raise LinAlgError("not positive definite")
-        return np.asarray(factor)
-
-    def solved(self, factor: Floats, B: Floats) -> Floats:
-        return np.asarray(dpotrs(factor, B, lower=True)[0])
-
-    def product(self, A: Floats, B: Floats) -> Floats:
-        return np.asarray(dgemm(1.0, A, B))
-
-    def beside(self, A: Floats, B: Floats) -> Floats:
-        return np.hstack([A, B])
-
-    def whole(self, A: Any) -> Integers:
-        """Integers as int64, or OverflowError."""
-        return np.asfortranarray(A, dtype=np.int64)
-
-    def floats(self, A: Integers) -> Floats:
-        return A.astype(np.float64)
-
-    def largest(self, A: Floats) -> Floats:
-        """The largest absolute value of each column."""
-        return np.asarray(np.abs(A).max(axis=0))
-
-
-_HOST = _Host()
-
-
-class _System:
+class System(Steps):
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
-    def __init__(self, S: Any, ridge: Ridge, shift: Integers | None, on: Any = _HOST) -> None:
+    def __init__(self, S: Any, ridge: Ridge, shift: Integers | None, on: Any = HOST) -> None:
         J, own = len(S), S.diagonal()
-        if S.dtype != np.int64 or not max(ridge.near.max(), own.max()) < 2.0**61:
-            raise _HardError
-        self.on = on
-        whole = own + ridge.whole()
+        if not max(ridge.near.max(), own.max()) < 2.0**61:
+            raise HardError
+        self.on, whole = on, own + ridge.whole()
         m = int(whole.max() + 1).bit_length() + 1  # |S_ij| < 2^m, S being semidefinite
-        self.h = h = m // 2
+        self.h = m // 2
         # pieces of digits up to 2^g: J products with a limb stay below 2^53
-        self.g = 52 - max(h - 1, m - h) - J.bit_length()
+        self.g = 52 - max(self.h - 1, m - self.h) - J.bit_length()
         self.bits = min(2 * self.g - 1, _DIGIT_BITS)
         if m > 62 or self.bits < 24:
-            raise _HardError
-        A, self.high, self.low = on.limbs(S, h)
-        high = (whole + (1 << (h - 1))) >> h
-        on.put_diagonal(self.high, high)
-        on.put_diagonal(self.low, whole - (high << h))
+            raise HardError
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
         planes, rest = ridge.planes(self.plane_bits, _PLANES)
-        fraction = rest + sum(
-            plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes)
-        )
         self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
-        self.rest, self.fraction = on.there(rest), on.there(fraction)
-        diagonal = whole + fraction[:, 0]
-        on.put_diagonal(A, diagonal)
-        self.root = on.there(np.sqrt(diagonal)[:, None] * (1 + 1e-6))
-        penalised = ridge.near[:, None] > 0
-        self.weight = on.there(
-            np.where(penalised, 1.0 / np.sqrt(np.where(penalised, ridge.near[:, None], 1)), 0.0)
-        )
-        last = np.asarray(S[:, -1])
-        mean = np.abs(last[:, None]) / last[-1] * (1 + 1e-9) if ridge.is_free else None
-        self.mean = None if mean is None else on.there(mean)
-        self.weight_of_rows = float(last[-1])
-        self.shift = None if shift is None else _Shift(shift, 52 - self.g - J.bit_length())
+        self.rest = on.there(rest)
+        self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
+        A, self._products = on.prepared(S, whole, self.h)
+        scaled = (plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes))
+        on.put_diagonal(A, whole + (rest + sum(scaled))[:, 0])
         self.factor = on.factor(A)
 
-    def solve(self, Q: Integers) -> tuple[Floats, NDArray[np.bool_]]:
-        """Z, and which columns are certainly the float64 nearest to A⁻¹Q."""
-        on = self.on
-        residual = _Residual(on, on.whole(Q))  # OverflowError beyond
-        E = np.zeros(Q.shape[1], dtype=np.int64)
-        terms: list[Floats] = []
-        moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
-        cut: Any = 0.0  # what the planes leave out of R
-        for step in range(_STEPS):
-            near = residual.near - cut
-            c = on.solved(self.factor, near)
-            size = on.largest(c)
-            if not (size.min() > 0 and size.max() < np.inf):
-                raise _HardError
-            shifts = self.bits - np.frexp(size)[1].astype(np.int64)
-            if step:
-                np.minimum(shifts, self.bits, out=shifts)  # fractions stay below 2^62
-            if shifts.min() < (4 if step else 0):
-                raise _HardError  # a step must gain four bits
-            if step >= 2:
-                down = on.there(np.ldexp(1.0, -E))
-                error = self._error(near, c, abs(residual.near) + 4 * abs(cut))
-                Z, certain = _rounded([*terms, c * down], error * down)
-                decided = on.here(certain.all(0))
-                if self.shift is not None:
-                    own, sure = self.shift.intercepts(moved, E, on.here(c), on.here(error))
-                    decided = decided & sure
-                if step == _STEPS - 1 or decided.all():
-                    break
-            digits = on.rint(c * on.there(np.ldexp(1.0, shifts)))
-            upper = on.rint(digits * 2.0**-self.g)
-            pieces = on.beside(upper, digits - upper * 2.0**self.g)
-            residual = self._after(residual, digits, pieces, shifts)
-            if self.shift is not None:
-                moved = (moved << shifts.astype(object)) + self.shift.apart(on.here(pieces), self.g)
-            E = E + shifts
-            if E.max() > 800:
-                raise _HardError  # so that 2^-E and the bounds stay normal numbers
-            terms.append(digits * on.there(np.ldexp(1.0, -E)))
-            if self.has_rest:
-                cut = self.rest * (sum(terms) * on.there(np.ldexp(1.0, E)))
-        return on.here(Z) if self.shift is None else np.vstack([on.here(Z), own]), decided
+    def _start(self, Q: Integers) -> _Residual:
+        return _Residual(self.on, self.on.whole(Q))  # OverflowError beyond
 
-    def _after(
-        self, before: _Residual, digits: Floats, pieces: Floats, shifts: NDArray[np.int64]
-    ) -> _Residual:
-        """R ← 2^shifts R - A digits, in int64 and, near to it, in float64."""
-        on, K, g, h = self.on, digits.shape[1], self.g, self.h
-        H, L = on.product(self.high, pieces), on.product(self.low, pieces)
+    def _near(self, residual: _Residual, X: Any) -> Any:
+        return residual.near - self._cut(X)
+
+    def _cut(self, X: Any) -> Any:
+        """What the planes leave out of R."""
+        return self.rest * X if self.has_rest else 0.0
+
+    def _rest(self, residual: _Residual, X: Any) -> Any:
+        cut = self._cut(X)
+        bound = abs(residual.near - cut) + (8 * U) * (abs(residual.near) + abs(cut))
+        return bound + (2.0**-self.plane_bits if self.planes else 0.0)
+
+    def _after(self, before: _Residual, pieces: Any, shifts: NDArray[np.int64]) -> _Residual:
+        """The same in int64 and, near to it, in float64."""
+        on, K, g, h = self.on, pieces.shape[1] // 2, self.g, self.h
+        H, L = self._products(pieces)
         near = before.near * on.there(np.ldexp(1.0, shifts)) - (
             (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
         )
-        H, L, up, whole_digits = on.whole(H), on.whole(L), on.there(shifts), on.whole(digits)
+        H, L, up = on.whole(H), on.whole(L), on.there(shifts)
         whole = (before.whole << up) - (
             (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
         )
-        planes: list[Integers] = []
+        digits = on.whole(pieces[:, :K] * 2.0**g + pieces[:, K:])
+        planes: list[Any] = []
         carry: Any = 0
         for k in reversed(range(len(self.planes))):
             held: Any = before.planes[k] << up if before.planes else 0
-            total = held - self.planes[k] * whole_digits + carry
+            total = held - self.planes[k] * digits + carry
             carry = total >> self.plane_bits
             planes.insert(0, total & ((1 << self.plane_bits) - 1))
         whole += carry
         after = _Residual(on, whole, planes, self.plane_bits)
         if not (abs(after.near - near).max() < 2.0**61 and abs(near).max() < 2.0**62):
-            raise _HardError  # R may have wrapped
+            raise HardError  # R may have wrapped
         return after
-
-    def _error(self, near: Floats, c: Floats, parts: Floats) -> Floats:
-        """A bound of |A⁻¹R - c|; `near` is R, rounded, from parts of this size."""
-        on, size, rounding = self.on, abs(c), (2 * len(c) + 16) * _U
-        product = on.product(self.high, c) * 2.0**self.h + on.product(self.low, c)
-        rest = abs(near - (product + self.fraction * c))
-        rest += (4 * _U) * (abs(near) + parts)
-        rest += 2.0**-self.plane_bits if self.planes else 0.0
-        rest += rounding * self.root * (self.root * size).sum(axis=0)
-        rest += 2.0 ** (self.h - 1) * rounding * size.sum(axis=0)  # of L, which is not definite
-        if self.mean is None:
-            return self._spread(rest)
-        own = rest[-1] / self.weight_of_rows
-        bound = self._spread(rest + self.mean * rest[-1])
-        bound[-1] = (own + (self.mean[:-1] * bound[:-1]).sum(axis=0)) * (1 + 1e-6)
-        return bound
-
-    def _spread(self, rest: Floats) -> Floats:
-        """r_j^(-1/2) (Σ_i rest_i² / r_i)^(1/2), over the penalised coefficients."""
-        rest = rest * self.weight
-        total: Floats = self.weight * self.on.sqrt((rest * rest).sum(axis=0)) * (1 + 1e-6)
-        return total
-
-
-class _Shift:
-    """Whole numbers m, cut into limbs so that Σ_j m_j x_j of digits x is exact in float64."""
-
-    def __init__(self, m: Integers, bits: int) -> None:
-        self.sizes, self.signs = np.abs(m).astype(np.float64), np.sign(m)
-        places = np.arange(0, max(int(np.abs(m).max()).bit_length(), 1), bits)
-        limbs = (np.abs(m)[:, None] >> places) & ((1 << bits) - 1)
-        self.limbs = np.asfortranarray(limbs * self.signs[:, None], dtype=np.float64)
-        self.places = wide(np.append(places, 0))[:, None]
-
-    def apart(self, pieces: Floats, g: int) -> Integers:
-        """x_b - Σ_j m_j x_j of digits, given in their two pieces, as Python integers."""
-        parts = np.vstack([-dgemm(1.0, self.limbs, pieces, trans_a=True), pieces[-1:]])
-        upper, lower = np.hsplit(wide(parts.astype(np.int64)), 2)
-        return np.asarray((((upper << g) + lower) << self.places).sum(axis=0))
-
-    def intercepts(
-        self, moved: Integers, E: NDArray[np.int64], c: Floats, error: Floats
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """The sum 2^-E (moved + c_b - Σ_j m_j c_j), and whether its float64 is certain."""
-        sizes = self.sizes[:, None]
-        near = c[-1] - (self.signs[:, None] * sizes * c).sum(axis=0)
-        bound = error[-1] + (sizes * error).sum(axis=0)
-        bound += (2 * len(c) + 16) * _U * (np.abs(c[-1]) + (sizes * np.abs(c)).sum(axis=0))
-        bound *= 1 + 1e-6
-        whole, units = moved << _GUARD, powers(E + _GUARD)
-        low = whole + _whole(np.ldexp(near - bound, _GUARD))
-        high = whole + _whole(np.ldexp(near + bound, _GUARD)) + 1
-        below = nearest(low, units)
-        return below, below == nearest(high, units)
 
 
 class _Residual:
@@ -346,21 +177,3 @@ class _Residual:
         self.near = on.floats(whole)
         if planes:
             self.near += on.floats(planes[0]) * 2.0**-plane_bits
-
-
-_whole = np.frompyfunc(math.floor, 1, 1)
-
-
-def _rounded(terms: list[Floats], bound: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The sum of terms, and whether all that is within `bound` of it rounds to one float64."""
-    s: Any = terms[0]
-    e: Any = 0.0
-    size: Any = 0.0
-    for term in terms[1:]:
-        total = s + term
-        t = total - s
-        error = (s - (total - t)) + (term - t)  # s + term = total + error (Knuth)
-        s, e, size = total, e + error, size + abs(error)
-    bound = bound * (1 + 8 * _U) + (8 * _U) * size  # with the roundings of e and of e ± bound
-    low = s + (e - bound)
-    return low + 0.0, low == s + (e + bound)

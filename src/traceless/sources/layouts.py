@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -96,13 +97,15 @@ def check_no_table(files: Iterable[File]) -> None:
 def hive_columns(files: Sequence[File]) -> list[Constants]:
     """The columns that folders such as ``year=2025`` stand for, for each file.
 
-    Where all values of a column are numbers they become numbers; text otherwise, null for Hive's
-    own name for it.
+    They are those directly above the file, as far as all of them are such folders. Where all
+    values of a column are numbers they become numbers; text otherwise, null for Hive's own name
+    for it.
     """
-    said = [
-        {k: unquote(v) for k, _, v in (part.partition("=") for part in file.parts[:-1]) if v and k}
-        for file in files
-    ]
+    said = []
+    for file in files:
+        above = list(takewhile(lambda part: "=" in part, reversed(file.parts[:-1])))
+        pairs = [part.partition("=") for part in reversed(above)]
+        said.append({name: unquote(value) for name, _, value in pairs if name and value})
     for file, one in zip(files, said, strict=True):
         if one.keys() != said[0].keys():
             raise ValueError(
