@@ -345,9 +345,7 @@ class Woodbury(Cholesky):
             check_counts(response_names(task, names), left)
         return names, tuple(left)
 
-    def _inverse_after(
-        self, new: list[QueuedRows], responses: tuple[Label, ...]
-    ) -> Inverse | None:
+    def _inverse_after(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Inverse | None:
         """P and U with new rows; None where they are to be built anew."""
         inverse = self._inverse
         if inverse is None:
