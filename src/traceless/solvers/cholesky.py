@@ -206,7 +206,7 @@ def _solve(
 
 
 def _solve_here(
-    S: Integers | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
+    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """The same on the host."""
     if shift is None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
-from traceless.arithmetic.words import Wide
+from traceless.arithmetic.words import Sums, Wide
 from traceless.solvers.refinement import Mixture, refined
 from traceless.solvers.ridge import Ridge
 from traceless.solvers.steps import HOST, HardError, Steps, U
@@ -38,13 +38,13 @@ _PLANES = 12
 
 
 def correctly_rounded_solve(
-    S: Any, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+    S: Sums | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     Parameters
     ----------
-    S : integer array of shape (J, J), positive semidefinite, a Mixture of such, or one on a device
+    S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -65,7 +65,7 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
-    S = as_sums(S)
+    S = S if isinstance(S, Mixture) else as_sums(S)
     shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
@@ -73,8 +73,7 @@ def correctly_rounded_solve(
     if not used.size or not asked.size:
         return np.zeros(shape)
     if used.size < len(Q):
-        some = isinstance(S, np.ndarray | Wide)
-        S = S[np.ix_(used, used)] if some else S.of_features(used)
+        S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
@@ -84,8 +83,7 @@ def correctly_rounded_solve(
     except (HardError, LinAlgError, OverflowError):
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
-        here = S if isinstance(S, np.ndarray | Wide | Mixture) else S.on_host()
-        part[:, ~decided] = refined(here, ridge, Q[:, ~decided], shift)
+        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift)
     if whole:
         return part
     Z = np.zeros(shape)
@@ -94,18 +92,16 @@ def correctly_rounded_solve(
 
 
 def _system(S: Any, ridge: Ridge, shift: Integers | None) -> Steps:
-    """The system of the kind that its numbers need, where they are."""
+    """The system of the kind that its numbers need."""
     if isinstance(S, Mixture | Wide):
         return WideSystem(S, ridge, shift)
-    if not isinstance(S, np.ndarray):
-        return _System(S, ridge, shift, S.arrays)
     try:
-        return _System(S, ridge, shift)
+        return System(S, ridge, shift)
     except HardError:  # too large for limbs of two
         return WideSystem(Mixture((S,)), ridge, shift)
 
 
-class _System(Steps):
+class System(Steps):
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
     def __init__(self, S: Any, ridge: Ridge, shift: Integers | None, on: Any = HOST) -> None:
