@@ -262,7 +262,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
 
     @property
     def n_iter_(self) -> Any:
-        """The straight pieces of all paths so far: of a classifier an array, one of each problem."""
+        """The straight pieces of all paths so far; of a classifier an array, for each problem."""
         pieces = [problem.n_breakpoints + 1 for problem in self._current().problems.values()]
         return np.array(pieces, np.int32) if self._labels == "classes" else sum(pieces)
 
