@@ -214,16 +214,23 @@ def _half(a: Any, start: int) -> Integers:
     return np.asarray(a >> 32 if start else a & (2**32 - 1))
 
 
-def refined(S: Sums | Mixture, ridge: Ridge, Q: Integers, shift: Integers | None = None) -> Floats:
+def refined(
+    S: Sums | Mixture,
+    ridge: Ridge,
+    Q: Integers,
+    shift: Integers | None = None,
+    begin: Callable[[int], tuple[Integers, Integers, NDArray[np.int64]]] | None = None,
+) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     No column of Q and no entry of the diagonal of S is zero. With a shift there is one row more:
-    the last entry less the sum of the shifts times the others.
+    the last entry less the sum of the shifts times the others. Where somebody has found a part
+    of the solution, `begin` gives, for a denominator d, 2^p X, d R and p.
     """
     S = (S if isinstance(S, Mixture) else Mixture((S,))).compact()
     for twofold in (False, True):
         try:
-            return _System(S, ridge, shift, twofold).solve(Q)
+            return _System(S, ridge, shift, twofold).solve(Q, begin)
         except LinAlgError:
             continue
     raise ConditionError(
@@ -248,8 +255,15 @@ class _System:
         self.scale, self.apply_inverse = _approximate_inverse(S, ridge.near, twofold)
         self.scale_places = np.frexp(self.scale)[1].astype(np.int64) - 1
 
-    def solve(self, Q: Integers) -> Floats:
+    def solve(
+        self,
+        Q: Integers,
+        begin: Callable[[int], tuple[Integers, Integers, NDArray[np.int64]]] | None = None,
+    ) -> Floats:
         state = _Expansion.start(wide(Q) * self.per_unit, self.scale_places)
+        if begin is not None:
+            X, residual, bits = begin(self.per_unit * self.S.unit)
+            state = replace(state, X=X, residual=residual, bits=bits)
         Z = np.full((len(Q) + (self.shift is not None), Q.shape[1]), np.nan)
         columns = np.arange(Q.shape[1])  # those with unfinished coefficients
         cramer_bits = self._cramer_bits()

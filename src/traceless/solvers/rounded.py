@@ -18,6 +18,7 @@ decide (ill-conditioned systems, a coefficient exactly between two floats) is le
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,12 +79,16 @@ def correctly_rounded_solve(
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
     rows = used if shift is None else np.append(used, shape[0] - 1)
+    begin = None
     try:
-        part, decided = _system(S, ridge, shift).solve(Q)
+        system = _system(S, ridge, shift)
+        part, decided = system.solve(Q)
+        begin = system.left
     except (HardError, LinAlgError, OverflowError):
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
-        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift)
+        go_on = None if begin is None else partial(begin, ~decided, ridge)
+        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift, go_on)
     if whole:
         return part
     Z = np.zeros(shape)
@@ -120,6 +125,7 @@ class System(Steps):
         planes, rest = ridge.planes(self.plane_bits, _PLANES)
         self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
         self.rest = on.there(rest)
+        self.units = self.plane_bits * len(planes)
         self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
         A, self._products = on.prepared(S, whole, self.h)
         scaled = (plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes))
@@ -131,6 +137,12 @@ class System(Steps):
 
     def _near(self, residual: _Residual, X: Any) -> Any:
         return residual.near - self._cut(X)
+
+    def _kept(self, residual: _Residual, columns: NDArray[np.bool_]) -> Integers:
+        total = wide(self.on.here(residual.whole)[:, columns])
+        for plane in residual.planes:
+            total = (total << self.plane_bits) + wide(self.on.here(plane)[:, columns])
+        return total
 
     def _cut(self, X: Any) -> Any:
         """What the planes leave out of R."""

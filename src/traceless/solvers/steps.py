@@ -39,6 +39,7 @@ _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 _KEPT = 2**21  # entries of S up to which limbs are kept; larger ones are cut again for each product
 
+Expanded = tuple[Integers, Integers, NDArray[np.int64]]
 Products = Callable[[Any], tuple[Any, Any]]
 
 
@@ -176,6 +177,7 @@ class Steps:
         residual, X = self._start(Q), 0.0
         E = np.zeros(Q.shape[1], dtype=np.int64)
         terms: list[Floats] = []
+        taken: list[tuple[Any, NDArray[np.int64]]] = []
         moved = np.zeros(Q.shape[1], dtype=object)  # 2^E (X_b - Σ_j shift_j X_j)
         for step in range(_STEPS):
             c = on.solved(self.factor, self._near(residual, X))
@@ -194,6 +196,7 @@ class Steps:
             if self.shift is not None:
                 moved = (moved << shifts.astype(object)) + self.shift.apart(on.here(pieces), self.g)
             E = E + shifts
+            taken.append((digits, E))
             if E.max() > 800:
                 raise HardError  # so that 2^-E and the bounds stay normal numbers
             down = on.there(np.ldexp(1.0, -E))
@@ -210,7 +213,30 @@ class Steps:
                 decided = decided & sure
             if decided.all():
                 break
+        self._ended = residual, taken
         return on.here(Z) if self.shift is None else np.vstack([on.here(Z), own]), decided
+
+    def left(self, columns: NDArray[np.bool_], ridge: Ridge, denominator: int) -> Expanded:
+        """2^E X, `denominator` times R, and E of some columns, exactly: where others may go on.
+
+        What was kept is N = 2^units R', with ridges r' cut after as many bits: R = R' - (r - r') X.
+        """
+        residual, taken = self._ended
+        X, E = np.zeros(1, dtype=object), np.zeros(1, dtype=np.int64)
+        for digits, places in taken:
+            E, before = places[columns], E
+            own = wide(self.on.here(digits)[:, columns].astype(np.int64))
+            X = (X << wide(E - before)) + own
+        numerators, whole = ridge.fractions
+        missing = ((numerators << self.units) % whole)[:, None]
+        R = (self._kept(residual, columns) * whole - missing * X) * denominator
+        return X, R // (whole << self.units), E
+
+    units: int
+
+    def _kept(self, residual: Any, columns: NDArray[np.bool_]) -> Integers:
+        """2^units R of some columns, as it was kept, in Python integers."""
+        raise NotImplementedError
 
     def _start(self, Q: Integers) -> Any:
         """R of no digits."""

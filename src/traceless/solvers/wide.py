@@ -72,6 +72,12 @@ class WideSystem(Steps):
             total = total * 2.0**self.g + digit
         return np.asarray(total * 2.0**-self.units)
 
+    def _kept(self, residual: Integers, columns: NDArray[np.bool_]) -> Integers:
+        total = wide(residual[-1][:, columns])
+        for digit in residual[-2::-1]:
+            total = (total << self.g) + wide(digit[:, columns])
+        return total
+
     def _rest(self, residual: Integers, X: Any) -> Floats:
         return np.asarray(np.abs(self._near(residual, X)) * (1 + 256 * U) + self.rest * np.abs(X))
 
