@@ -90,10 +90,13 @@ def test_the_house_does_not_grow_in_silence():
     """Whoever needs more room raises these numbers, and says why."""
     found = measured(Path(traceless.__file__).parent)
     assert found["modules at the root"] <= 6
-    assert found["longest import chain"] <= 15, found["which is"]  # integers in words
-    # 14 700 when the house was rebuilt; probabilities, errors, evidence, scales, columns and
-    # labels; 900 for rows on a GPU
-    assert found["code lines"] <= 18_300
+    # three more for integers in words, which solve without Python's integers
+    assert found["longest import chain"] <= 17, found["which is"]
+    # 14 700 when the house was rebuilt; 2 500 for probabilities, errors, evidence, scales, columns
+    # and labels; 5 300 for stores from strangers and the people at the desk (store, cli, tables);
+    # 1 500 for clusters and streams; 1 200 for rows on a GPU; 800 for the path family; 500 for
+    # solves in words
+    assert found["code lines"] <= 26_600
 
 
 def test_imports_point_down_through_ten_layers():

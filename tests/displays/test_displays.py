@@ -3,9 +3,10 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from traceless import LSSVC, LSSVR, PathSVC
+from traceless import LSSVC, LSSVR, PathSVC, PathSVR
 from traceless.displays import (
     ForgetDisplay,
     HistoryDisplay,
@@ -70,6 +71,25 @@ def test_what_is_drawn(data):
     assert display.figure_ is ax.figure
     assert len(display.lines_) == (np.ptp(display.alpha, axis=0) > 0).sum()
     assert ax.get_xlabel() == "θ"
+
+
+@pytest.mark.parametrize("to", [0.2, 9.0])
+def test_the_path_to_another_c_is_the_solution_for_every_c(data, to):
+    X, y = data
+    for model, targets in ((PathSVC(C=2.0, gamma=0.5), y), (PathSVR(C=2.0, gamma=0.5), X[:, 0])):
+        model.fit(X, targets)
+        display = PathDisplay.from_estimator(model, C=to)
+        assert (display.C[0], display.C[-1]) == (2.0, to)
+        assert display.ax_.get_xlabel() == "C"
+        assert len(display.breakpoints) > 3
+        for k in (0, len(display.C) // 2, len(display.C) - 2):
+            between = 0.3 * display.C[k] + 0.7 * display.C[k + 1]  # a straight line
+            alpha = 0.3 * display.alpha[k] + 0.7 * display.alpha[k + 1]
+            there = np.abs(clone(model).set_params(C=between).fit(X, targets).dual_coef_[0])
+            np.testing.assert_allclose(np.sort(alpha[alpha > 1e-9]), np.sort(there), atol=1e-7)
+        plt.close(display.figure_)
+    with pytest.raises(ValueError, match="not to both"):
+        PathDisplay.from_estimator(model, C=1.0, ids=[0])
 
 
 def test_one_problem_of_several(rng):

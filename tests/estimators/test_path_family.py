@@ -141,6 +141,7 @@ def test_attributes_are_those_of_scikit_learn(rows):
     ):
         ours.fit(X, y)
         theirs.fit(X, y)
+        assert type(ours.n_iter_) is type(theirs.n_iter_) is int
         for name in (
             "coef_",
             "dual_coef_",

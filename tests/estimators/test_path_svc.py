@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -380,7 +380,6 @@ def snapshot(model):
         (lambda m, X, y: m.partial_fit(X, y, sample_weight=[np.nan] * len(y)), ValueError, "NaN"),
         (lambda m, X, y: m.partial_fit(X, y, sample_weight=[1.0]), ValueError, "shape"),
         (lambda m, X, y: m.fit(X[:0], y[:0]), ValueError, "sample"),
-        (lambda m, X, y: m.fit(sparse.csr_matrix(X), y), TypeError, "[Dd]ense"),
     ],
 )
 def test_what_is_refused_changes_nothing(call, error, sentence, overlapping):
@@ -511,7 +510,7 @@ def test_what_a_precomputed_kernel_cannot_do(overlapping):
     model = PathSVC(kernel="precomputed").fit(K, y)
     for call, sentence in [
         (lambda: model.forget(K[:2], y[:2]), "forget them by their ids"),
-        (lambda: model.digest(), "no digest"),
+        (lambda: model.fit(K - 0.9, y), "not positive semidefinite"),
         (lambda: model.partial_fit(K[:2], y[:2]), r"shape \(2, 152\)"),
         (lambda: model.fit(K + np.triu(K), y), "symmetric"),
         (lambda: model.predict(K[:, :9]), "features"),
@@ -522,6 +521,48 @@ def test_what_a_precomputed_kernel_cannot_do(overlapping):
     assert np.array_equal(model.predict(K), clone(model).fit(K, y).predict(K))
     with pytest.raises(MismatchError, match="fit it anew"):
         model.set_params(kernel="rbf").refresh()
+
+
+def test_the_digest_of_a_kernel_matrix_is_one_of_its_values(overlapping):
+    X, y = overlapping
+    K, order = rbf_kernel(X, gamma=0.5), np.random.default_rng(1).permutation(len(y))
+    K = 0.5 * (K + K.T)
+    model = PathSVC(kernel="precomputed").fit(K[:100, :100], y[:100]).partial_fit(K[100:], y[100:])
+    fresh = clone(model).fit(K[np.ix_(order, order)], y[order])
+    assert model.digest() == fresh.digest()
+    assert model.forget(ids=[3]).digest() != fresh.digest()
+    at = np.flatnonzero(order == 3)
+    assert model.digest() == fresh.forget(ids=at).digest()
+    before = model.digest()
+    assert model.set_params(C=2.0).digest() != before
+    K[5, 7] = K[7, 5] = K[5, 7] * 0.999
+    assert clone(model).fit(K, y).forget(ids=[3]).digest() != model.digest()
+
+
+def test_functions_that_are_no_kernels_are_refused(overlapping):
+    X, y = overlapping
+    for function in (lambda A, B: -(A @ B.T), lambda A, B: np.abs(A[:, None, 0] - B[None, :, 0])):
+        with pytest.raises(ValueError, match="not positive semidefinite"):
+            PathSVC(kernel=function).fit(X, y)
+
+
+def test_sparse_rows(overlapping):
+    X, y = overlapping
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    model = PathSVC(gamma=0.5).fit(csr_array(X[:100]), y[:100])
+    model.update(add=(csr_matrix(X[100:]), y[100:]), forget=(csr_array(X[:9]), y[:9]))
+    assert model.digest() == PathSVC(gamma=0.5).fit(X[9:], y[9:]).digest()
+    assert np.array_equal(model.decision_function(csr_array(X)), model.decision_function(X))
+
+
+def test_what_else_svc_has(overlapping):
+    X, y = overlapping
+    options = {"gamma": 0.5, "class_weight": "balanced"}
+    ours, theirs = PathSVC(**options).fit(X, y), SVC(**options).fit(X, y)
+    np.testing.assert_allclose(ours.class_weight_, theirs.class_weight_)
+    assert (ours.fit_status_, ours.shape_fit_) == (theirs.fit_status_, theirs.shape_fit_)
+    assert (ours.n_iter_.shape, ours.n_iter_.dtype) == (theirs.n_iter_.shape, theirs.n_iter_.dtype)
+    assert (ours.n_iter_ >= 1).all()
 
 
 def laplacian(A, B):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import model_selection
+from sklearn.base import clone
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
@@ -12,11 +13,12 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from traceless import NotLearnedError, PathSVC
+from traceless import NotLearnedError, PathOneClass, PathSVC, PathSVR
 from traceless.model_selection import (
     cross_val_predict,
     cross_val_score,
     cross_validate,
+    influence,
     leave_one_out,
 )
 
@@ -157,3 +159,31 @@ def test_what_cannot_be():
         cross_val_score(PathSVC(kernel="precomputed"), X, y, cv=3)
     with pytest.raises(TypeError, match="sample_weight only"):
         cross_val_score(PathSVC(), X, y, cv=3, params={"classes": [0, 1]})
+
+
+@pytest.mark.parametrize("model", [PathSVC(C=2.0, gamma=0.4), PathSVC(strategy="ovr", gamma=0.4)])
+def test_influence_finds_wrong_labels(data, model):
+    X, y = data
+    X = X + 4.0 * np.array([[0, 0], [1, 0.5], [0, 1.5]])[y]  # far apart
+    y = y.copy()
+    y[[3, 17]] = (y[[3, 17]] + 1) % (y.max() + 1)
+    found = influence(model, X, y)
+    assert sorted(found.suspicious(2).tolist()) == [3, 17]
+    assert (found.margin[[3, 17]] < 0.0).all()
+    left = clone(model).fit(np.delete(X, 3, axis=0), np.delete(y, 3))
+    np.testing.assert_allclose(found.held_out[3], left.decision_function(X[[3]])[0], atol=1e-8)
+    fitted = clone(model).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(found.held_out - found.change, fitted, atol=1e-12)
+
+
+def test_influence_of_regressors_and_what_has_none(rng):
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0].copy()
+    y[7] += 3.0
+    found = influence(PathSVR(C=1.0, gamma=0.5), X, y)
+    assert found.suspicious(1).tolist() == [7]
+    with pytest.raises(TypeError, match="has none"):
+        influence(PathOneClass(), X, y)
+    three = rng.integers(4, size=40)
+    with pytest.raises(ValueError, match="set it to 'ovr'"):
+        influence(PathSVC(decision_function_shape="ovo"), X, three)

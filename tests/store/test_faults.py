@@ -112,6 +112,31 @@ def test_a_store_that_cannot_be_made_is_not_there(tmp_path, monkeypatch):
         assert not list(tmp_path.iterdir())
 
 
+def test_a_store_that_was_made_is_not_denied(tmp_path, rows, monkeypatch):
+    """Once the folder is in its place, no error says that nothing was changed."""
+    real = container.sync_folder
+
+    def parent_fails(path):
+        if path == tmp_path:
+            disk_full()
+        real(path)
+
+    def unreadable(self):
+        disk_full()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container, "sync_folder", parent_fails)
+        with pytest.raises(OSError, match=r"disk is full.*The store was made, but a power cut"):
+            Store.new(tmp_path / "first", LSSVC())
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_look", unreadable)
+        second = Store.new(tmp_path / "second", LSSVC(), about={"a": 1})
+    for store in (Store(tmp_path / "first"), second):
+        assert store.learn(*rows).held == 300
+        assert store.verify().ok
+    assert second.about == {"a": 1}
+
+
 def test_files_that_cannot_be_removed_are_removed_later(store, rows, monkeypatch):
     X, y = rows
     with monkeypatch.context() as patch:
@@ -127,6 +152,17 @@ def test_files_that_cannot_be_removed_are_removed_later(store, rows, monkeypatch
     assert len(list((store.path / "generations").iterdir())) == 1
     assert not (store.path / "secret").exists()
     assert again.verify().ok
+
+
+def test_a_destroyed_model_that_cannot_be_removed_is_removed_later(store, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", disk_full)
+        store.destroy("model", key="k")
+    assert len(list((store.path / "generations").iterdir())) == 1
+    store.flush(dry_run=True)
+    assert not store.verify().ok
+    assert store.destroy("model", key="k").replayed  # nothing is changed, but it is swept
+    assert store.verify().ok
 
 
 def test_left_overs_of_a_killed_process_are_swept(store, rows):

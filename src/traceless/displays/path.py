@@ -1,4 +1,4 @@
-"""The path of a change of a `PathSVC`."""
+"""The path of a change of a `PathSVC`, `PathSVR` or `PathOneClass`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, ORANGE, axes_for, legend_beside
-from traceless.estimators.path_svc import PathSVC
+from traceless.estimators.path_machine import PathMachine
 
 _COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
 
@@ -28,17 +28,21 @@ class PathDisplay:
     theta : ndarray of shape (n_points_on_path,)
         From 0, before the change, to 1, after it.
     alpha : ndarray of shape (n_points_on_path, n_rows)
-        Dual coefficients of all rows of the binary problem at these θ.
+        Dual coefficients of all rows of the binary problem at these θ. A `PathSVR` has two of
+        each row, below and above the tube.
     role : ndarray of shape (n_rows,)
         "stays", "comes" or "goes".
     classes : tuple
         The two classes of the problem; None for all others.
+    C : ndarray of shape (n_points_on_path,) or None
+        C at these θ, where the path is one to another C.
     """
 
     theta: Floats
     alpha: Floats
     role: NDArray[Any]
     classes: tuple[Any, Any]
+    C: Floats | None = None
 
     @property
     def breakpoints(self) -> Floats:
@@ -48,11 +52,12 @@ class PathDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: PathSVC,
+        estimator: PathMachine,
         *,
         add: Any = None,
         forget: Any = None,
         ids: Any = None,
+        C: float | None = None,
         classes: tuple[Any, Any] | None = None,
         ax: Any = None,
     ) -> Self:
@@ -60,12 +65,15 @@ class PathDisplay:
 
         Parameters
         ----------
-        estimator : PathSVC
+        estimator : PathSVC, PathSVR or PathOneClass
             Fitted; it is not changed.
         add, forget : tuple (X, y) or (X, y, sample_weight), optional
             Rows that come and go, as for ``update``.
         ids : array-like of int, optional
             Rows that go, by their ids, in place of `forget`.
+        C : float, optional
+            In place of rows: the path to this C. It is the solution for every C between the one
+            that is set and this one.
         classes : tuple of two labels, optional
             Which binary problem, where there are several; by default the first that the
             change touches.
@@ -87,7 +95,7 @@ class PathDisplay:
         100
         """
         check_is_fitted(estimator)
-        if not isinstance(estimator, PathSVC):
+        if not isinstance(estimator, PathMachine):
             raise TypeError(f"A PathSVC follows paths, got {type(estimator).__name__}.")
         other = copy.deepcopy(estimator).refresh()
         problems = dict(other._model.problems)
@@ -101,7 +109,12 @@ class PathDisplay:
         recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
         for pair, points in recorded.items():
             problems[pair].watch = lambda *point, points=points: points.append(point)
-        other.update(add=add, forget=forget if ids is None else np.asarray(ids))
+        if C is None:
+            other.update(add=add, forget=forget if ids is None else np.asarray(ids))
+        elif add is not None or forget is not None or ids is not None:
+            raise ValueError("A path is drawn to other rows or to another C, not to both.")
+        else:
+            other.set_params(C=C).refresh()
         touched = [pair for pair in asked if recorded[pair]]
         if not touched:
             raise ValueError(
@@ -113,7 +126,9 @@ class PathDisplay:
         theta, alpha = _path(recorded[pair])
         stays = np.isin(held, other._model.problems[pair].ids)
         role = np.where(stays, "stays", "goes").tolist() + ["comes"] * (alpha.shape[1] - len(held))
-        return cls(theta, alpha, np.array(role), pair).plot(ax)
+        alpha = alpha * other._model.problems[pair].scale
+        levels = None if C is None else (1.0 - theta) * estimator.C + theta * C
+        return cls(theta, alpha, np.array(role), pair, levels).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the path.
@@ -129,16 +144,17 @@ class PathDisplay:
             With ``ax_``, ``figure_`` and ``lines_``.
         """
         ax = axes_for(self, ax, figsize=(7.0, 4.0))
+        x = self.theta if self.C is None else self.C
         moves = np.ptp(self.alpha, axis=0) > 0.0
         self.lines_ = []
         for role, colour in _COLOURS.items():
             which = moves & (self.role == role)
             width = 0.8 if role == "stays" else 1.6
-            self.lines_ += ax.plot(self.theta, self.alpha[:, which], color=colour, lw=width)
+            self.lines_ += ax.plot(x, self.alpha[:, which], color=colour, lw=width)
             ax.plot([], [], color=colour, label=role)
         marks = ax.get_xaxis_transform()
-        ax.vlines(self.breakpoints, -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
-        ax.set(xlim=(0.0, 1.0), xlabel="θ", ylabel="α")
+        ax.vlines(x[1:-1], -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
+        ax.set(xlim=(x.min(), x.max()), xlabel="θ" if self.C is None else "C", ylabel="α")
         ax.tick_params(axis="x", pad=14)
         legend_beside(ax)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")

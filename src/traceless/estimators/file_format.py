@@ -107,10 +107,7 @@ def restore(estimator: LeastSquares, said: Mapping[str, Any], tensors: Tensors) 
     else:
         estimator._state = Cholesky(recipe, known)
     estimator._merged = Provenance.from_facts(said["merged"])
-    if "labels" in said:
-        if said["labels"] not in LABEL_TYPES:
-            raise ValueError(f"no labels are of type {facts.short(said['labels'])}.")
-        estimator._label_type = said["labels"]
+    restore_label_type(estimator, said)
     if guard is not None:
         if len(guard) != estimator.n_samples_:
             raise ValueError(f"digests of {len(guard)} rows for {estimator.n_samples_}.")
@@ -148,3 +145,11 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
             raise ValueError("a penalty below zero.")
         frame = Frame(Penalty(rho, *flags), *vectors.copy())
     return Inverse(P, U.copy(), rho, strain, (low, high), patience, frame)
+
+
+def restore_label_type(estimator: Any, said: Mapping[str, Any]) -> None:
+    """The type that labels come back in, where a file says one."""
+    if "labels" in said:
+        if said["labels"] not in LABEL_TYPES:
+            raise ValueError(f"no labels are of type {facts.short(said['labels'])}.")
+        estimator._label_type = said["labels"]

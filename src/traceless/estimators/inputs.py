@@ -105,7 +105,7 @@ def checked_arrays(estimator: Any, rows: Rows, task: Task, reset: bool) -> Rows:
     y = y.toarray() if issparse(y) else y
     if reset and not regression:
         dtype = np.dtype(kind_of(y)) if is_on_device(y) else y.dtype
-        _take_label_type(estimator, dtype, task, rows[1])
+        take_label_type(estimator, dtype, task, rows[1])
     weight = rows[2] if len(rows) == 3 else None
     if weight is not None and not isinstance(weight, Real):
         check_numbers(weight, "sample_weight")
@@ -205,7 +205,7 @@ def take_names(estimator: Any, theirs: NDArray[Any] | None) -> None:
         )
 
 
-def _take_label_type(estimator: Any, dtype: np.dtype[Any], task: Task, given: Any) -> None:
+def take_label_type(estimator: Any, dtype: np.dtype[Any], task: Task, given: Any) -> None:
     """Remember the type of the first labels, where it is not the one that labels have anyway.
 
     Like the names of columns it is that of the first rows. It is no part of the knowledge: the

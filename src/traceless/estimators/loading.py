@@ -163,6 +163,7 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
         file_format.restore(estimator, said, tensors)
     else:
         restore_hinge(estimator, said["state"], tensors)
+        file_format.restore_label_type(estimator, said)
     return estimator
 
 

@@ -19,12 +19,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.estimators.inputs import sides
+from traceless.estimators.inputs import sides, take_label_type
 from traceless.files.saving import Pieces, Savable, names, parameters
 from traceless.hinge.file_format import pieces
 from traceless.hinge.machines import Machine
-from traceless.hinge.rows import Labels, checked, is_plain
+from traceless.hinge.rows import Labels, checked, dense, is_plain
 from traceless.hinge.settings import GAMMAS, KERNELS, Settings
+from traceless.knowledge.values import labels
 from traceless.parameters import (
     FINITE,
     FLAG,
@@ -63,6 +64,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     n_features_in_: int
     last_ids_: Integers
     _labels: ClassVar[Labels]  # what y is
+    _label_type: str  # of the first labels, where it is not the usual one
     _model: HingeModel  # never changed in place: an answer that has read it once is of one model
 
     def _machine(self) -> Machine:
@@ -259,6 +261,24 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
+    def n_iter_(self) -> Any:
+        """The straight pieces of all paths so far; of a classifier an array, for each problem."""
+        pieces = [problem.n_breakpoints + 1 for problem in self._current().problems.values()]
+        return np.array(pieces, np.int32) if self._labels == "classes" else sum(pieces)
+
+    @property
+    def fit_status_(self) -> int:
+        """0 if the solution is as exact as promised, 1 if `ConvergenceWarning` said otherwise."""
+        problems = self._current().problems.values()
+        return int(any(problem.canonical().excess(self.tol) for problem in problems))
+
+    @property
+    def shape_fit_(self) -> tuple[int, int]:
+        """The shape of the rows held now; that of the kernel matrix where it was given."""
+        n = self.n_samples_
+        return n, n if self._held().kernel.name == "precomputed" else self.n_features_in_
+
+    @property
     def ambiguous_(self) -> bool:
         """Whether another history might end in other last bits."""
         problems = self._current().problems.values()
@@ -285,6 +305,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if "_model" in now.__dict__:
             facts["columns"] = {"n": now.n_features_in_, "names": names(now)}
             facts["state"], tensors = pieces(now._model)
+            if "_label_type" in now.__dict__:
+                facts["labels"] = now._label_type
             tensors["last_ids"] = now.last_ids_
         return facts, tensors
 
@@ -295,6 +317,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         new = None if add is None else checked(self, add, reset)
         if new is not None and reset:
             model = HingeModel.learned(new, self._settings())
+            if self._labels == "classes":
+                dtype = np.asarray(labels(add[1])).dtype
+                take_label_type(self, dtype, "classification", add[1])
         else:
             model, gone = self._model, np.zeros(0, dtype=np.int64)
             if isinstance(forget, tuple):
@@ -374,7 +399,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
                 f"This {type(self).__name__} holds no rows: all were forgotten. Learn some first."
             )
         if not is_plain(now, X):
-            X = validate_data(now, X, reset=False, dtype=np.float64, order="C")
+            options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
+            X = dense(validate_data(now, X, reset=False, **options))
         return model, model.values(X + 0.0)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -382,5 +408,6 @@ class PathMachine(Savable, Changeable, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags

@@ -13,7 +13,8 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.path_machine import PathMachine
 from traceless.hinge import multiclass
-from traceless.hinge.machines import Classifier
+from traceless.hinge.machines import Classifier, class_weights
+from traceless.knowledge.responses import label_array
 from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice
 
 if TYPE_CHECKING:
@@ -203,8 +204,14 @@ class PathSVC(ClassifierMixin, PathMachine):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels of the rows held now, in order."""
-        return self._held().rows.classes.copy()
+        """The labels of the rows held now, in order, in the type in which the first came."""
+        return self._names(self._held().rows.classes)
+
+    @property
+    def class_weight_(self) -> Floats:
+        """What C is multiplied by for the rows of each class."""
+        model = self._now()._held()
+        return class_weights(model.settings.machine.class_weight, model.rows)
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
@@ -257,13 +264,17 @@ class PathSVC(ClassifierMixin, PathMachine):
             best = multiclass.class_values(values, n).argmax(axis=1)
         else:
             best = multiclass.votes(values, n).argmax(axis=1)
-        return np.asarray(model.rows.classes[best])
+        return self._names(model.rows.classes)[best]
 
     def _values(self, X: Any) -> tuple[HingeModel, Floats]:
         if self.decision_function_shape == "ovo" and (self.break_ties or self.strategy == "ovr"):
             what = "break_ties must be False" if self.break_ties else "strategy must be 'ovo'"
             raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
         return super()._values(X)
+
+    def _names(self, classes: NDArray[Any]) -> NDArray[Any]:
+        kind = self.__dict__.get("_label_type")
+        return classes.copy() if kind is None else label_array(tuple(classes.tolist()), kind)
 
     def _machine(self) -> Classifier:
         return Classifier(self.C, copy.deepcopy(self.class_weight), self.strategy)

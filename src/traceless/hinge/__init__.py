@@ -7,7 +7,8 @@ points that go and bounds that change are bounds that move, all at once, along o
 top to bottom:
 
 file_format   what is written to a file, and how it is read back
-model         training rows and the binary problems they make, solved; multiclass, precomputed
+model         training rows and the problems they make, solved; multiclass, precomputed
+machines      classifier, regressor, one class: which numbers make one problem of each
 problem       one binary problem: points join and leave, and a change makes another problem
 canonical     the published solution: checked, the same bits whatever the history (groups)
 solver        starts a path, restarts it where it stalls, repairs its end (kkt, smo, warm_start)

@@ -41,6 +41,8 @@ class ActiveSet:
     ----------
     y, alpha, bound, final, rate, g, drift, shift, line, side and others : one number for each slot
         The rows of ``arrays.x`` and ``arrays.at``, named in `traceless.hinge.follow`.
+    strict : bool
+        Whether bounds are what θ says on the way too, also where only their end matters.
     now : the scalars of the path, by name
     arrays : all of it, as compiled code takes it
     """
@@ -49,6 +51,7 @@ class ActiveSet:
 
     def __init__(self, cache: KernelCache, few: int, margin: int) -> None:
         self.cache, none, now = cache, np.zeros((0, 0)), np.zeros(1, follow.NOW)
+        self.strict = False
         x = np.zeros((follow.FLOATS, cache.capacity))
         at = np.zeros((follow.INTEGERS, cache.capacity), np.int64)
         self._name(follow.Arrays(cache.gram, x, at, none, none, cache.packed, now))
@@ -130,10 +133,10 @@ class ActiveSet:
         """Put a point at a bound; if the bound moves, α moves with it."""
         self.g[m] = 0.0
         self.side[m] = OUTSIDE if upper else INSIDE
-        if not upper:
+        if not upper and not self.strict:
             self.bound[m], self.rate[m] = self.final[m], 0.0
         self.alpha[m] = self.bound[m] if upper else 0.0
-        if self.rate[m] != 0.0:
+        if upper and self.rate[m] != 0.0:
             self.carry(m, 1.0)
 
     def withdraw(self, place: int) -> int:
@@ -148,7 +151,7 @@ class ActiveSet:
         """Point c is about to enter the margin set, and no longer moves with its bound."""
         if self.side[c] == OUTSIDE and self.rate[c] != 0.0:
             self.carry(c, -1.0)
-        if self.rate[c] > 0.0:  # a bound that grows need not be waited for
+        if self.rate[c] > 0.0 and not self.strict:  # a bound that grows need not be waited for
             self.bound[c], self.rate[c] = self.final[c], 0.0
         self.side[c], self.g[c] = MARGIN, 0.0
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.compiled import compiled, compiled_loosely, inner_loosely
-from traceless.hinge.kernels import Kernel
+from traceless.hinge.kernels import Kernel, check_positive
 
 _SPARE = 64  # slots beyond those needed
 _LINES = 128  # lines at first, where the whole matrix does not fit
@@ -231,6 +231,11 @@ class KernelCache:
                 part = slots[start : start + step]
                 n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric
                 values = self.kernel.values(X[start : start + step], self.rows[:, :n])
+                if not self.kernel.exact:  # a function of the user
+                    filled = self._filled[:n]
+                    check_positive(
+                        values[:, filled], self.diagonal[part], self.diagonal[:n][filled]
+                    )
                 self.gram[part, :n] = values
                 _set_columns(self.gram, part, values, n)
             return

@@ -173,3 +173,25 @@ class Kernel:
         # what `values` says of a row and itself: columns in order, one addition after the other
         squares = np.asarray(np.cumsum(self.centred(A) ** 2, axis=1)[:, -1])
         return squares if self.name == "linear" else self._powers(squares)
+
+
+def check_positive(K: Floats, a: Floats, b: Floats) -> None:
+    """Raise if two rows show that a kernel is not positive semidefinite.
+
+    k(x, x) ≥ 0 and k(x, z)² ≤ k(x, x) k(z, z): necessary, not sufficient.
+
+    Parameters
+    ----------
+    K : kernel values of some rows with others
+    a, b : their values with themselves
+    """
+    most = np.outer(np.maximum(a, 0.0), np.maximum(b, 0.0))
+    wrong = most * (1.0 + 1e-6) + 1e-12 * float(np.abs(a).max(initial=0.0)) ** 2 < K * K
+    if (a < 0.0).any() or (b < 0.0).any() or wrong.any():
+        raise ValueError(
+            "The kernel is not positive semidefinite: k(x, x) must not be negative, nor k(x, z)² "
+            "larger than k(x, x) k(z, z). Of other kernels the conditions hold at several "
+            "solutions, and which is found would depend on the history. Use such a kernel, for "
+            "example 'rbf'; add a constant to the diagonal if rounding is the reason. Nothing was "
+            "changed."
+        )

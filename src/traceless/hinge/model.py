@@ -328,17 +328,24 @@ class HingeModel:
         return self.oriented(out) if n_pairs else out
 
     def digest(self) -> str:
-        """SHA-256 of the kernel, the rows, their bounds and the solution."""
+        """SHA-256 of the kernel, the rows, their bounds and the solution.
+
+        Of a kernel matrix that was given: of the kernel values, labels and weights of the points.
+        """
         settings, kernel = self.settings, self.kernel
-        if settings.name == "precomputed":
-            raise ValueError(
-                "There is no digest with kernel='precomputed': points that are known by their "
-                "kernel values only have no content to be sorted by."
-            )
         used = {"rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
         said: dict[str, Any] = {p: float(getattr(kernel, p)) for p in used.get(kernel.name, ())}
         name = name_of(settings.kernel) if callable(settings.kernel) else settings.kernel
         said |= {"kernel": name, **settings.machine.said}
+        if settings.name == "precomputed":
+            numbers, rows = self._numbers(), self.rows
+            bounds = {
+                ascii(k): np.sort(p.scale * p.bounds).tolist() for k, p in self.problems.items()
+            }
+            h = sha256(json.dumps(said | {"bounds": bounds}, sort_keys=True).encode())
+            gram = self.gram[np.ix_(numbers, numbers)]
+            h.update(precomputed.content(gram + 0.0, rows.y, rows.weight))
+            return h.hexdigest()
         h = sha256(json.dumps(said, sort_keys=True).encode())
         for piece in self.rows.content():
             h.update(piece)

@@ -6,9 +6,14 @@ again. A point has no content but its number, so it can only be forgotten by its
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
+from traceless.hinge.kernels import check_positive
 
 
 def joined(gram: Floats, held: Integers, K: Floats) -> tuple[Floats, Integers]:
@@ -37,6 +42,8 @@ def joined(gram: Floats, held: Integers, K: Floats) -> tuple[Floats, Integers]:
             )
         K = K.copy()
         K[:, n:] = 0.5 * (K[:, n:] + K[:, n:].T)
+    diagonal = K[:, n:].diagonal()
+    check_positive(K, diagonal, np.concatenate([gram.diagonal()[held], diagonal]))
     free = np.setdiff1d(np.arange(n + m), held)[:m]
     size = max(len(gram), int(free.max(initial=-1)) + 1)
     larger = np.zeros((size, size))
@@ -45,6 +52,23 @@ def joined(gram: Floats, held: Integers, K: Floats) -> tuple[Floats, Integers]:
     larger[np.ix_(held, free)] = K[:, :n].T
     larger[np.ix_(free, free)] = K[:, n:]
     return larger, free.astype(np.int64)
+
+
+def content(gram: Floats, y: NDArray[Any], weight: Floats) -> bytes:
+    """What is known of the points, the same bytes in whatever order they came.
+
+    Of each point its label, its weight and its kernel values with all points, sorted, with the
+    labels and weights of these; and all of that sorted.
+    """
+    names, label = np.unique(y, return_inverse=True)
+    keys = []
+    for own, values in enumerate(gram):
+        order = np.lexsort((weight, label, values))
+        theirs = np.column_stack([values, label, weight])[order]
+        h = sha256(np.array([label[own], weight[own], values[own]], np.float64).tobytes())
+        h.update(theirs.tobytes())
+        keys.append(h.digest())
+    return b"".join([ascii(names.tolist()).encode(), *sorted(keys)])
 
 
 def less(gram: Floats, gone: Integers) -> Floats:

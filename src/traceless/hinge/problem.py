@@ -379,6 +379,7 @@ class HingeProblem:
                     solver.set_levels(slots, goal.levels, goal.total)
                     if (tell := self.watch) is not None:
                         both = np.concatenate([old, new])
+                        solver.active.strict = not len(new) + len(gone)  # bounds alone change
                         solver.watch = lambda a: tell(float(a.now["theta"]), a.alpha[both])
                     solver.remove(old[gone])
                     if not np.array_equal(np.delete(self.bounds, gone), goal.bounds[:kept]):

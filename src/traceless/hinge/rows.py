@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -215,16 +216,17 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Check rows, labels and weights of the user; returns arrays of our own."""
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
-    options = {"dtype": np.float64, "order": "C"}
+    options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
     if not reset and estimator._model.kernel.name == "precomputed":
         X = check_array(X, input_name="X", **options)  # as wide as the points held, and new ones
-        y = np.zeros(len(X)) if kind == "none" else column_or_1d(y)
+        y = np.zeros(X.shape[0]) if kind == "none" else column_or_1d(y)
     elif kind == "none":
         X = validate_data(estimator, X, reset=reset, **options)
-        y = np.zeros(len(X))
+        y = np.zeros(X.shape[0])
     elif reset or not is_plain(estimator, X, y):
         numeric = kind == "numbers"
         X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
+    X = dense(X)
     n = len(X)
     if len(y) != n:
         raise ValueError(f"X has {n} rows, but y has {len(y)}: one is needed per row.")
@@ -233,6 +235,11 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
         raise ValueError("sample_weight must not be negative.")
     y = plain_labels(y).copy() if kind == "classes" else np.asarray(y, dtype=np.float64) + 0.0
     return X + 0.0, y, weight  # + 0.0: there is one zero
+
+
+def dense(X: Any) -> Floats:
+    """Rows as an array: kernels read all columns of them."""
+    return np.asarray(X.toarray() if issparse(X) else X)
 
 
 def is_plain(estimator: Any, X: Any, *labels: Any) -> bool:

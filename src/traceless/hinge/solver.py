@@ -147,6 +147,9 @@ class PathSolver:
         """Points that stay get other bounds."""
         active = self.active
         active.final[slots] = final
+        if active.strict:
+            active.rate[slots] = active.final[slots] - active.bound[slots]
+            return
         at_once = slots[(active.side[slots] == INSIDE) | (active.side[slots] == MARGIN)]
         inside = active.side[at_once] == INSIDE
         wider = at_once[inside | (active.final[at_once] >= active.bound[at_once])]
@@ -323,6 +326,7 @@ class PathSolver:
         active.rate[:n] = active.final[:n] - active.bound[:n]
         side = active.side[points]
         still = points[(side == INSIDE) | ((side == MARGIN) & (active.rate[points] > 0.0))]
+        still = still[:0] if active.strict else still
         active.bound[still], active.rate[still] = active.final[still], 0.0
         active.shift[:n], active.g[:n] = 0.0, 0.0
         g = active.slopes(points)

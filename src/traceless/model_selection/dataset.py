@@ -208,3 +208,9 @@ def subset(X: Any, index: Indices) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[index]
     return X[as_slice(index)] if hasattr(X, "shape") else [X[i] for i in index]
+
+
+def margin_of_own(values: Floats, own: NDArray[np.bool_]) -> Floats:
+    """The value of each row's own class less that of the best other one."""
+    best_other = np.where(own, -np.inf, values).max(axis=1)
+    return np.asarray(np.where(own, values, -np.inf).max(axis=1) - best_other)

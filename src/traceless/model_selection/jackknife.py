@@ -21,9 +21,9 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_machine import PathMachine
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.dataset import Dataset, Indices
+from traceless.model_selection.dataset import Dataset, Indices, margin_of_own
 from traceless.model_selection.held_out import FullModel, blocks
-from traceless.model_selection.path_folds import leave_one_out_by_path
+from traceless.model_selection.path_folds import influence_by_path, leave_one_out_by_path
 from traceless.progress import progress
 
 
@@ -108,13 +108,16 @@ def leave_one_out(
     return data.in_units(leave_one_out_scores(data, total)[1], total)
 
 
-def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None) -> Influence:
+def influence(
+    estimator: LeastSquares | PathMachine, X: Any, y: Any, sample_weight: Any = None
+) -> Influence:
     """How each row changes the model's answer to itself, and how the others judge its label.
 
     Parameters
     ----------
-    estimator : LSSVC or LSSVR
-        It is not changed.
+    estimator : LSSVC, LSSVR, PathSVC or PathSVR
+        It is not changed. A `PathSVC` of several classes must have decision values of each
+        (``decision_function_shape="ovr"``, as by default).
     X, y, sample_weight
         The rows, as for ``fit``.
 
@@ -135,6 +138,8 @@ def influence(estimator: LeastSquares, X: Any, y: Any, sample_weight: Any = None
     >>> sorted(found.suspicious(2).tolist())
     [3, 77]
     """
+    if isinstance(estimator, PathMachine):
+        return Influence(*influence_by_path(estimator, X, y, sample_weight))
     data = checked_dataset("influence", estimator, X, y, sample_weight)
     total = data.total()
     fitted, held_out = leave_one_out_scores(data, total)
@@ -186,6 +191,4 @@ def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:
         return np.asarray(-np.sqrt(((targets - held_out) ** 2).sum(axis=1)) * step)
     if targets.shape[1] == 1:
         return np.asarray((targets * held_out)[:, 0])
-    own = targets > 0
-    best_other = np.where(own, -np.inf, held_out).max(axis=1)
-    return np.asarray(np.where(own, held_out, -np.inf).max(axis=1) - best_other)
+    return margin_of_own(held_out, targets > 0)

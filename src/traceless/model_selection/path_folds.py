@@ -10,13 +10,13 @@ import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import LeaveOneOut
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.inputs import n_rows
 from traceless.estimators.path_machine import PathMachine
-from traceless.model_selection.dataset import subset
+from traceless.model_selection.dataset import margin_of_own, subset
 from traceless.model_selection.folds import Folds, Path
 from traceless.model_selection.splits import Split
 from traceless.progress import progress
@@ -84,3 +84,28 @@ def leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight:
     for k in progress(touched.tolist(), "leaving one out", bool(estimator.verbose)):
         values[k : k + 1] = [folds.answers(k, method)[0]]
     return np.array(values)
+
+
+def influence_by_path(
+    estimator: PathMachine, X: Any, y: Any, sample_weight: Any
+) -> tuple[Floats, Floats, Floats]:
+    """What `Influence` is made of: held-out values, their change, and margins."""
+    model = clone(estimator).fit(X, y, sample_weight)
+    held_out = leave_one_out_by_path(estimator, X, y, sample_weight)
+    if is_regressor(model):
+        return held_out, held_out - model.predict(X), -np.abs(np.asarray(y) - held_out)
+    if not is_classifier(model):
+        raise TypeError(
+            f"influence compares answers with labels, and {type(model).__name__} has none: "
+            "leave_one_out has the decision values that rows get from all others."
+        )
+    change = held_out - model.decision_function(X)
+    own = np.asarray(y)[:, None] == model.classes_
+    if own.shape[1] > 2 and own.shape != held_out.shape:
+        raise ValueError(
+            "influence needs a decision value of each class, and with "
+            "decision_function_shape='ovo' there is one of each pair: set it to 'ovr'."
+        )
+    if held_out.ndim == 1:
+        return held_out, change, np.where(own[:, -1], held_out, -held_out)
+    return held_out, change, margin_of_own(held_out, own)

@@ -29,7 +29,7 @@ from traceless.exceptions import FileError, StoreError
 from traceless.files import container
 from traceless.store.entries import Entry
 from traceless.store.ledger import Ledger
-from traceless.store.opening import open_ledger
+from traceless.store.opening import open_ledger, os_error
 from traceless.store.regular import found_at, open_folder, read_regular
 from traceless.store.schema import APPLICATION
 
@@ -262,4 +262,8 @@ def new_folder(path: Path, shared: bool = False) -> Iterator[Folder]:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    container.sync_folder(path.parent)
+    try:
+        container.sync_folder(path.parent)
+    except OSError as error:
+        said = "The store was made, but a power cut could still undo it"
+        raise os_error(error, path, said) or error from error

@@ -110,7 +110,9 @@ class Store(StoreReader):
         from traceless.store.creation import create_store
 
         create_store(Path(path), estimator, about, secret, shared, signing_key)
-        return cls(path, signing_key=signing_key)
+        with suppress(OSError):
+            return cls(path, signing_key=signing_key)
+        return cast(Self, UnreadStore(path, signing_key=signing_key))  # made, if not readable now
 
     # --- changes --------------------------------------------------------------------------
 
