@@ -11,12 +11,15 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import resource
+import warnings
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
 
@@ -25,7 +28,7 @@ from benchmarks.floor import Rates, cholesky_flops, gram_flops
 from papers.claims import Claim
 from papers.datasets import mnist_or_random
 from papers.timing import interleave
-from traceless import LSSVC, LSSVR, Knowledge
+from traceless import LSSVC, LSSVR, Knowledge, ResolutionWarning
 from traceless.features import Linear, RandomFourier
 
 SUMS = "Sums of products, MNIST 60000 × 784"
@@ -36,6 +39,9 @@ PIXELS = "A fit of pixels, MNIST 10000 × 784"
 RAW = "A fit of 10000 rows from N(0, 1)"
 ROWS = "A fit of n rows, 256 features"
 WIDTH = "A fit of J features, 2000 rows"
+EPOCH = "2000 × 500, all columns from N(0, 1), or one of seconds since 1970"
+WIDE = "4001 random features of 6000 rows, ten classes"
+SCORES = "Scores of ten classes, 784 columns"
 
 
 def fast_ridge() -> Any:
@@ -95,6 +101,62 @@ def raw(rounds: int) -> list[Record]:
             )
     seconds = interleave(jobs, rounds)
     return [Record(job, way, value, case) for (job, way, case), value in seconds.items()]
+
+
+def epoch(rounds: int) -> list[Record]:
+    """What one very large column costs."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2_000, 500)), rng.normal(size=2_000)
+    seconds = X.copy()
+    seconds[:, 7] = np.floor(1.7e9 + rng.uniform(0, 3e7, 2_000))
+    jobs: dict[tuple[str, str], Callable[[], Any]] = {}
+    for case, rows in (("all alike", X), ("with seconds", seconds)):
+        one = Knowledge.of(Linear(), rows, y, task="regression")
+        jobs["LSSVR.fit", case] = partial(_fitted, rows, y)
+        jobs["one + one", case] = partial(one.__add__, one)
+        jobs["digest", case] = one.digest
+    found = interleave(jobs, rounds)
+    return [Record(EPOCH, way, value, case) for (way, case), value in found.items()]
+
+
+def _fitted(X: Any, y: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResolutionWarning)
+        return LSSVR().fit(X, y).coef_
+
+
+def wide(rounds: int) -> list[Record]:
+    """What a small change of a wide model costs until it can predict again."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6_000, 100))
+    y = (X[:, :10] + 0.5 * rng.normal(size=(6_000, 10))).argmax(axis=1)
+    model = LSSVC(RandomFourier(4_000)).fit(X, y)
+    A = np.asfortranarray(model.knowledge_.normal_equations()[0].astype(np.float64))
+    A[np.diag_indices_from(A)] *= 1.01
+    parts = iter([slice(i, i + 25) for i in range(0, 6_000, 25)])
+
+    def change() -> None:
+        rows = next(parts)
+        model.forget(X[rows], y[rows]).predict(X[:5])
+
+    jobs = {"forget 25 rows, then predict": change, "one dpotrf": lambda: dpotrf(A)}
+    return [Record(WIDE, way, value) for way, value in interleave(jobs, rounds).items()]
+
+
+def scores(rounds: int) -> list[Record]:
+    """Correctly rounded scores against a product in floats."""
+    X, y = (part[:10_000] for part in mnist_or_random())
+    model = LSSVC().fit(X, y)
+    W, one = np.ascontiguousarray(model.coef_), X[:1]
+    jobs = {
+        ("decision_function", "10000 rows"): lambda: model.decision_function(X),
+        ("X @ coef_.T in floats", "10000 rows"): lambda: X @ W.T,
+        ("decision_function", "one row, 100 times"): lambda: [
+            model.decision_function(one) for _ in range(100)
+        ],
+    }
+    found = interleave(jobs, rounds)
+    return [Record(SCORES, way, value, case) for (way, case), value in found.items()]
 
 
 def peak_memory(n: int) -> tuple[int, int]:
@@ -164,7 +226,7 @@ def claims_of(t: Findings) -> list[Claim]:
         Claim(
             "exact knowledge / numpy's float F.T @ F",
             t.value(SUMS, "Knowledge.of") / t.value(SUMS, "NumPy F.T @ F in floats"),
-            1.25,
+            1.1,
         ),
         Claim(
             "RidgeClassifier(cholesky).fit / LSSVC.fit",
@@ -182,12 +244,34 @@ def claims_of(t: Findings) -> list[Claim]:
     if fast_ridge() is not None:
         ratio = fit / t.value(FIT, "sklearnex Ridge")
         claims.append(Claim("LSSVC.fit / sklearnex Ridge.fit", ratio, 1.25))
-    return claims
+    for way in ("LSSVR.fit", "one + one", "digest"):
+        ratio = t.value(EPOCH, way, "with seconds") / t.value(EPOCH, way, "all alike")
+        claims.append(Claim(f"{way}: with a column of seconds since 1970 / without", ratio, 2.0))
+    many = t.value(SCORES, "decision_function", "10000 rows")
+    return [
+        *claims,
+        Claim(
+            "4001 features: forget 25 rows, then predict / one dpotrf",
+            t.value(WIDE, "forget 25 rows, then predict") / t.value(WIDE, "one dpotrf"),
+            3.0,
+        ),
+        Claim(
+            "scores of 10000 rows / X @ coef_.T in floats",
+            many / t.value(SCORES, "X @ coef_.T in floats", "10000 rows"),
+            2.0,
+        ),
+        Claim(
+            "scores of one row, ms",
+            10 * t.value(SCORES, "decision_function", "one row, 100 times"),
+            0.1,
+        ),
+    ]
 
 
 def measure(quick: bool) -> Findings:
     rates = Rates.measured()
     records = speed(3 if quick else 9, rates)
+    records += [*epoch(3 if quick else 15), *wide(2 if quick else 5), *scores(5 if quick else 30)]
     claims = claims_of(Findings(records))
     for n in [60_000] if quick else [60_000, 240_000]:
         sizes, claim = memory(n)

@@ -165,6 +165,7 @@ def test_any_history(tmp_path_factory, data):
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
 @pytest.mark.parametrize("phi", [None, RandomLayer(7), Linear(resolution=2**-40)], ids=name)
 @pytest.mark.parametrize("n_targets", [1, 3])
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
 def test_regressors(rng, there_and_back, phi, n_targets, solver):
     X = rows(rng) * 100
     y = np.sin(X[:, :n_targets]).squeeze()
