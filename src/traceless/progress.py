@@ -43,7 +43,8 @@ def progress(
                 shown = True
                 known = fraction() if fraction else done / len(cast(Sequence[T], items))
                 left = f"{elapsed / known - elapsed:.0f} s left" if known else f"{elapsed:.0f} s"
-                _draw(label, known, f"{rows} rows, {left}" if size else left)
+                if known is None or known < 1.0:  # the last line is drawn once, below
+                    _draw(label, known, f"{rows} rows, {left}" if size else left)
         if shown:
             _draw(label, 1.0, f"{time.monotonic() - start:.1f} s      ")
     finally:

@@ -56,7 +56,6 @@ NO_ARGUMENT = (
     "class_weight and classwise are for one label",
     "A model made by without()",
     "With kernel='precomputed'",
-    "There is no digest with kernel='precomputed'",
     "Rows of a precomputed kernel",
     "A model with kernel={} has no digest",
     "ids must be whole numbers",

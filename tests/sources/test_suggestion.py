@@ -17,7 +17,7 @@ COLUMNS = {  # values of 30 rows: what is proposed, and a part of the reason
         ("--columns", "tiny", "--scale", "tiny=0.001:0.0005"),
         "so little spread",
     ),
-    "gaps": ([None, *range(20, 49)], ("--columns", "gaps", "--missing", "gaps=3e+01"), "1 missing"),
+    "gaps": ([None, *range(20, 49)], ("--columns", "gaps", "--missing", "gaps=30"), "1 missing"),
     "truth": ([True, False] * 15, ("--boolean", "truth"), "true or false"),
     "answers": (
         ["yes", "no", None] * 10,

@@ -261,10 +261,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
-    def n_iter_(self) -> Any:
-        """The straight pieces of all paths so far; of a classifier an array, for each problem."""
-        pieces = [problem.n_breakpoints + 1 for problem in self._current().problems.values()]
-        return np.array(pieces, np.int32) if self._labels == "classes" else sum(pieces)
+    def n_iter_(self) -> int:
+        """The straight pieces of the paths of the last change, of all problems together."""
+        return self.n_breakpoints_ + max(len(self._current().problems), 1)
 
     @property
     def fit_status_(self) -> int:

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-package = Path(__file__).parent / "traceless"
+package = Path(__file__).parent / "src" / "traceless"
 collect_ignore = []
 if not find_spec("torch"):
     collect_ignore += [str(package / "knowledge" / "tensor_gathering.py")]
