@@ -161,6 +161,7 @@ def test_any_history(tmp_path_factory, data):
         assert model.digest() == LSSVC(Linear(), **parameters).fit(*part).digest()
 
 
+@pytest.mark.filterwarnings("ignore:Column .* so large:traceless.ResolutionWarning")
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
 @pytest.mark.parametrize("phi", [None, RandomLayer(7), Linear(resolution=2**-40)], ids=name)
 @pytest.mark.parametrize("n_targets", [1, 3])
