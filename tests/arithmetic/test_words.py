@@ -129,3 +129,11 @@ def test_arithmetic_of_numpy_does_not_make_objects_of_words():
         a + np.ones((2, 2))
     with pytest.raises(TypeError):
         np.ones((2, 2)) - a
+
+
+@given(matrices, st.sampled_from([5, 20, 21]))
+def test_digits_add_up_and_are_small(A, g):
+    n = max(v.bit_length() for v in A.flat) // g + 2
+    digits = words.in_digits(words.words_of(A, 4), g, n)
+    assert np.abs(digits).max() <= 2 ** (g - 1)
+    assert (sum(whole(digit) << g * k for k, digit in enumerate(digits)) == A).all()

@@ -279,6 +279,24 @@ def shifted_right(words: Words, bits: int) -> Sums:
     return least(out[:-1])
 
 
+def in_digits(words: Words, g: int, n: int) -> NDArray[np.float64]:
+    """The numbers as Σ_k digits_k 2^(g k), with n digits between ±2^(g-1), in float64."""
+    out = np.empty((n, *words.shape[1:]))
+    for rows in _strips(out):
+        part = words[:, rows].view(np.int64)
+        carry: Any = 0
+        for k, digit in enumerate(out[:, rows]):
+            word, start = divmod(k * g, 64)
+            bits = part[word] >> start if word < len(part) else part[-1] >> 63
+            if start + g > 64 and word + 1 < len(part):
+                bits = (bits & ((1 << (64 - start)) - 1)) | (part[word + 1] << (64 - start))
+            bits = (bits & ((1 << g) - 1)) + carry
+            carry = bits >> (g - 1)  # 0 or 1, and 2 where a carry has made it 2^g
+            carry -= carry >> 1
+            digit[:] = bits - (carry << g)
+    return out
+
+
 def _negated(words: Words) -> Words:
     out = ~words
     carry: Any = np.True_

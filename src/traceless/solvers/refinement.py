@@ -60,7 +60,7 @@ from traceless.arithmetic.integers import (
     parts,
     wide,
 )
-from traceless.arithmetic.words import Sums
+from traceless.arithmetic.words import Sums, Wide, in_digits
 from traceless.exceptions import ConditionError, RangeError
 from traceless.solvers.ridge import Ridge
 
@@ -126,6 +126,8 @@ class Mixture:
 
         Digits of the parts times digits of the weights are added up by BLAS, place by place.
         """
+        if self.weights == (1,) and isinstance(self.parts[0], Wide):
+            return in_digits(self.parts[0].words, g, n)
         cut = self._in_words()
         weights = digits_of(np.array(cut.weights, dtype=object), g)
         bits = max(int(np.abs(part).max(initial=0)) for part in cut.parts).bit_length()
