@@ -193,7 +193,8 @@ def step(model, what, rng):
     if what == "learn":
         model.partial_fit(X, y, sample_weight=weight)
     elif what == "forget":
-        model.forget(*rows.batch(gone))
+        if len(gone):  # no rows are refused, as everywhere
+            model.forget(*rows.batch(gone))
     elif what == "ids":
         model.forget(ids=rows.ids[gone])
     elif what == "both":
