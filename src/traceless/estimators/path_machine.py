@@ -245,6 +245,11 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return model.rows.X[model.support()[0]]
 
     @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors, in an array as scikit-learn has it."""
+        return np.array([len(self._current().support()[0])], np.int32)
+
+    @property
     def dual_coef_(self) -> Floats:
         """Coefficients of the support vectors, in scikit-learn's layout."""
         return self._current().dual_coef()

@@ -128,11 +128,6 @@ class PathOneClass(OutlierMixin, PathMachine):
         return self.update(add=(X, y, sample_weight))
 
     @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors, in an array as scikit-learn has it."""
-        return np.array([len(self._current().support()[0])], np.int32)
-
-    @property
     def offset_(self) -> Floats:
         """What is subtracted from the scores of rows: decision values are positive inside."""
         return 0.0 - self.intercept_

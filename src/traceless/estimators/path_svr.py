@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from traceless.arithmetic.integers import Floats
@@ -124,11 +123,6 @@ class PathSVR(RegressorMixin, PathMachine):
         self
         """
         return self.update(add=(X, y, sample_weight))
-
-    @property
-    def n_support_(self) -> NDArray[np.int32]:
-        """Number of support vectors, in an array as scikit-learn has it."""
-        return np.array([len(self._current().support()[0])], np.int32)
 
     def predict(self, X: Any) -> Floats:
         """The target of each row.

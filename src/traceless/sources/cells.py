@@ -40,6 +40,23 @@ def row_number(row: int) -> str:
     return f"row {row + 1}"
 
 
+class MayMiss:
+    """A column of one feature, and a second one where values may be missing."""
+
+    name: str
+    missing: Any
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The name of the column, and of the indicator of missing values if there is one."""
+        return [self.name] if self.missing is None else [self.name, f"{self.name} missing"]
+
+    @property
+    def width(self) -> int:
+        """One feature, or two where missing values are declared."""
+        return len(self.feature_names)
+
+
 @dataclass(frozen=True)
 class Cells:
     """The values of a column in one batch, and their position in the file."""

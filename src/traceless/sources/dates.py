@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.sources.cells import TEXT, Cells
+from traceless.sources.cells import TEXT, Cells, MayMiss
 
 DAY = 86_400 * 10**9  # nanoseconds
 UNITS = {"weeks": 7 * DAY, "days": DAY, "hours": DAY // 24, "minutes": DAY // 1440}
@@ -39,7 +39,7 @@ Moment = tuple[int, int]  # day since 1970-01-01, and nanoseconds of that day, i
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(MayMiss):
     """A column of dates or times.
 
     Parameters
@@ -86,16 +86,6 @@ class Date:
                 f"{where}: a format has year, month and day, and no names of days or months, as "
                 f"in %d.%m.%Y %H:%M; got {self.format!r}."
             )
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The name of the column, and of the indicator of missing values if there is one."""
-        return [self.name, *([] if self.missing is None else [f"{self.name} missing"])]
-
-    @property
-    def width(self) -> int:
-        """One feature, or two where missing dates are declared."""
-        return 1 if self.missing is None else 2
 
     def moment(self, text: str) -> Moment | None:
         """The time that a text names, if it is of the declared format."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.sources.cells import Cells
+from traceless.sources.cells import Cells, MayMiss
 from traceless.sources.dates import Date
 
 Labels = Literal["text", "int", "number"]
@@ -30,7 +30,7 @@ MOST_BUCKETS = 2**16
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(MayMiss):
     """A column of numbers, shifted and scaled as declared.
 
     Parameters
@@ -73,16 +73,6 @@ class Number:
                 f"got {stand_in!r}."
             )
 
-    @property
-    def feature_names(self) -> list[str]:
-        """The name of the column, and of the indicator of missing values if there is one."""
-        return _with_indicator(self.name, self.missing)
-
-    @property
-    def width(self) -> int:
-        """One feature, or two where missing numbers are declared."""
-        return len(self.feature_names)
-
     def encode(self, cells: Cells, out: Floats) -> None:
         """Fill one column of features, and the indicator of missing values."""
         values = cells.numbers_or_nan()
@@ -96,7 +86,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Boolean:
+class Boolean(MayMiss):
     """A column of truth values: 1 or 0. Words are compared without regard to case.
 
     Parameters
@@ -133,16 +123,6 @@ class Boolean:
                 f"Column {self.name!r}: what stands for a missing value must be one of "
                 f"{', '.join(known)}, and none of these empty; got {self.missing!r}."
             )
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The name of the column, and of the indicator of missing values if there is one."""
-        return _with_indicator(self.name, self.missing)
-
-    @property
-    def width(self) -> int:
-        """One feature, or two where missing values are declared."""
-        return len(self.feature_names)
 
     def encode(self, cells: Cells, out: Floats) -> None:
         """Fill one column of 0 and 1, and the indicator of missing values."""
@@ -412,10 +392,6 @@ def _listed(declared: Column | TextFormat) -> dict[str, Any]:
     """The fields as JSON can hold them, without those that declare nothing."""
     fields = asdict(declared).items()
     return {n: list(v) if isinstance(v, tuple) else v for n, v in fields if v is not None}
-
-
-def _with_indicator(name: str, missing: Any) -> list[str]:
-    return [name] if missing is None else [name, f"{name} missing"]
 
 
 def _filled(values: Floats, cells: Cells, missing: float | None, what: str, out: Floats) -> Floats:
