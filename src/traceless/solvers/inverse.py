@@ -229,6 +229,18 @@ class Stored:
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
 
+    def columns(self, some: NDArray[np.intp]) -> Floats:
+        """Some columns of P."""
+        P, G = self._matrix, self._G
+        if self._is_factor:
+            unit = np.zeros((len(P), len(some)), order="F")
+            unit[some, np.arange(len(some))] = 1.0
+            return self.times(unit)
+        columns = np.where(np.arange(len(P))[:, None] <= some, P[:, some], P[some].T)
+        if len(self._signs):
+            columns -= dgemm(1.0, G * self._signs, G[some], trans_b=True)
+        return columns
+
     def after(self, steps: Sequence[tuple[float, Floats]]) -> Stored:
         """P - sign · G Gᵀ for each sign and G."""
         if self._is_factor:
@@ -276,9 +288,15 @@ class Inverse:
         The strain at which errors are looked at again.
     frame : Frame, optional
         Where the penalty is not ρI.
+
+    Attributes
+    ----------
+    answer : ndarray of shape (J, K), or None
+        What `with_ridge_now` has found.
     """
 
-    frame: Frame | None = None  # also of those that were pickled before there were any
+    frame: Frame | None = None  # both also of those that were pickled before there were any
+    answer: Floats | None = None
 
     def __init__(
         self,
@@ -328,16 +346,19 @@ class Inverse:
     def with_ridge_now(self) -> Floats | None:
         """U for the D of the rows as they are now; None if that is too far.
 
-        It depends on P, U and the frame alone, so that copies and files give the same bits.
+        It is found once, and goes with copies and files: from a P in which nothing waits any more
+        they would find other last digits.
         """
-        assert self.frame is not None
-        ridge = self.frame.ridge_now()
-        return None if ridge is None else self._moved_to(ridge, self._whole())
+        if self.answer is None:
+            assert self.frame is not None
+            ridge = self.frame.ridge_now()
+            self.answer = None if ridge is None else self._moved_to(ridge)
+        return self.answer
 
-    def _moved_to(self, ridge: Floats, stored: Stored) -> Floats | None:
-        difference = ridge - self.ridge
+    def _moved_to(self, ridge: Floats) -> Floats | None:
+        difference, stored = ridge - self.ridge, self._stored
         far = np.flatnonzero(np.abs(difference) > self.ridge / _FAR)
-        correct = self._correction(stored.P(), far, difference[far])
+        correct = self._correction(far, difference[far])
         if correct is None:
             return None
         difference[far] = 0.0
@@ -356,17 +377,17 @@ class Inverse:
         return None
 
     def _correction(
-        self, P: Floats, far: NDArray[np.intp], difference: Floats
+        self, far: NDArray[np.intp], difference: Floats
     ) -> Callable[[Floats, Floats], Floats] | None:
         """(X, Y) ↦ X - P_B (1/Δ_B + P_BB)⁻¹ Y_B for features B; None where that is not sound."""
         if not far.size:
             return lambda X, _: X
         assert self.frame is not None
         sizes = self.ridge[far] + difference + self.frame.squares[far]
-        if len(far) > max(16, len(P) // 8) or (self.ridge[far] > _CANCELS * sizes).any():
+        many = len(far) > max(16, len(self.U) // 8)
+        if many or (self.ridge[far] > _CANCELS * sizes).any():
             return None
-        rows = np.arange(len(P))[:, None]
-        PB = np.where(rows <= far, P[:, far], P[far].T)  # of the upper triangle
+        PB = self._stored.columns(far)
         factor, pivots, failed = dgetrf(PB[far] + np.diag(1.0 / difference))
         if failed:
             return None
@@ -388,13 +409,12 @@ class Inverse:
         self.__dict__.update(state, _stored=Stored(P))
 
     def P(self) -> Floats:  # noqa: N802
-        """P, whose upper triangle is meaningful; only to be read."""
-        return self._whole().P()
+        """P, whose upper triangle is meaningful; only to be read.
 
-    def _whole(self) -> Stored:
-        """P with all that has waited, which is kept: files and copies go on from the same bits."""
+        It is kept, with all that has waited: files and copies go on from the same bits.
+        """
         self._stored = whole = self._stored.whole()
-        return whole
+        return whole.P()
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
