@@ -54,7 +54,7 @@ class Equations:
     V: Floats
 
     def matrix(self) -> Floats:
-        """S, of which the upper triangle is meaningful."""
+        """S in new memory, of which the upper triangle is meaningful."""
         J = len(self.steps)
         S = self.T[:J, :J] * self.steps
         S *= self.steps[:, None]

@@ -314,12 +314,14 @@ class Inverse:
         self.strain, self.floor, self.patience = strain, floor, patience
 
     @classmethod
-    def of(cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None) -> Inverse:
+    def of(
+        cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None, ours: bool = False
+    ) -> Inverse:
         """Factor ρI + S (or D + S). Raises LinAlgError if that is not definite.
 
-        Only the upper triangle of S is looked at.
+        Only the upper triangle of S is looked at. It is written over where it is `ours`.
         """
-        A = np.array(S, order="F")
+        A = S if ours else np.array(S, order="F")
         A.T.reshape(-1)[:: len(A) + 1] += rho if frame is None else frame.ridge
         factor, failed = dpotrf(A, overwrite_a=True, clean=False)
         if failed:
@@ -399,8 +401,11 @@ class Inverse:
         return correct
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle: P with all that has waited, from which both go on."""
-        state = {**self.__dict__, "_P": [self.P()]}
+        """For pickle: P with all that has waited, from which both go on.
+
+        Its other triangle, where some sums of rows that have gone may still be, stays here.
+        """
+        state = {**self.__dict__, "_P": [np.triu(self.P())]}
         del state["_stored"]
         return state
 

@@ -444,7 +444,7 @@ class Woodbury(Cholesky):
             squares = S.diagonal().copy()
             frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
         try:
-            inverse = Inverse.of(S, equations.V, penalty.rho, frame)
+            inverse = Inverse.of(S, equations.V, penalty.rho, frame, ours=True)
         except LinAlgError:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
