@@ -24,8 +24,8 @@ from traceless.features import Linear
 POOL, LOOKS, STEP = 100, 50, 2.0**-14
 JOB = "Relative error of coefficients, J = {} (root of the mean square)"
 LIVE, RETRAINED = "live model", "float64 retrain"
-Case = tuple[str, int, float]  # how rows come and go, how many are held, ρ
-CASES: dict[int, dict[str, Case]] = {
+Life = tuple[str, int, float]  # how rows come and go, how many are held, ρ
+CASES: dict[int, dict[str, Life]] = {
     40: {
         "in and out, ρ = 1": ("in and out", 200, 1.0),
         "in and out, ρ = 1e-6": ("in and out", 200, 1e-6),
@@ -53,9 +53,9 @@ def errors_of(model: LSSVR) -> tuple[float, float]:
     return live, float(np.linalg.norm(retrained - exact) / size)
 
 
-def lives(J: int, case: Case, cycles: int) -> Iterator[tuple[float, float]]:
+def lives(J: int, life: Life, cycles: int) -> Iterator[tuple[float, float]]:
     """Errors at some moments of a long life."""
-    how, held, rho = case
+    how, held, rho = life
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(held + POOL, J)), rng.normal(size=held + POOL)
     phi = Linear(bias=False, resolution=STEP)
@@ -79,8 +79,9 @@ def lives(J: int, case: Case, cycles: int) -> Iterator[tuple[float, float]]:
 def measure(quick: bool) -> Findings:
     cycles = 2000 if quick else 100_000
     records, claims = [], []
-    for J, case in [(J, case) for J in CASES for case in CASES[J] if J == 40 or not quick]:
-        found = np.array(list(lives(J, CASES[J][case], cycles)))
+    several = [(J, *case) for J, cases in CASES.items() for case in cases.items()]
+    for J, case, life in several[: len(CASES[40])] if quick else several:
+        found = np.array(list(lives(J, life, cycles)))
         live, retrained = np.sqrt((found**2).mean(axis=0)).tolist()
         records += [
             Record(JOB.format(J), LIVE, live, case, "number"),

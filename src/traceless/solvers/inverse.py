@@ -488,8 +488,8 @@ class _Update:
 
     def _check(self, relative: Floats, block: Change) -> None:
         """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
-        self._strain += 1.0
         if block.sign > 0:
+            self._strain += 1.0
             if not relative.min() > 0.0:
                 raise LinAlgError("P has decayed")
             largest = float(relative.max())
