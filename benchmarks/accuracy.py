@@ -33,9 +33,9 @@ CASES: dict[int, dict[str, Life]] = {
         "sliding window, ρ = 1": ("window", 200, 1.0),
         "sliding window, ρ = 1e-6": ("window", 200, 1e-6),
     },
-    784: {  # a minute each: the hardest of those above, and the easiest
+    784: {  # a minute each
         "in and out, ρ = 1": ("in and out", 3920, 1.0),
-        "in and out, fewer rows than features": ("in and out", 392, 1e-2),
+        "sliding window, ρ = 1": ("window", 3920, 1.0),
         "sliding window, ρ = 1e-6": ("window", 3920, 1e-6),
     },
 }
@@ -81,14 +81,18 @@ def measure(quick: bool) -> Findings:
     records, claims = [], []
     several = [(J, *case) for J, cases in CASES.items() for case in cases.items()]
     for J, case, life in several[: len(CASES[40])] if quick else several:
-        found = np.array(list(lives(J, life, cycles)))
+        lived = lives(J, life, cycles if life[1] > J else cycles // 10)
+        found = np.array(list(lived))
         live, retrained = np.sqrt((found**2).mean(axis=0)).tolist()
         records += [
             Record(JOB.format(J), LIVE, live, case, "number"),
             Record(JOB.format(J), RETRAINED, retrained, case, "number"),
         ]
         claims.append(Claim(f"J = {J}, {case}: {LIVE} / {RETRAINED}", live / retrained, 1.0))
-    notes = [f"{cycles} cycles each, looked at {LOOKS} times at moments chosen at random."]
+    notes = [
+        f"{cycles} cycles each, looked at {LOOKS} times at moments chosen at random. With fewer "
+        f"rows than features each removal is checked in twofold precision: {cycles // 10} cycles."
+    ]
     return Findings(records, claims, notes)
 
 

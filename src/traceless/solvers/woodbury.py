@@ -7,8 +7,8 @@ copies of the rows wait in a short queue until it is asked for, or the queue is 
 Rounding errors are held in check with the knowledge. When enough strain has gathered, the queue is
 taken in, the residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does
 what a new inverse would (U does not reach its residual, or P A x is too far from x), it is built
-anew. So the error stays that of a float64 retrain. Small matrices are looked at more often, and
-with longer floats where there are any: there a retrain is right to the last digits.
+anew. So the error stays that of a float64 retrain. Small matrices are looked at more often: there a
+retrain is right to the last digits.
 
 It is not changed: `updated` gives the next one, and the one before stays what it is, to the bit,
 whatever becomes of the next. What is computed when it is asked for (the knowledge with the queue
@@ -39,7 +39,7 @@ from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.equations import SMALL, Equations, decay_of, refined
+from traceless.solvers.equations import Equations, mended
 from traceless.solvers.float_sums import Block, FloatSums, coded, padded_width
 from traceless.solvers.inverse import (
     Frame,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
+_SMALL = 256  # features up to which looking more often takes no time
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 
 
@@ -449,7 +450,7 @@ class Woodbury(Cholesky):
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
                 "use standardize=True, or solver='cholesky'."
             ) from None
-        inverse.floor = refined(inverse, equations), decay_of(inverse, equations)
+        inverse.floor = mended(inverse, equations)
         inverse.patience = _patience(inverse, inverse.floor[1])
         return inverse
 
@@ -477,8 +478,8 @@ class Woodbury(Cholesky):
         if inverse is None or not self.has_knowledge or inverse.strain <= inverse.patience:
             return
         offset = np.zeros(len(inverse.U)) if inverse.frame is None else inverse.frame.offset
-        inverse.strain, equations = 0.0, self._equations(offset)
-        size, decay = refined(inverse, equations), decay_of(inverse, equations)
+        inverse.strain = 0.0
+        size, decay = mended(inverse, self._equations(offset))
         inverse.patience = _patience(inverse, decay)
         if not (size <= 4 * inverse.floor[0] and decay <= max(1e-12, 100 * inverse.floor[1])):
             self._inverse = None  # built anew when it is asked for
@@ -498,4 +499,4 @@ def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
 def _patience(inverse: Inverse, decay: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new."""
     good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
-    return (STRAIN if len(inverse.U) > SMALL else STRAIN / 12) if good else 0.0
+    return (STRAIN if len(inverse.U) > _SMALL else STRAIN / 16) if good else 0.0
