@@ -46,7 +46,7 @@ def errors_of(model: LSSVR) -> tuple[float, float]:
     known = model.knowledge_
     exact = LSSVR(model.feature_map, model.rho, **PAPERS).merge(known).coef_
     S, V = (part.astype(np.float64) for part in known.normal_equations())
-    A = S * STEP**2 + model.rho * np.eye(len(S))
+    A = S * STEP**2 + float(model.rho) * np.eye(len(S))
     retrained = cho_solve(cho_factor(A), V * STEP)[:, 0] * model.target_resolution
     size = np.linalg.norm(exact)
     live = float(np.linalg.norm(model.coef_ - exact) / size)

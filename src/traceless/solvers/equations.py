@@ -15,6 +15,7 @@ computes T₁ X₁ without rounding: its terms are multiples of one unit, and J 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -110,8 +111,8 @@ class Product:
 
 def _first_bits(A: Floats, largest: float, bits: int) -> Floats:
     """Numbers rounded to so many bits, counted from the largest of them."""
-    shift = 1.5 * 2.0 ** (52 + np.frexp(largest)[1] - bits)
-    out = A + shift
+    shift = math.ldexp(1.5, 52 + math.frexp(largest)[1] - bits)
+    out: Floats = A + shift
     out -= shift
     return out
 
