@@ -16,15 +16,7 @@ from scipy.stats import spearmanr
 from papers.claims import Case, Finding, at_least, at_most, by, every
 from papers.karasuyama2009 import draw
 from papers.karasuyama2009.changes import LIBSVMS, METHODS
-from papers.karasuyama2009.numbers import (
-    LIMITS,
-    PAPER,
-    advantages,
-    counted,
-    good,
-    shares,
-    typical,
-)
+from papers.karasuyama2009.numbers import LIMITS, PAPER, advantages, counted, good, shares, typical
 from papers.karasuyama2009.plane import CROSSES, GAMMA, LATTICE, C, N
 from papers.karasuyama2009.series import MONTH
 from papers.page import Table

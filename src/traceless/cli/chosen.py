@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceless.cli import inputs
+from traceless.cli.inputs import Function
 from traceless.cli.output import Grid, Result
+from traceless.cli.trials import Change, How
 from traceless.exceptions import NotLearnedError
 
 if TYPE_CHECKING:
@@ -29,17 +31,26 @@ where_option = click.option(
 )
 
 
-def chosen_rows(function: Callable[..., Result]) -> Callable[..., Result]:
+def files_argument(function: Function) -> Function:
+    """Add FILES and --format; the function gets `chosen`, their rows, after the store."""
+
+    @click.argument("files", nargs=-1, required=True, type=click.Path())
+    @inputs.format_option
+    @functools.wraps(function)
+    def called(store: Store, files: Sequence[str], format_: str | None, **options: Any) -> Result:
+        return function(store, chosen=Chosen(store, files, format_), **options)
+
+    return called
+
+
+def chosen_rows(function: Function) -> Function:
     """Add FILES, --format, --from and --where; the function gets `chosen`, after the store."""
 
     @click.argument("files", nargs=-1, type=click.Path())
     @inputs.format_option
-    @click.option(
-        "--from",
-        "tables",
+    @inputs.path_option(
+        *("--from", "tables"),
         multiple=True,
-        type=click.Path(),
-        metavar="FILE",
         help="A table of yours that has the rows of --where, and others.",
     )
     @where_option
@@ -57,8 +68,7 @@ def chosen_rows(function: Callable[..., Result]) -> Callable[..., Result]:
                 "Give FILES, of which all rows are meant; or --from FILE and --where COLUMN=IDS, "
                 "for the rows of these ids. Nothing was changed."
             )
-        chosen = Chosen(store, files or tables, format_, where)
-        return function(store, chosen=chosen, **options)
+        return function(store, chosen=Chosen(store, files or tables, format_, where), **options)
 
     return called
 
@@ -71,12 +81,12 @@ class Chosen:
     store : Store
     files : sequence of str
     format_ : str or None
-    where : str or None
+    where : str, optional
         As in ``patient=17,23``.
     """
 
     def __init__(
-        self, store: Store, files: Sequence[str], format_: str | None, where: str | None
+        self, store: Store, files: Sequence[str], format_: str | None, where: str | None = None
     ) -> None:
         self.files, self.where = files, where
         self._store, self._format = store, format_
@@ -90,28 +100,24 @@ class Chosen:
         if self.where is None:
             return inputs.open_table(self._store.about, self.files, self._format)
         schema = inputs.declared(self._store.about)
-        ids = ids_in(self.where, schema)
-        table = Selection(self.files, schema, self._format, ids)
+        table = Selection(self.files, schema, self._format, ids_in(self.where, schema))
         keep(table=table)
         return table
 
     def rows(self, label: str, ids: Ids = "if there") -> Iterator[Any]:
-        """The rows in batches; the change reads them."""
+        """The rows in batches; a change reads them once it knows what the store is about."""
         yield from inputs.rows_of(self.table, label, ids)
 
-    def made(self, change: Callable[[], Result]) -> Result:
+    def made(self, change: Change, how: How) -> Result:
         """Make a change of these rows; the answer says how many there are of each id."""
         if self.where is None:
-            return change()
+            return how.made(change)
         with self._explained():
-            result = change()
-        found = self._found()
-        data = {**result.data, "ids": dict(found)}
-        column = self.table.schema.id or ""
-        grid = Grid([[one, n] for one, n in found.most_common(_SHOWN)], [column, "rows"])
-        more = len(found) - _SHOWN
+            result = how.made(change)
+        found, more = self._found(), len(self._found()) - _SHOWN
+        grid = Grid(found.most_common(_SHOWN), [self.table.schema.id or "", "rows"])
         shown = [grid, *([f"and {more} others"] if more > 0 else []), *result.shown]
-        return Result(data, shown, result.ok)
+        return Result({**result.data, "ids": dict(found)}, shown, result.ok)
 
     def _found(self) -> Counter[str]:
         selection: Any = self.table

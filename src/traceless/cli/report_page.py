@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.cli import drawings
@@ -21,16 +22,7 @@ if TYPE_CHECKING:
 BINS = 240  # stretches of time in the picture of the history
 CLASSES, MATRIX, RECEIPTS = 8, 15, 12  # drawn one by one; lines of the table of receipts
 OVERDUE = 30  # days: most laws give an organisation a month to answer
-_STYLE = """
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem }
-.tiles div { background: var(--shade); border-radius: 8px; padding: .7rem 1rem }
-.tiles b { display: block; font-size: 1.5rem; line-height: 1.3;
-  font-variant-numeric: tabular-nums }
-.tiles span { color: var(--soft); font-size: .85rem }
-.beside { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: center }
-@media print { .tiles { grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)) } }
-.beside div { flex: 1 1 20rem } .line { white-space: nowrap }
-"""
+_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
@@ -59,7 +51,7 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
         "<footer>This page is a copy. It keeps what it says when rows are forgotten: give it to "
         "those only who may know these numbers, and write a new one after a change.</footer>",
     ]
-    return document(f"Report on {name}", "\n".join(body), drawings.STYLE + _STYLE)
+    return document(f"Report on {name}", "\n".join(body), _STYLE)
 
 
 def _purpose(store: Store) -> str:

@@ -7,7 +7,7 @@ What they say before that is proven no better than it was. Requests that wait ge
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from typing import Any
 
 from traceless.exceptions import StoreError
@@ -15,7 +15,6 @@ from traceless.store import keys
 from traceless.store.change import make
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
-from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger
 from traceless.store.queue import CAME
 from traceless.store.receipts import Receipt
@@ -32,16 +31,18 @@ _COPIED = {
 }
 
 
-def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
-    """Upgrade the store whose ledger this is, in a transaction that writes."""
+def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False) -> Receipt:
+    """Upgrade the store whose ledger this is, in a transaction that writes, or only try."""
     if old.version == VERSION:
         raise StoreError(f"{folder.path} is of version {VERSION} already. Nothing was changed.")
     last = old.last()
     model = None if last.generation is None else folder.load(last)
     _check(folder, old, model)
-    elsewhere = signing_key or os.environ.get(keys.VARIABLE)
-    key = SigningKey.read(elsewhere) if elsewhere else SigningKey.new()
-    if not elsewhere:
+    key, inside = keys.chosen(signing_key)
+    signs = None if dry_run else key
+    if dry_run:
+        old.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
+    elif inside:
         folder.write_private("key.new", key.pem())
     waiting = [(queued, *_content(old, queued.sequence)) for queued in old.queue.pending()]
     _, lanes = old.rows.totals()
@@ -59,7 +60,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
     }
     state, rows = ModelState.of(model), 0
     subject = f"version {old.version}"
-    entry = Entry.after(last, state, key, kind="upgrade", waiting=0, subject=subject, **same)
+    entry = Entry.after(last, state, signs, kind="upgrade", waiting=0, subject=subject, **same)
     ledger.append(entry)
     receipt = Receipt.of(entry, ledger.origin)
     hasher = RowHasher.of(folder.secret(last), ledger.origin)
@@ -68,7 +69,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
         entry = Entry.after(
             entry,
             state,
-            key,
+            signs,
             kind="queue",
             keys=() if queued.key is None else (queued.key,),
             rows=queued.rows,
@@ -81,6 +82,8 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
         ledger.sql.execute(
             "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", (entry.sequence, *content)
         )
+    if dry_run:
+        return replace(receipt, dry_run=True, tried=model)
     make(folder, ledger, entry)
     return receipt
 
