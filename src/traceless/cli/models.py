@@ -155,8 +155,9 @@ def export(store: Store, out: str) -> Result:
         from traceless.estimators.onnx import to_onnx
 
         to_onnx(model, target)
-    data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
-    return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+    size, digest = target.stat().st_size, model.digest()
+    data = {"out": out, "digest": digest, "bytes": size}
+    return Result(data, [f"{out}: {size} bytes, digest {digest}"])
 
 
 def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
@@ -220,13 +221,9 @@ def _predictions(
 
 
 def _regression(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:
-    from sklearn import metrics
+    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-    scores = {
-        "r2": metrics.r2_score,
-        "rmse": metrics.root_mean_squared_error,
-        "mae": metrics.mean_absolute_error,
-    }
+    scores = {"r2": r2_score, "rmse": root_mean_squared_error, "mae": mean_absolute_error}
     return {k: float(score(y, answers, sample_weight=sample_weight)) for k, score in scores.items()}
 
 

@@ -196,9 +196,8 @@ _MEASURES = {
 def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The part of the page about these files, and the numbers in it."""
     y, answers, measures = scored(store.model(), table)
-    numbers = {
-        said: drawings.decimal(measures[k]) for k, said in _MEASURES.items() if k in measures
-    }
+    shown = {said: k for k, said in _MEASURES.items() if k in measures}
+    numbers = {said: drawings.decimal(measures[k]) for said, k in shown.items()}
     if table.schema.labels == "number":
         pictures = _residuals(y, answers, table.schema.target)
     else:
@@ -210,17 +209,12 @@ def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, di
 
 
 def _confusion(y: Any, answers: Any) -> str:
-    pairs = Counter(zip(map(str, y.tolist()), map(str, answers.tolist()), strict=True))
-    sizes: Counter[str] = Counter()
-    for (true, answer), rows in pairs.items():
-        sizes[true] += rows
-        sizes[answer] += 0
+    true, answered = list(map(str, y.tolist())), list(map(str, answers.tolist()))
+    sizes = dict.fromkeys(answered, 0) | Counter(true)
     names = drawings.grouped(sizes, MATRIX)
     labels = list(dict.fromkeys(names.values()))
-    place = {name: k for k, name in enumerate(labels)}
-    counts = [[0] * len(labels) for _ in labels]
-    for (true, answer), rows in pairs.items():
-        counts[place[names[true]]][place[names[answer]]] += rows
+    pairs = Counter((names[t], names[a]) for t, a in zip(true, answered, strict=True))
+    counts = [[pairs[t, a] for a in labels] for t in labels]
     return f'<section class="beside">{drawings.confusion(labels, counts)}'
 
 
@@ -234,12 +228,11 @@ def _classes(classes: Sequence[dict[str, Any]]) -> str:
 
 def _residuals(y: Any, answers: Any, targets: Sequence[str]) -> str:
     y, answers = y.reshape(len(y), -1), answers.reshape(len(y), -1)
-    pictures = [
+    return "".join(
         f"<h2>{named(name)}: measured less predicted</h2>"
         + drawings.residuals(answers[:, k], y[:, k] - answers[:, k], name)
         for k, name in enumerate(targets[:6])
-    ]
-    return "".join(pictures)
+    )
 
 
 # --- receipts and proof -------------------------------------------------------------------------
@@ -249,10 +242,8 @@ def _receipts(entries: Sequence[Entry]) -> str:
     rows = []
     for e in reversed(entries):
         keys = ", ".join(named(key) for key in e.keys[:3]) + ("…" if len(e.keys) > 3 else "")
-        numbers = [number(e.rows), number(e.held)]
-        rows.append(
-            [str(e.sequence), _moment(e.time), text(e.kind), *numbers, keys, code(e.hash[:16])]
-        )
+        what = [str(e.sequence), _moment(e.time), text(e.kind), number(e.rows), number(e.held)]
+        rows.append([*what, keys, code(e.hash[:16])])
     command_ = code(f"traceless receipt STORE {entries[-1].sequence} --html receipt.html")
     headings = ["-change", "time (UTC)", "kind", "-rows", "-held", "key", "hash"]
     return f'{_table(headings, rows)}<p class="soft">{command_} writes one of them as a page.</p>'

@@ -118,22 +118,18 @@ class How:
         return self._told(change(**self.request, dry_run=False))
 
     def _tried(self, change: Change) -> Result:
-        store, scores, shown = self.store, {}, list[str | Grid]()
-        if self.score:
-            table = inputs.open_table(store.about, self.score, None)
-            scores["before"] = _scores(store.model(), store.status().rows, table)
         answer = change(**self.request, dry_run=True)
-        receipt = _receipt_of(answer)
+        told, receipt = self._told(answer), _receipt_of(answer)
+        data, shown = {**told.data, "dry_run": True}, [*told.shown]
         if self.score:
-            after = scores["before"]
+            table = inputs.open_table(self.store.about, self.score, None)
+            before = after = _scores(self.store.model(), self.store.status().rows, table)
             if receipt is not None and not receipt.replayed:
                 after = _scores(receipt.tried, receipt.held, table)
-            scores["after"] = after
-            shown.append(_moved(**scores))
-        told = self._told(answer)
-        data = {**told.data, "dry_run": True, **({"scores": scores} if scores else {})}
+            data["scores"] = {"before": before, "after": after}
+            shown.append(_moved(before, after))
         last = "This was a trial: nothing was changed, and no receipt was signed."
-        return Result(data, [*told.shown, *shown, last])
+        return Result(data, [*shown, last])
 
     def _told(self, answer: Receipt | Queued | None) -> Result:
         """The answer of the store, in words."""
@@ -147,7 +143,7 @@ class How:
             data["queued"] = {name: getattr(answer, name) for name in names}
             shown = _waiting(receipt, self.store.path)
         else:
-            shown = [fields(_would_say(receipt) if receipt.dry_run else _done(receipt))]
+            shown = [fields(_done(receipt))]
         return Result(data, [*shown, *(again if answer.replayed else [])])
 
 
@@ -172,34 +168,21 @@ def _held_before(receipt: Receipt) -> int:
 
 
 def _done(receipt: Receipt) -> dict[str, Any]:
-    return {
-        "change": f"{receipt.sequence} ({receipt.kind})",
-        "rows": receipt.rows,
-        "rows held": receipt.held,
-        "digest": receipt.digest_after,
-        "receipt": receipt.hash,
-    }
-
-
-def _would_say(receipt: Receipt) -> dict[str, Any]:
-    return {
-        "change": f"{receipt.sequence} ({receipt.kind})",
-        "rows": receipt.rows,
-        **{f"  of {label}": f"{n:+}" for label, n in receipt.classes.items()},
-        "rows held": f"{_held_before(receipt)} → {receipt.held}",
-        "digest before": receipt.digest_before,
-        "digest": receipt.digest_after,
-    }
+    """What was done, or what would be."""
+    said = {"change": f"{receipt.sequence} ({receipt.kind})", "rows": receipt.rows}
+    digest = {"digest": receipt.digest_after}
+    if not receipt.dry_run:
+        return said | {"rows held": receipt.held} | digest | {"receipt": receipt.hash}
+    said |= {f"  of {label}": f"{n:+}" for label, n in receipt.classes.items()}
+    said |= {"rows held": f"{_held_before(receipt)} → {receipt.held}"}
+    return said | {"digest before": receipt.digest_before} | digest
 
 
 def _waiting(receipt: Receipt, path: Any) -> list[str | Grid]:
-    verb = "would wait" if receipt.dry_run else "wait"
-    found = f"traceless receipt {path} {receipt.sequence}"
-    return [
-        f"{receipt.rows} rows {verb} in the queue, as request {receipt.sequence}; see traceless "
-        "queue list, and traceless flush.",
-        *([] if receipt.dry_run else [f"Its receipt, that the request has arrived: {found}"]),
-    ]
+    number, verb = receipt.sequence, "would wait" if receipt.dry_run else "wait"
+    said = f"{receipt.rows} rows {verb} in the queue, as request {number}; see traceless queue list"
+    found = f"Its receipt, that the request has arrived: traceless receipt {path} {number}"
+    return [f"{said}, and traceless flush.", *([] if receipt.dry_run else [found])]
 
 
 def _scores(model: Any, rows: int, table: Any) -> dict[str, float]:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from traceless.exceptions import FileError, RevealingWarning, StoreError
-from traceless.knowledge.fingerprint import Lanes
 from traceless.store import keys
 from traceless.store.commit import commit
 from traceless.store.entries import Entry, ModelState
@@ -162,8 +161,7 @@ class Change:
         before, removed, added = self.before, self.removed, self.added
         counts = Counter(added.classes)
         counts.subtract(removed.classes)
-        lines = self.ids.lines()
-        key = self.asked.key
+        lines, key = self.ids.lines(), self.asked.key
         said = {
             "keys": () if key is None else (key,),
             "rows": max(removed.rows, added.rows),
@@ -193,22 +191,17 @@ class Change:
 
     def _keep_lanes(self) -> str | None:
         """Bring the lanes of the rows held up to date, and give their hash."""
-        rows = self.ledger.rows
-        if self.secret is None or self.emptied:
-            lanes = no_lanes()
-        else:
-            lanes = self._lanes_before() + self.added.lanes - self.removed.lanes
+        rows, lanes = self.ledger.rows, no_lanes()
+        if self.secret is not None and not self.emptied:
+            before = rows.kept_lanes()
+            if lanes_text(before) != self.before.alive:
+                raise StoreError(
+                    "The ledger is damaged: the sum over the rows held is not that of the latest "
+                    "entry. Restore the store from a backup. Nothing was changed."
+                )
+            lanes = before + self.added.lanes - self.removed.lanes
         rows.keep_lanes(lanes)
         return None if self.secret is None else lanes_text(lanes)
-
-    def _lanes_before(self) -> Lanes:
-        lanes = self.ledger.rows.kept_lanes()
-        if lanes_text(lanes) != self.before.alive:
-            raise StoreError(
-                "The ledger is damaged: the sum over the rows held is not that of the latest "
-                "entry. Restore the store from a backup. Nothing was changed."
-            )
-        return lanes
 
     def _read_back(self, name: str, sha256: str | None, state: ModelState) -> None:
         """Make sure that the file holds the model, since the model before will be removed."""

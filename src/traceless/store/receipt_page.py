@@ -105,29 +105,23 @@ def _which(receipt: Receipt) -> str:
 
 def _under(receipt: Receipt) -> str:
     """The keys of the requests, where there are any."""
-    return (
-        f", kept under {_some(named(key, _LONGEST) for key in receipt.keys)},"
-        if receipt.keys
-        else ""
-    )
+    keys = _some(named(key, _LONGEST) for key in receipt.keys)
+    return f", kept under {keys}," if keys else ""
 
 
 def _now(receipt: Receipt) -> str:
     """What the model is since then."""
-    if receipt.kind == "destroy" or receipt.generation is None:
-        return ""
-    if receipt.kind not in ("forget", "learn", "merge", "relabel"):
+    kinds = ("forget", "learn", "merge", "relabel")
+    if receipt.kind not in kinds or receipt.generation is None:
         return ""
     if not receipt.held:
         return " The model is now empty, as if it had never learned anything."
-    left = f"{_count(receipt.held)} left in it {'gives' if receipt.held == 1 else 'give'}"
     if receipt.kind != "forget":
         return f" It now holds {_count(receipt.held)}."
+    left = f"{_count(receipt.held)} left in it {'gives' if receipt.held == 1 else 'give'}"
     gone = "this one" if receipt.rows == 1 else f"these {receipt.rows}"
-    rounding = " (up to rounding, until it is sealed)" if _is_updated(receipt) else ""
-    return (
-        f" The model is now the one that the {left}{rounding}, as if {gone} had never been learned."
-    )
+    left += " (up to rounding, until it is sealed)" if _is_updated(receipt) else ""
+    return f" The model is now the one that the {left}, as if {gone} had never been learned."
 
 
 def _is_updated(receipt: Receipt) -> bool:
@@ -144,11 +138,10 @@ def _model(receipt: Receipt) -> str:
     table, whose = about.get("table"), about.get("organisation")
     said = f"the model of <bdi>{text(whose)}</bdi>" if whose else "the model"
     try:
-        return (
-            f"{said} that predicts {_some(named(name, _LONGEST) for name in list(table['target']))}"  # type: ignore[index]
-        )
+        targets = _some(named(name, _LONGEST) for name in list(table["target"]))  # type: ignore[index]
     except (TypeError, KeyError):
         return said
+    return f"{said} that predicts {targets}"
 
 
 def _about(receipt: Receipt) -> Mapping[str, Any]:

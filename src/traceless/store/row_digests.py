@@ -130,6 +130,13 @@ class RowHasher:
         hashed = self._ids(ids, n, places)
         return RowDigests(digests, hashed, places, counts, n, width)
 
+    def tally(self, batches: Iterable[RowBatch]) -> Tally:
+        """The rows of batches, counted."""
+        tally = Tally()
+        for batch in batches:
+            tally.add(self(batch))
+        return tally
+
     def id_hash(self, name: Any) -> bytes:
         """The keyed hash of an id; nothing for None and the empty text.
 
@@ -213,10 +220,8 @@ def text_of(label: Any) -> str:
 def digest_sum(digests: Iterable[bytes]) -> int:
     """Σ of digests mod 2^128, all of them at once in four lanes of 32 bits."""
     lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, SIZE // 4)
-    total = 0
-    for k, lane_sum in enumerate(lanes.sum(axis=0, dtype=np.uint64).tolist()):
-        total += lane_sum << (32 * k)
-    return total % _MODULUS
+    sums = lanes.sum(axis=0, dtype=np.uint64).tolist()
+    return int(sum(n << (32 * k) for k, n in enumerate(sums)) % _MODULUS)
 
 
 def counted_lanes(counted: list[Counted]) -> tuple[Lanes, int]:
@@ -311,6 +316,5 @@ class Tally:
 
         Without ids it is the text of stores up to version 2, whose requests may come again.
         """
-        return (
-            f"{self.rows} {lanes_text(self.asked) if self.named else checksum_text(self.checksum)}"
-        )
+        rows = lanes_text(self.asked) if self.named else checksum_text(self.checksum)
+        return f"{self.rows} {rows}"

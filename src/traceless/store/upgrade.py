@@ -75,13 +75,12 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False
             rows=queued.rows,
             waiting=rows,
             subject=f"{CAME}{queued.time}",
-            request=hasher.request(_tally(hasher, batches), Tally()),
+            request=hasher.request(hasher.tally(batches), Tally()),
             **same,
         )
         ledger.append(entry)
-        ledger.sql.execute(
-            "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", (entry.sequence, *content)
-        )
+        row = entry.sequence, *content
+        ledger.sql.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", row)
     if dry_run:
         return replace(receipt, dry_run=True, tried=model)
     make(folder, ledger, entry)
@@ -103,13 +102,6 @@ def _content(old: Ledger, number: int) -> tuple[tuple[Any, ...], list[RowBatch]]
     """A request that waits: its columns, and its rows."""
     query = "SELECT time, key, rows, classes, content FROM queue WHERE number = ?"
     return old.sql.execute(query, (number,)).fetchone(), list(old.queue.batches(number))
-
-
-def _tally(hasher: RowHasher, batches: list[RowBatch]) -> Tally:
-    tally = Tally()
-    for batch in batches:
-        tally.add(hasher(batch))
-    return tally
 
 
 def _rebuilt(old: Ledger) -> Ledger:

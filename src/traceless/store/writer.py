@@ -91,14 +91,8 @@ class Writer(Change):
         self, kind: str, removed: Iterable[RowBatch] = (), added: Iterable[RowBatch] = ()
     ) -> Any:
         """The answer to a request with these rows that came with this key before."""
-        old, new = self._tally(removed), self._tally(added)
+        old, new = self.hasher.tally(removed), self.hasher.tally(added)
         return self._first_answer(kind, max(old.rows, new.rows), self.hasher.request(old, new))
-
-    def _tally(self, batches: Iterable[RowBatch]) -> Tally:
-        tally = Tally()
-        for batch in batches:
-            tally.add(self.hasher(batch))
-        return tally
 
     def _slice_requests(self, source: MergeSource) -> list[str | None]:
         """The hashes by which a request with a slice can be recognised."""
@@ -153,7 +147,7 @@ class Writer(Change):
         kept = list(row_batches(*rows))
         if self._known:
             return self._rows_again("forget", removed=kept)
-        tally, since = self._tally(kept), set()
+        tally, since = self.hasher.tally(kept), set()
         for last in self.ledger.entries("ORDER BY sequence DESC"):
             if last.kind == "learn":
                 break
