@@ -6,7 +6,8 @@ in `paper.toml`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -23,9 +24,7 @@ from papers.page import Table
 from papers.report import Plan
 from papers.rows import Rows, column, groups, select, values
 
-
-def _by_scenario(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
-    return by("scenario", rows, test)
+_by_scenario = partial(by, "scenario")
 
 
 # --- (a) -----------------------------------------------------------------------------------------
@@ -67,9 +66,8 @@ def plane_times(rows: Rows) -> Finding:
 
 
 def _one_point_is_the_same(rows: Rows) -> Case:
-    return every(
-        [r["breakpoints_MID"] == r["breakpoints_SID"] and r["SID_same_bits"] for r in rows]
-    )
+    same = [r["breakpoints_MID"] == r["breakpoints_SID"] and r["SID_same_bits"] for r in rows]
+    return every(same)
 
 
 def _advantage_grows(rows: Rows) -> Case:
@@ -99,11 +97,9 @@ def _in_numbers(rows: Rows, most: int) -> dict[str, Any]:
     both = select(rows, scenario="both")
     per_breakpoint, call = np.polyfit(column(rows, "breakpoints_MID"), column(rows, "MID"), 1)
     each = groups(rows, "scenario").values()
+    ratios = {key: [_last(advantages(r, m)) for r in each] for key, m in _COMPARED.items()}
     return {
-        **{
-            key: _ends([_last(advantages(r, name)) for r in each])
-            for key, name in _COMPARED.items()
-        },
+        **{key: _ends(several) for key, several in ratios.items()},
         "mid": 1e3 * typical(both, "MID")[most],
         "passed": 1 / _last(shares(both)),
         "longer": _last(advantages(both)),
@@ -261,10 +257,8 @@ def _faster_than_the_others(rows: Rows) -> Case:
 def _series_table(rows: Rows) -> Table:
     head = ["γ", "C", "On the margin", "α = C", "Breakpoints MID", "SID", *METHODS]
     line = "{gamma:g}|{C:g}|{margin}|{bounded}|{breakpoints_MID}|{breakpoints_SID}"
-    return Table(
-        head,
-        [[*line.format(**r).split("|"), *(f"{1e3 * r[m]:.3g}" for m in METHODS)] for r in rows],
-    )
+    times = [[f"{1e3 * r[m]:.3g}" for m in METHODS] for r in rows]
+    return Table(head, [line.format(**r).split("|") + t for r, t in zip(rows, times, strict=True)])
 
 
 def cost_and_error(rows: Rows, name: str) -> Finding:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from statistics import median
 
@@ -24,8 +25,7 @@ def _each(rows: Rows, words: Callable[[Rows], str]) -> str:
     return "; ".join(f"{name} {words(some)}" for name, some in groups(rows, "map").items())
 
 
-def _by_map(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
-    return by("map", rows, test)
+_by_map = partial(by, "map")
 
 
 def _points(change: float) -> str:
@@ -68,9 +68,8 @@ def _dips_at_four(rows: Rows) -> Case:
     steps = {b["group"]: b["accuracy"] - a["accuracy"] for a, b in pairwise(rows)}
     falls = {group: change for group, change in steps.items() if change < 0}
     measured = ", ".join(f"{group}: {_points(change)}" for group, change in falls.items())
-    return Case(
-        measured or "no step falls", list(falls) == ["4&5"] and 100 * falls["4&5"] > -LIMITS.minor
-    )
+    dips = list(falls) == ["4&5"] and 100 * falls["4&5"] > -LIMITS.minor
+    return Case(measured or "no step falls", dips)
 
 
 def wrong_labels_forgotten(rows: Rows) -> Finding:

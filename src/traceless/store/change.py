@@ -119,9 +119,7 @@ class Change:
 
     def note(self, kind: str, request: str | None = None, **facts: Any) -> Entry:
         """Append the entry of something that leaves the model as it is."""
-        before = self.before
-        files = {"generation": before.generation, "sha256": before.sha256}
-        return self._append(before.state, kind, request, **files, **facts)
+        return self._append(self.before.state, kind, request, **facts)
 
     def finish(self, kind: str, request: str | None = None, **facts: Any) -> Receipt:
         """Write the new model and the entry, commit both, and remove the model before."""
@@ -158,32 +156,21 @@ class Change:
     # --- inside ---------------------------------------------------------------------------
 
     def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
-        before, removed, added = self.before, self.removed, self.added
+        removed, added, lines, key = self.removed, self.added, self.ids.lines(), self.asked.key
         counts = Counter(added.classes)
         counts.subtract(removed.classes)
-        lines, key = self.ids.lines(), self.asked.key
         said = {
             "keys": () if key is None else (key,),
             "rows": max(removed.rows, added.rows),
             "added": added.rows,
             "removed": removed.rows,
-            "waiting": before.waiting,
-            **facts,
+            "classes": {label: n for label, n in sorted(counts.items()) if n},
+            "unknown": state.held if self.secret is None else self.unknown,
+            "alive": self._keep_lanes(),
+            "ids": hash_of_lines(lines),
         }
-        entry = Entry.after(
-            before,
-            state,
-            self.signing_key,
-            kind=kind,
-            classes={label: n for label, n in sorted(counts.items()) if n},
-            unknown=state.held if self.secret is None else self.unknown,
-            alive=self._keep_lanes(),
-            ids=hash_of_lines(lines),
-            request=request,
-            signer=before.next_signer,
-            origin=before.origin,
-            **said,
-        )
+        said |= {"kind": kind, "request": request}
+        entry = Entry.after(self.before, state, self.signing_key, **said | facts)
         self.ledger.append(entry, lines)
         self.before = entry
         self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()

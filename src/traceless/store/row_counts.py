@@ -172,12 +172,9 @@ class RowCounts:
 
     def _delete_many(self, digests: list[bytes], ids: list[bytes] | None) -> int:
         """Delete rows that are held once, and not reserved; returns how many there were."""
+        delete = "DELETE FROM alive WHERE count = 1 AND queued = 0 AND (digest, id) IN"
         return sum(
-            self._in_chunks(
-                f"DELETE FROM alive WHERE (digest, id) IN ({_each_of(size)} FROM places) "
-                "AND count = 1 AND queued = 0",
-                rows,
-            )
+            self._in_chunks(f"{delete} ({_each_of(size)} FROM places)", rows)
             for size, rows in _by_size(digests, ids)
         )
 

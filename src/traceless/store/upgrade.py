@@ -48,19 +48,10 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False
     _, lanes = old.rows.totals()
     ledger = _rebuilt(old)
     ledger.rows.keep_lanes(lanes)
-    same = {
-        "added": 0,
-        "removed": 0,
-        "unknown": last.unknown,
-        "alive": None if last.alive is None else lanes_text(lanes),
-        "generation": last.generation,
-        "sha256": last.sha256,
-        "signer": key.public,
-        "origin": last.origin,
-    }
     state, rows = ModelState.of(model), 0
-    subject = f"version {old.version}"
-    entry = Entry.after(last, state, signs, kind="upgrade", waiting=0, subject=subject, **same)
+    said = {"kind": "upgrade", "subject": f"version {old.version}", "waiting": 0}
+    said |= {"alive": None if last.alive is None else lanes_text(lanes), "signer": key.public}
+    entry = Entry.after(last, state, signs, **said)
     ledger.append(entry)
     receipt = Receipt.of(entry, ledger.origin)
     hasher = RowHasher.of(folder.secret(last), ledger.origin)
@@ -76,7 +67,6 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False
             waiting=rows,
             subject=f"{CAME}{queued.time}",
             request=hasher.request(hasher.tally(batches), Tally()),
-            **same,
         )
         ledger.append(entry)
         row = entry.sequence, *content
