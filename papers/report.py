@@ -160,7 +160,7 @@ def _section(finding: Finding, folder: Path) -> list[Block]:
         writer = csv.DictWriter(file, fieldnames=list(finding.rows[0]))
         writer.writeheader()
         writer.writerows(finding.rows)
-    design = [Heading("What was done", 3), Text(finding.design)]
+    design: list[Block] = [Heading("What was done", 3), Text(finding.design)]
     blocks: list[Block] = [
         Heading(finding.title, anchor=f"figure_{finding.name}"),
         Text(BADGES[finding.verdict]),

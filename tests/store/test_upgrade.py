@@ -31,7 +31,7 @@ def dump(store):
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         lines = list(connection.iterdump())
-    names = sorted(path.name for path in (store.path / "generations").iterdir())
+    names = sorted(path.name for path in store.path.glob("generations/*"))
     return version, lines, names, (store.path / "key").exists()
 
 
@@ -150,6 +150,19 @@ def test_what_is_damaged_is_not_signed(tmp_path):
     with pytest.raises(StoreError, match=r"is damaged.*rows:.*Nothing was changed"):
         store.upgrade()
     assert dump(store) == before
+
+
+@pytest.mark.parametrize(("folder", "name"), OLD)
+def test_a_dry_run_says_what_would_be(tmp_path, folder, name):
+    store = copied(tmp_path, folder, name)
+    before = dump(store)
+    tried = store.upgrade(dry_run=True)
+    assert dump(store) == before
+    assert not (store.path / "key.new").exists()
+    assert (tried.dry_run, tried.signature, tried.check()) == (True, "", False)
+    made = store.upgrade()
+    for name in ("kind", "sequence", "held", "digest_after", "root_after", "alive", "previous"):
+        assert getattr(tried, name) == getattr(made, name), name
 
 
 def test_the_key_may_be_elsewhere(tmp_path):

@@ -34,15 +34,11 @@ def path_option(*names: str, help: str, **more: Any) -> Callable[[Function], Fun
     return click.option(*names, type=click.Path(), metavar="FILE", help=help, **more)
 
 
-def _keep_force(ctx: click.Context, _: click.Parameter, given: bool) -> None:
-    ctx.meta["force"] = given
-
-
 force_option = click.option(  # what `output.target_of` asks for
     "--force",
     is_flag=True,
     expose_value=False,
-    callback=_keep_force,
+    callback=lambda ctx, _, given: ctx.meta.update(force=given),
     help="Replace a file that is there, without asking.",
 )
 

@@ -140,7 +140,8 @@ def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None
     """
     from traceless.files import container
 
-    pipes = [path for path in files if Path(path).exists() and not _is_file_or_folder(path)]
+    there = [path for path in files if Path(path).exists()]
+    pipes = [path for path in there if not (Path(path).is_file() or Path(path).is_dir())]
     targets = {path: target_of(path) for path in files if path not in pipes}
     for path, texts in files.items():
         if path in targets:
@@ -150,10 +151,6 @@ def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None
         else:
             with open(path, "w", encoding="utf-8", newline="", opener=_open_pipe) as file:
                 file.writelines(texts)
-
-
-def _is_file_or_folder(path: str) -> bool:
-    return Path(path).is_file() or Path(path).is_dir()
 
 
 def _open_pipe(path: str, flags: int) -> int:

@@ -62,7 +62,7 @@ def change_options(
             request = {"key": options.pop("key")} if keyed else {}
             return function(store, how=How(store, dry_run, score, yes, request), **options)
 
-        wanted = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks, *[_KEY] * keyed]
+        wanted: list[Any] = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks, *[_KEY] * keyed]
         wanted += [_WAIT, _SIGNING_KEY]
         return functools.reduce(lambda inner, option: option(inner), reversed(wanted), called)
 
