@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from test_faults import disk_full, interrupted
+from test_verification import edit, failed
 
 from fixtures.make_stores import NAMES, remaining, rows
 from traceless.exceptions import StoreError
@@ -178,26 +179,15 @@ def test_the_history_before_cannot_be_changed_after(tmp_path):
     """What the old entries say is proven no better than before, but it is pinned from now on."""
     store = copied(tmp_path, "stores-v1", "lssvc")
     store.upgrade()
-    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
-        guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        guards = guards.fetchall()
-        for name, _ in guards:
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(
-            "UPDATE entries SET body = replace(body, '\"rows\":60', '\"rows\":61') "
-            "WHERE sequence = 2"
-        )
-        for _, guard in guards:
-            connection.execute(guard)
-        connection.commit()
+    said = (
+        "UPDATE entries SET body = replace(body, '\"rows\":60', '\"rows\":61') WHERE sequence = 2"
+    )
+    edit(store, (said,))
     assert not store.verify().ok
 
 
 def test_requests_of_the_time_before_are_those_of_their_entries(tmp_path):
     store = copied(tmp_path, "stores-v1", "lssvc")
     store.upgrade()
-    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
-        changed = connection.execute("UPDATE requests SET rows = rows + 1 WHERE kind = 'learn'")
-        assert changed.rowcount
-        connection.commit()
-    assert "requests" in [check.name for check in store.verify().checks if not check.ok]
+    edit(store, ("UPDATE requests SET rows = rows + 1 WHERE kind = 'learn'",))
+    assert failed(store, "requests")

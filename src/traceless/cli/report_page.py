@@ -120,20 +120,17 @@ def _history(entries: Sequence[Entry], now: datetime) -> str:
         peaks |= totals
     names = drawings.grouped(peaks, CLASSES)
     drawn = list(dict.fromkeys(names.values())) or ["rows"]
-    counts, held = Counter[str](), 0
-    changes = iter(zip(entries, whens, _changes(entries), strict=True))
-    waiting = next(changes, None)
-    bins = []
-    for k in range(BINS):
-        until = start + (end - start) * ((k + 1) / BINS)
-        learned = forgotten = 0
-        while waiting is not None and (waiting[1] < until or k == BINS - 1):
-            entry, _, (more, less) = waiting
-            learned, forgotten, held = learned + more, forgotten + less, entry.held
-            for label, rows in entry.classes.items():
+    counts, bins = Counter[str](), []
+    stretches: list[list[tuple[Entry, int, int]]] = [[] for _ in range(BINS)]
+    for entry, when, change in zip(entries, whens, _changes(entries), strict=True):
+        place = int(BINS * ((when - start) / (end - start)))
+        stretches[min(place, BINS - 1)].append((entry, *change))
+    for some in stretches:
+        for entry, more, less in some:
+            for label, rows in (entry.classes if names else {"rows": more - less}).items():
                 counts[names.get(label, label)] += rows
-            waiting = next(changes, None)
-        each = [max(0, counts[name]) for name in drawn] if names else [held]
+        learned, forgotten = sum(one[1] for one in some), sum(one[2] for one in some)
+        each = [max(0, counts[name]) for name in drawn]
         bins.append(drawings.Bin(learned, forgotten, each))
     return drawings.history(bins, drawn, start, end)
 

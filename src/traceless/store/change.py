@@ -18,7 +18,7 @@ from traceless.store import keys
 from traceless.store.commit import commit
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
-from traceless.store.ids import IdChanges, hash_of_lines
+from traceless.store.ids import hash_of_lines, lines_of
 from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger
 from traceless.store.opening import log_is_empty
@@ -74,8 +74,8 @@ class Change:
     secret : bytes or None
     removed, added : Tally
         The rows that are forgotten, and those that are learned.
-    ids : IdChanges
-        The same by id.
+    waiting : Counter
+        By how many more, or fewer, rows of each id wait to be forgotten.
     unknown : int
         How many rows have no digest afterwards.
     emptied : bool
@@ -96,7 +96,7 @@ class Change:
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
         self.unknown, self.emptied, self.committed = self.before.unknown, False, False
-        self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        self.removed, self.added, self.waiting = Tally(), Tally(), Counter[bytes]()
         if asked.dry_run:
             ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
 
@@ -156,7 +156,8 @@ class Change:
     # --- inside ---------------------------------------------------------------------------
 
     def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
-        removed, added, lines, key = self.removed, self.added, self.ids.lines(), self.asked.key
+        removed, added, key = self.removed, self.added, self.asked.key
+        lines = lines_of(added.ids, removed.ids, self.waiting)
         counts = Counter(added.classes)
         counts.subtract(removed.classes)
         said = {
@@ -173,7 +174,7 @@ class Change:
         entry = Entry.after(self.before, state, self.signing_key, **said | facts)
         self.ledger.append(entry, lines)
         self.before = entry
-        self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        self.removed, self.added, self.waiting = Tally(), Tally(), Counter()
         return entry
 
     def _keep_lanes(self) -> str | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sqlite3 import Connection
 from struct import pack
 from typing import NamedTuple
@@ -59,18 +59,10 @@ class Found:
     events: tuple[Event, ...]
 
 
-@dataclass
-class IdChanges:
-    """The rows of each id in one change; the empty id, of rows without one, does not count."""
-
-    added: Counter[bytes] = field(default_factory=Counter)
-    removed: Counter[bytes] = field(default_factory=Counter)
-    waiting: Counter[bytes] = field(default_factory=Counter)
-
-    def lines(self) -> list[Line]:
-        """One line for each id, in their order."""
-        ids = sorted({*self.added, *self.removed, *self.waiting} - {b""})
-        return [(one, self.added[one], self.removed[one], self.waiting[one]) for one in ids]
+def lines_of(added: Counter[bytes], removed: Counter[bytes], waiting: Counter[bytes]) -> list[Line]:
+    """The rows of each id in a change, in the order of the ids; the empty id does not count."""
+    ids = sorted({*added, *removed, *waiting} - {b""})
+    return [(one, added[one], removed[one], waiting[one]) for one in ids]
 
 
 def hash_of_lines(lines: Iterable[Line]) -> str | None:

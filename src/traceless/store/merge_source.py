@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -34,19 +33,16 @@ class MergeSource:
         """Number of rows."""
         return abs(self.knowledge.n_samples)
 
-    def count_into(self, tally: Tally, ids: Counter[bytes]) -> Iterator[Counted]:
-        """Count the rows and their ids, and give their digests, which enter the lanes."""
+    def count_into(self, tally: Tally) -> Iterator[Counted]:
+        """Count the rows, and give their digests, which enter the lanes on their way."""
         tally.rows, known = self.rows, 0
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
             tally.classes.update({text_of(label): abs(n) for label, n in counts.items()})
         for some in chunks(self.counted):
             tally.add_counted(some)
-            for row in some:
-                _, one, n = row
-                ids[one] += n
-                known += n
-                yield row
+            known += sum(n for _, _, n in some)
+            yield from some
         if known != self.rows - self.unknown:
             raise StoreError(
                 f"That store has digests of {known} rows, and its model holds "

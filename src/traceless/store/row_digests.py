@@ -273,8 +273,8 @@ class Tally:
     Parameters
     ----------
     rows : int
-    classes : Counter
-        Rows of each class.
+    classes, ids : Counter
+        Rows of each class, and of each id that the store holds them by.
     lanes : ndarray of uint16
         Of the rows under the ids that the store holds them by.
     asked : ndarray of uint16
@@ -287,6 +287,7 @@ class Tally:
 
     rows: int = 0
     classes: Counter[str] = field(default_factory=Counter)
+    ids: Counter[bytes] = field(default_factory=Counter)
     lanes: Lanes = field(default_factory=no_lanes)
     asked: Lanes = field(default_factory=no_lanes)
     checksum: int = 0
@@ -298,6 +299,7 @@ class Tally:
         self.classes.update(rows.classes)
         self.checksum += digest_sum(rows.digests)
         self.named |= any(rows.ids)
+        self.ids.update(rows.ids if held_as is None else held_as)
         asked = lanes_of(rows.digests, rows.ids)
         same = held_as is None or held_as == rows.ids
         self.asked += asked
@@ -310,6 +312,8 @@ class Tally:
         self.asked += lanes
         self.checksum += sum(n * int.from_bytes(digest, "little") for digest, _, n in counted)
         self.named |= any(one for _, one, _ in counted)
+        for _, one, n in counted:
+            self.ids[one] += n
 
     def __str__(self) -> str:
         """The rows as the caller named them, by which a request is recognised.

@@ -185,7 +185,6 @@ class Writer(Change):
         """Count rows as learned, under these ids, while the model learns them."""
         with self.ledger.rows.adding(rows.digests, ids):
             self.added.add(rows, ids)
-            self.ids.added.update(ids)
             yield
 
     def _forget(self, batches: Iterable[RowBatch], take: Take, whole: bool = False) -> None:
@@ -205,11 +204,10 @@ class Writer(Change):
         take: Take,
         whole: bool = False,
         into: Tally | None = None,
-        ids: Counter[bytes] | None = None,
     ) -> Iterator[RowBatch]:
         """Take the digests of batches, and yield each batch; raises if a row is not held.
 
-        They are counted as removed, or into the tally and the counter given.
+        They are counted as removed, or into the tally given.
         """
         if self.secret is None:
             raise StoreError(
@@ -218,7 +216,6 @@ class Writer(Change):
                 "rows. Nothing was changed."
             )
         tally = self.removed if into is None else into
-        counter = self.ids.removed if ids is None else ids
         start, reserved, missing = 0, 0, []
         for batch in batches:
             rows = self.hasher(batch)
@@ -235,12 +232,11 @@ class Writer(Change):
             if rows.digests and not missing:
                 yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch[:3]
             tally.add(rows, held_as)
-            counter.update(held_as)
             start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))
         if whole:
-            self._check_whole(counter)
+            self._check_whole(tally.ids)
 
     def _check_whole(self, ids: Counter[bytes]) -> None:
         """Raise if rows of these ids are left that nobody has asked to forget."""
@@ -279,8 +275,9 @@ class Writer(Change):
     def _enqueue(self, batches: Iterable[RowBatch], whole: bool) -> Receipt | Queued:
         """Keep rows until they can be forgotten with others; forget all if that is safe now."""
         queue, asked = self.ledger.queue, Tally()
-        taken = self._taken(batches, self.ledger.rows.reserve, whole, asked, self.ids.waiting)
+        taken = self._taken(batches, self.ledger.rows.reserve, whole, asked)
         kept = list(map(plain_arrays, taken))
+        self.waiting = asked.ids
         request = self._rows_request(asked)
         wait = cast(int, self.before.waiting) + asked.rows
         entry = self.note("queue", request, rows=asked.rows, waiting=wait)
@@ -313,13 +310,13 @@ class Writer(Change):
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             self._forget(queue.batches(), self.ledger.rows.remove_reserved)
-        self.ids.waiting.subtract(self.ids.removed)
+        self.waiting.subtract(self.removed.ids)
         queue.clear()
         return self.finish("forget", self._rows_request(), keys=keys, waiting=0)
 
     def cancel(self, which: int | str) -> Receipt:
         """Take a request out of the queue, by its number or its key."""
-        queue, taken, ids = self.ledger.queue, Tally(), Counter[bytes]()
+        queue, taken = self.ledger.queue, Tally()
         queued = next((q for q in queue.pending() if which in (q.sequence, q.key)), None)
         if queued is None:
             waiting = ", ".join(str(q.sequence) for q in queue.pending()) or "none"
@@ -328,9 +325,9 @@ class Writer(Change):
                 "changed."
             )
         batches, release = queue.batches(queued.sequence), self.ledger.rows.release
-        for _ in self._taken(batches, release, into=taken, ids=ids):
+        for _ in self._taken(batches, release, into=taken):
             pass
-        self.ids.waiting.subtract(ids)
+        self.waiting.subtract(taken.ids)
         queue.clear(queued.sequence)
         entry = self.ledger.entry(queued.sequence)
         self.note(
@@ -355,7 +352,7 @@ class Writer(Change):
                 return self._first_answer("merge", source.rows, *requests)
             what = source.knowledge if source.estimator is None else source.estimator
             self._merge(what, source, name, again)
-            self.ledger.rows.add_counted(source.count_into(self.added, self.ids.added))
+            self.ledger.rows.add_counted(source.count_into(self.added))
             self.unknown += source.unknown
             return self.finish("merge", requests[0], subject=name)
 
@@ -367,7 +364,7 @@ class Writer(Change):
                 return self._first_answer("forget", source.rows, *requests)
             self._check_merged(source, requests)
             self._merge(-source.knowledge, source, name, again=False)
-            counted = source.count_into(self.removed, self.ids.removed)
+            counted = source.count_into(self.removed)
             each = [row for *row, n in counted for _ in range(n)]
             lost, _ = self.ledger.rows.remove([d for d, _ in each], [i for _, i in each])
             if lost:
