@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,7 +18,7 @@ from traceless.cli.trials import Change, How
 from traceless.exceptions import NotLearnedError
 
 if TYPE_CHECKING:
-    from traceless.sources import Schema, Table
+    from traceless.sources import Schema, Selection, Table
     from traceless.sources.table import Ids
     from traceless.store import Store
 
@@ -73,6 +73,7 @@ def chosen_rows(function: Function) -> Function:
     return called
 
 
+@dataclass
 class Chosen:
     """Rows of files; with `where`, those of some ids, which must be all that the store holds.
 
@@ -85,11 +86,10 @@ class Chosen:
         As in ``patient=17,23``.
     """
 
-    def __init__(
-        self, store: Store, files: Sequence[str], format_: str | None, where: str | None = None
-    ) -> None:
-        self.files, self.where = files, where
-        self._store, self._format = store, format_
+    store: Store
+    files: Sequence[str]
+    format_: str | None
+    where: str | None = None
 
     @functools.cached_property
     def table(self) -> Table:
@@ -98,9 +98,9 @@ class Chosen:
         from traceless.sources import Selection
 
         if self.where is None:
-            return inputs.open_table(self._store.about, self.files, self._format)
-        schema = inputs.declared(self._store.about)
-        table = Selection(self.files, schema, self._format, ids_in(self.where, schema))
+            return inputs.open_table(self.store.about, self.files, self.format_)
+        schema = inputs.declared(self.store.about)
+        table = Selection(self.files, schema, self.format_, ids_in(self.where, schema))
         keep(table=table)
         return table
 
@@ -112,32 +112,28 @@ class Chosen:
         """Make a change of these rows; the answer says how many there are of each id."""
         if self.where is None:
             return how.made(change)
-        with self._explained():
+        try:
             result = how.made(change)
+        except NotLearnedError as error:
+            self._explain(error)
+            raise
         found, more = self._found(), len(self._found()) - _SHOWN
         grid = Grid(found.most_common(_SHOWN), [self.table.schema.id or "", "rows"])
         shown = [grid, *([f"and {more} others"] if more > 0 else []), *result.shown]
         return Result({**result.data, "ids": dict(found)}, shown, result.ok)
 
     def _found(self) -> Counter[str]:
-        selection: Any = self.table
-        found: Counter[str] = selection.found
-        return found
+        return cast("Selection", self.table).found
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Say by its id what was refused."""
-        try:
-            yield
-        except NotLearnedError as error:
-            for one, rows in self._found().items():
-                why = self._refusal(one, rows)
-                if why:
-                    raise NotLearnedError(f"{why} Nothing was changed.") from error
-            raise
+    def _explain(self, error: NotLearnedError) -> None:
+        """Say by its id what was refused, if an id is the reason."""
+        for one, rows in self._found().items():
+            why = self._refusal(one, rows)
+            if why:
+                raise NotLearnedError(f"{why} Nothing was changed.") from error
 
     def _refusal(self, one: str, rows: int) -> str | None:
-        known, name = self._store.find(one), f"{self.table.schema.id} {one}"
+        known, name = self.store.find(one), f"{self.table.schema.id} {one}"
         free, gone = known.held - known.waiting, known.forgotten
         if not known.held:
             since = f" any more: {gone} were forgotten" if gone else ", and never has"
