@@ -44,25 +44,17 @@ def plane_times(rows: Rows) -> Finding:
     main = select(rows, C=C)
     most = max(values(main, "points"))
     single = [r for r in select(main, points=1) if r["scenario"] != "both"]
-    return PAPER.finding(
-        "a",
-        rows,
-        draw.plane_times,
-        [
-            _by_scenario(main, lambda r: at_least(_last(advantages(r)), LIMITS.faster, "{:.1f} ×")),
-            _by_scenario(single, _one_point_is_the_same),
-            _by_scenario(main, _advantage_grows),
-            _by_scenario(main, _libsvm_is_steady),
-            _by_scenario(main, _always_faster_than_libsvm),
-        ],
-        {"Median CPU time in milliseconds": _times_table(rows)},
-        N=N,
-        gamma=GAMMA,
-        C=C,
-        trials=len(values(main, "trial")),
-        most=most,
-        **_in_numbers(main, most),
-    )
+    cases = [
+        _by_scenario(main, lambda r: at_least(_last(advantages(r)), LIMITS.faster, "{:.1f} ×")),
+        _by_scenario(single, _one_point_is_the_same),
+        _by_scenario(main, _advantage_grows),
+        _by_scenario(main, _libsvm_is_steady),
+        _by_scenario(main, _always_faster_than_libsvm),
+    ]
+    tables = {"Median CPU time in milliseconds": _times_table(rows)}
+    said = {"N": N, "gamma": GAMMA, "C": C, "trials": len(values(main, "trial")), "most": most}
+    said |= _in_numbers(main, most)
+    return PAPER.finding("a", rows, draw.plane_times, cases, tables, **said)
 
 
 def _one_point_is_the_same(rows: Rows) -> Case:
@@ -153,25 +145,17 @@ def breakpoints(rows: Rows, widths: Rows) -> Finding:
     falls = ", ".join(f"{_exponent(r):.2f} ({s})".replace("-", "−") for s, r in each.items())
     off = [v for r in each.values() for v in _off_theory(r).values()]
     names = ("scenario", "C", "points", "trial", "breakpoints_MID", "breakpoints_SID", "theory")
+    kept = [{name: r[name] for name in names} for r in rows]
+    tests = (_fewer_breakpoints, _close_to_theory, _falls_as_the_root)
+    cases = [_by_scenario(main, test) for test in tests]
     other = f"Kernels of other widths, C = {C:g}, and points of one class only"
-    return PAPER.finding(
-        "b",
-        [{name: r[name] for name in names} for r in rows],
-        draw.breakpoints,
-        [
-            _by_scenario(main, _fewer_breakpoints),
-            _by_scenario(main, _close_to_theory),
-            _by_scenario(main, _falls_as_the_root),
-        ],
-        {
-            "Breakpoints, means over trials": _breakpoints_table(rows, "C", "C"),
-            other: _breakpoints_table(widths, "gamma", "γ"),
-        },
-        falls=falls,
-        low=signed(min(off)),
-        high=signed(max(off)),
-        **_other_widths(widths),
-    )
+    tables = {
+        "Breakpoints, means over trials": _breakpoints_table(rows, "C", "C"),
+        other: _breakpoints_table(widths, "gamma", "γ"),
+    }
+    said = {"falls": falls, "low": signed(min(off)), "high": signed(max(off))}
+    said |= _other_widths(widths)
+    return PAPER.finding("b", kept, draw.breakpoints, cases, tables, **said)
 
 
 def _fewer_breakpoints(rows: Rows) -> Case:
@@ -268,18 +252,11 @@ def cost_and_error(rows: Rows, name: str) -> Finding:
         there, all_ = (median(r[libsvm] / r["MID"] for r in some) for some in (good(rows), rows))
         return Case(f"{there:.1f} × against {all_:.1f} ×", there > all_)
 
-    return PAPER.finding(
-        "c2",
-        rows,
-        draw.cost_and_error,
-        [{libsvm: cheap_where_good(libsvm) for libsvm in LIBSVMS}],
-        name=name,
-        points=100 * LIMITS.good,
-        best=min(rows, key=lambda r: float(r["cv_error"])),
-        found_good=len(good(rows)),
-        settings=len(rows),
-        remark=PAPER.say(PAPER.texts["remarks"].get(name, "")),
-    )
+    cases = [{libsvm: cheap_where_good(libsvm) for libsvm in LIBSVMS}]
+    said = {"name": name, "settings": len(rows), "found_good": len(good(rows))}
+    said |= {"points": 100 * LIMITS.good, "best": min(rows, key=lambda r: float(r["cv_error"]))}
+    said |= {"remark": PAPER.say(PAPER.texts["remarks"].get(name, ""))}
+    return PAPER.finding("c2", rows, draw.cost_and_error, cases, **said)
 
 
 # --- (d) and (e) ---------------------------------------------------------------------------------
@@ -288,17 +265,10 @@ def cost_and_error(rows: Rows, name: str) -> Finding:
 def path(found: Rows, drawn: Rows, plan: Plan) -> Finding:
     """(d) One path, and whether its breakpoints are spread evenly."""
     aside = {(r["scenario"], r["trial"]): r["aside"] for r in found}
-    return PAPER.finding(
-        "d",
-        drawn,
-        draw.coefficients,
-        [_by_scenario(found, _evenly_spread), _by_scenario(found, _steps_meet_the_same)],
-        points=plan.path_points,
-        steps=plan.steps,
-        paths=len(aside),
-        aside=sum(aside.values()),
-        counted=len(found),
-    )
+    cases = [_by_scenario(found, test) for test in (_evenly_spread, _steps_meet_the_same)]
+    said = {"points": plan.path_points, "steps": plan.steps, "paths": len(aside)}
+    said |= {"aside": sum(aside.values()), "counted": len(found)}
+    return PAPER.finding("d", drawn, draw.coefficients, cases, **said)
 
 
 def _evenly_spread(rows: Rows) -> Case:
