@@ -26,16 +26,11 @@ def config() -> Result:
     found = settings(root, several)
     last = {(line.command, line.option): line for line in found}
     read = [{"file": str(file), "exists": file.is_file()} for file in several]
-    lines: list[dict[str, Any]] = [
-        {
-            "command": line.command or None,
-            "option": line.option,
-            "value": line.value,
-            "file": str(line.file),
-            "used": last[line.command, line.option] is line,
-        }
-        for line in found
-    ]
+    lines = list[dict[str, Any]]()
+    for line in found:
+        said = {"command": line.command or None, "option": line.option, "value": line.value}
+        used = last[line.command, line.option] is line
+        lines.append(said | {"file": str(line.file), "used": used})
     there = {True: "read", False: "not there"}
     shown = [Grid([[one["file"], there[one["exists"]]] for one in read], ["file", ""])]
     if lines:

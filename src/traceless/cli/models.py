@@ -113,17 +113,10 @@ def cv(
     splitter, name = StratifiedKFold, "accuracy"
     if chosen.table.schema.labels == "number":
         splitter, name = KFold, "r2"
-    result = cross_validate(
-        model,
-        X,
-        y,
-        cv=splitter(folds, shuffle=shuffle is not None, random_state=shuffle),
-        scoring=scoring,
-        params=None if weight is None else {"sample_weight": weight},
-        verbose=sys.stderr.isatty(),
-        return_indices=True,
-        error_score="raise",
-    )
+    options: dict[str, Any] = {"scoring": scoring, "error_score": "raise", "return_indices": True}
+    options |= {"cv": splitter(folds, shuffle=shuffle is not None, random_state=shuffle)}
+    params = None if weight is None else {"sample_weight": weight}
+    result = cross_validate(model, X, y, params=params, verbose=sys.stderr.isatty(), **options)
     name, scores, tests = scoring or name, result["test_score"], result["indices"]["test"]
     mean, spread = scores.mean(), scores.std()
     rows = [[k + 1, len(tests[k]), f"{s:.4f}"] for k, s in enumerate(scores)]

@@ -87,12 +87,9 @@ def new(
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     chosen = as_options(described(estimator))
-    facts = {
-        "store": store,
-        "model": ", map ".join([chosen["model"], *([chosen["map"]] if "map" in chosen else [])]),
-        "features": schema.width,
-        "target": ", ".join(schema.target),
-    }
+    kind = ", map ".join(chosen[name] for name in ("model", "map") if name in chosen)
+    facts = {"store": store, "model": kind, "features": schema.width}
+    facts |= {"target": ", ".join(schema.target)}
     data = {"store": store, "options": chosen, "table": schema.facts()}
     return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
 

@@ -59,18 +59,9 @@ def create_store(
             "secret": RowHasher(secret, True).request("secret"),
             "key": key.public,
         }
-        first = Entry.after(
-            None,
-            ModelState.of(estimator),
-            key,
-            kind="new",
-            alive=lanes_text(no_lanes()),
-            signer=key.public,
-            generation=generation,
-            sha256=sha256,
-            origin=hash_of(origin),
-        )
-        create(folder.ledger, origin, first)
+        said = {"kind": "new", "alive": lanes_text(no_lanes()), "signer": key.public}
+        said |= {"generation": generation, "sha256": sha256, "origin": hash_of(origin)}
+        create(folder.ledger, origin, Entry.after(None, ModelState.of(estimator), key, **said))
 
 
 def _checked(estimator: Any) -> Any:

@@ -57,17 +57,10 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False
     hasher = RowHasher.of(folder.secret(last), ledger.origin)
     for queued, content, batches in waiting:
         rows += queued.rows
-        entry = Entry.after(
-            entry,
-            state,
-            signs,
-            kind="queue",
-            keys=() if queued.key is None else (queued.key,),
-            rows=queued.rows,
-            waiting=rows,
-            subject=f"{CAME}{queued.time}",
-            request=hasher.request(hasher.tally(batches), Tally()),
-        )
+        came = {"kind": "queue", "rows": queued.rows, "waiting": rows}
+        came |= {"keys": () if queued.key is None else (queued.key,)}
+        came |= {"request": hasher.request(hasher.tally(batches), Tally())}
+        entry = Entry.after(entry, state, signs, subject=f"{CAME}{queued.time}", **came)
         ledger.append(entry)
         row = entry.sequence, *content
         ledger.sql.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", row)

@@ -330,14 +330,9 @@ class Writer(Change):
         self.waiting.subtract(taken.ids)
         queue.clear(queued.sequence)
         entry = self.ledger.entry(queued.sequence)
-        self.note(
-            "cancel",
-            entry.request,
-            keys=entry.keys,
-            rows=taken.rows,
-            waiting=cast(int, self.before.waiting) - taken.rows,
-            subject=f"entry {queued.sequence}",
-        )
+        wait = cast(int, self.before.waiting) - taken.rows
+        said = {"keys": entry.keys, "rows": taken.rows, "subject": f"entry {queued.sequence}"}
+        self.note("cancel", entry.request, waiting=wait, **said)
         return self.commit()
 
     # --- slices ---------------------------------------------------------------------------
