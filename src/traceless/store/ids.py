@@ -15,6 +15,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from sqlite3 import Connection
 from struct import pack
 from typing import NamedTuple
@@ -84,18 +86,13 @@ class Ids:
     def lines(self) -> Iterator[tuple[int, list[Line]]]:
         """The lines of each change that has any, by its number."""
         query = "SELECT sequence, id, added, removed, waiting FROM ids ORDER BY sequence, id"
-        number, found = -1, list[Line]()
-        for sequence, *line in self._sql.execute(query):
-            if sequence != number and found:
-                yield number, found
-                found = []
-            number = sequence
-            one, *numbers = line
-            if type(one) is not bytes or len(one) != _SIZE or {*map(type, numbers)} != {int}:
-                raise StoreError(f"an id that no change could leave: {line!r}")
-            found.append((one, *numbers))
-        if found:
-            yield number, found
+        for sequence, several in groupby(self._sql.execute(query), itemgetter(0)):
+            found = list[Line]()
+            for _, one, *numbers in several:
+                if type(one) is not bytes or len(one) != _SIZE or {*map(type, numbers)} != {int}:
+                    raise StoreError(f"an id that no change could leave: {[one, *numbers]!r}")
+                found.append((one, *numbers))
+            yield sequence, found
 
     def of(self, one: bytes) -> list[tuple[int, int, int, int]]:
         """The changes of an id: number, rows added, removed and waiting."""

@@ -94,9 +94,7 @@ class Queue:
     def is_safe(self) -> bool:
         """Whether the rows of all requests together are enough to be forgotten at once."""
         pending = self.pending()
-        classes: Counter[str] = Counter()
-        for queued in pending:
-            classes.update(queued.classes)
+        classes = sum((Counter(queued.classes) for queued in pending), Counter())
         return are_enough(sum(queued.rows for queued in pending), classes)
 
     def batches(self, which: int | None = None) -> Iterator[RowBatch]:
