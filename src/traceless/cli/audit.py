@@ -209,7 +209,8 @@ def verify(
     from traceless.store import Store
 
     receipt = None if receipt_ is None else _read_receipt(receipt_)
-    if arguments and Path(arguments[0]).is_dir():
+    alone = receipt is not None and head_ is None
+    if arguments and (Path(arguments[0]).is_dir() or not alone):
         path, *files = arguments
         store = Store(path)
         found = store.verify(
@@ -218,14 +219,11 @@ def verify(
             head=None if head_ is None else _line(head_),
             public_key=public_key,
         )
-    elif receipt is not None and head_ is None:
+    elif receipt is not None and alone:
         from traceless.store import verify_receipt
 
         rows = _rows(receipt.store.get("about"), arguments, format_) if arguments else None
         found = verify_receipt(receipt, rows, public_key=public_key)
-    elif arguments:
-        Store(arguments[0])  # says why it is none
-        raise click.UsageError(f"{arguments[0]} is not a store.")
     else:
         raise click.UsageError("Name a store, or a receipt with --receipt FILE.")
     checks = [asdict(check) for check in found.checks]
