@@ -34,7 +34,6 @@ from papers.claims import Claim
 from papers.datasets import Floats
 from papers.timing import cores, interleave
 from traceless import LSSVC, LSSVR, fit_by, from_spark, scan
-from traceless.features import RandomFourier
 
 N_FEATURES = 256
 NAMES = [f"x{j}" for j in range(N_FEATURES)]
@@ -44,11 +43,13 @@ DATAFRAME, FILES = "Spark, DataFrame", "Spark, files in tasks"
 MLLIB = "Spark MLlib LinearRegression(normal)"
 SGD = "SGDClassifier, one pass"
 DASK = """
+from traceless.features import RandomFourier
 with ExitStack() as stack:
     client = dask_client(stack)
     LSSVC(RandomFourier(2000)).fit(scan(path, "y").on(client))
 """
 SPARK = """
+from traceless.features import RandomFourier
 with ExitStack() as stack:
     spark = spark_session(stack)
     LSSVC(RandomFourier(2000)).fit(scan(path, "y").on(spark))
@@ -235,9 +236,7 @@ def _one_row_group(path: Path, n: int, width: int, n_classes: int) -> Path:
         columns = {f"x{j}": rng.standard_normal(n, dtype=np.float32) for j in range(width)}
         table = pa.table(columns | {"y": rng.integers(0, n_classes, n)})
         path.parent.mkdir(parents=True, exist_ok=True)
-        parquet.write_table(
-            table, path, row_group_size=n, compression=None, use_dictionary=False
-        )
+        parquet.write_table(table, path, row_group_size=n, compression=None, use_dictionary=False)
     return path
 
 
@@ -298,7 +297,12 @@ def measure(quick: bool) -> Findings:
     records += records_of(f"A fit of {n // 4} × {N_FEATURES} rows in Spark", beside)
     records += overhead(quick) + by_group(quick) + memory(quick)
     claims = [
-        Claim(f"MLlib LinearRegression / LSSVC, {way}", beside[MLLIB] / beside[way], 2.0, at_least=True)
+        Claim(
+            f"MLlib LinearRegression / LSSVC, {way}",
+            beside[MLLIB] / beside[way],
+            2.0,
+            at_least=True,
+        )
         for way in (DATAFRAME, FILES)
     ]
     goals = {DATAFRAME: 1.5, FILES: 1.1, "Dask": 0.6}

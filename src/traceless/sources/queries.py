@@ -66,7 +66,7 @@ class QuerySource(Source):
 
     @property
     def is_plain(self) -> bool:
-        """Whether features are numbers of at most 64 bits, and the key is a whole number or text."""
+        """Whether features are numbers of up to 64 bits, and the key is a whole number or text."""
         return _all(self._schema, self.feature_names, _is_number) and _all(
             self._schema, [self._key], _is_name
         )
@@ -116,7 +116,7 @@ class QuerySource(Source):
 
 
 def _table(found: Any, recipe: GroupRecipe, width: int) -> KnowledgeTable | None:
-    """The table of groups from their sums, or from those of their classes; None if they are wrong."""
+    """The table of groups from sums of each, or of each class of it; None if they are not exact."""
     if not found.num_rows or any(column.null_count for column in found.columns):
         return None
     keys = union(tuple(found.column("by0").to_pylist()))
@@ -194,7 +194,9 @@ def _by_polars(frame: Any, by: list[str], codes: Codes, factors: Factors) -> Any
     code = [pl.col(f"v{k}").cast(pl.Int64, strict=False) for k in range(len(codes))]
     factor = [pl.lit(1, pl.Int64) if k is None else pl.col(f"c{k}") for k in factors]
     added = [
-        (pl.len() if factors[i] is factors[j] is None else (factor[i] * factor[j]).sum()).alias(name)
+        (pl.len() if factors[i] is factors[j] is None else (factor[i] * factor[j]).sum()).alias(
+            name
+        )
         for (i, j), name in zip(_pairs(len(factor)), _sums(len(factor)), strict=True)
     ]
     rows = frame.select(
