@@ -101,6 +101,24 @@ def test_a_torch_loader(table):
         assert LSSVR().fit(source).digest() == expected  # asked anew, and shuffled anew
 
 
+@pytest.mark.filterwarnings("ignore")  # Ray warns of itself
+def test_a_ray_dataset(table):
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    X, y, _ = rows(table)
+    expected = LSSVC().fit(X, y).digest()
+    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=80_000_000)
+    try:
+        named = ray.data.from_arrow(table.drop_columns("w")).repartition(3)
+        tensors = ray.data.from_items([{"x": a, "y": b} for a, b in zip(X, y, strict=True)])
+        for data in (named, tensors):
+            source = from_batches(data, "y")
+            assert LSSVC().fit(source).digest() == expected
+            assert LSSVC().fit(source).digest() == expected  # asked anew
+    finally:
+        ray.shutdown()
+
+
 def by_name(rows):
     """A dict of tensors, as many data sets give it."""
     import torch

@@ -209,7 +209,7 @@ class GroupRecipe(Recipe):
     def knowledge(self, rows: Rows) -> Any:
         """The table of some rows (X, y, key)."""
         X, y, key = rows
-        keys, group = _groups(key)
+        keys, group = numbered(key)
         order = np.argsort(group, kind="stable")
         X, y, group, weights = X[order], np.asarray(y)[order], group[order], None
         if self.weight is not None:
@@ -286,7 +286,7 @@ def _stacked(recipe: Recipe, keys: tuple[Label, ...], known: list[Knowledge]) ->
     return KnowledgeTable(recipe, keys, responses, counts, integers.narrow(np.stack(sums)), bits)
 
 
-def _groups(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
+def numbered(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
     """The groups in order, and the number of each row's."""
     keys = np.asarray(key)
     if keys.dtype.kind == "O" and has_missing(keys):

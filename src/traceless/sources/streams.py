@@ -183,14 +183,20 @@ def _named(batch: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(batch, pa.RecordBatch):
-        return batch
+        return _stored(batch)
     if isinstance(batch, Mapping):
         table = pa.table({name: _column(values) for name, values in batch.items()})
     else:
         table = pa.table(batch)
-    check_once(table.schema.names, WHERE)
     whole = table.combine_chunks().to_batches()
-    return whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema)
+    return _stored(whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema))
+
+
+def _stored(batch: Any) -> Any:
+    """A record batch with columns of special types, such as tensors, as they are stored."""
+    check_once(batch.schema.names, WHERE)
+    columns = [getattr(column, "storage", column) for column in batch.columns]
+    return type(batch).from_arrays(columns, names=batch.schema.names)
 
 
 def _column(values: Any) -> Any:
