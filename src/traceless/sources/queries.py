@@ -30,6 +30,7 @@ _NAMES = _WHOLE | {"string", "large_string", "string_view"}
 
 Codes = Sequence[tuple[str, float]]  # columns, and steps per unit
 Factors = Sequence[int | None]  # what is multiplied in pairs: codes by their numbers, or 1
+Add = Callable[[Any, list[str], Codes, Factors], Any]  # rows, by what, and the sums of which
 
 
 def from_query(rows: Any, key: str, target: Any, columns: Any = None) -> Source:
@@ -37,7 +38,8 @@ def from_query(rows: Any, key: str, target: Any, columns: Any = None) -> Source:
 
     The groups stand where weights otherwise do.
     """
-    lazy, add = rows, None
+    lazy: Any = rows
+    add: Add | None = None
     if type(rows).__name__ == "DuckDBPyRelation":
         empty, add = rows.limit(0), _by_duckdb
     elif type(rows).__module__.startswith("polars.") and hasattr(rows, "lazy"):
@@ -63,23 +65,23 @@ class QuerySource(Source):
     def __init__(
         self,
         rows: Any,
-        add: Callable[[Any, list[str], Codes, Factors], Any],
+        add: Add,
         kinds: dict[str, str],
         key: str,
         target: str | tuple[str, ...],
         features: list[str],
     ) -> None:
         self._rows, self._add, self._kinds = rows, add, kinds
-        self._key, self._target = key, target
+        self._key, self._target, self._features = key, target, features
         self.feature_names, self.n_features = features, len(features)
 
     def knowledge(self, recipe: Any, n_jobs: int | None = None) -> Any:
         """The table of all groups."""
         found = self._added(recipe)
-        table = None if found is None else _table(found, recipe)
+        table: Any = None if found is None else _table(found, recipe)
         if table is not None:
             return table
-        chosen: Any = {"columns": self.feature_names, "sample_weight": self._key}
+        chosen: Any = {"columns": self._features, "sample_weight": self._key}
         table = from_batches(self._rows, self._target, **chosen).knowledge(recipe, n_jobs)
         if found is not None and table.counts.sum() != sum(found.column("n").to_pylist()):
             raise ValueError(
@@ -103,7 +105,7 @@ class QuerySource(Source):
         ):
             return None
         d, scales = self.n_features, (1 / recipe.phi.steps).tolist()
-        codes = list(zip(self.feature_names, scales, strict=False))  # the constant has none
+        codes = list(zip(self._features, scales, strict=False))  # the constant has none
         factors: list[int | None] = [*range(d), *[None] * recipe.phi.has_bias]
         if not regression:
             return self._add(self._rows, [self._key, *targets], codes, [*factors, None])
