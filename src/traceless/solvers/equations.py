@@ -78,12 +78,12 @@ def mended(inverse: Inverse, equations: Equations) -> tuple[float, float]:
 
     R, size = residual(inverse.U)
     for _ in range(_REFINEMENTS):
-        U = inverse.U
-        inverse.U = np.asfortranarray(U + inverse.times(R))
+        U, step = inverse.U, inverse.times(R)
+        inverse.U = np.asfortranarray(U + step)
         before, (R, size) = size, residual(inverse.U)
         if size >= before:
             inverse.U, size = U, before
-        if size > before / 4:
+        if size > before / 4 or _norm(step) <= 2.0**-48 * _norm(U):
             break
     x = np.cos(np.arange(1.0, len(ridge) + 1.0))[:, None]
     y = np.asarray(ridge * x + product.times(x), dtype=np.float64)

@@ -44,7 +44,6 @@ A feature that has not varied yet may have any D: its coefficient is 0.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dgemv, dger, dsymm, dsymv, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyrk, dtrsm
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri, dpotrs
 
 from traceless.arithmetic.integers import Floats
@@ -197,12 +196,21 @@ class Stored:
     matrix : ndarray of shape (J, J), column-major
         P₀, of which only the upper triangle is meaningful, or R.
     is_factor : bool
+    G : ndarray of shape (J, W), column-major, optional
+        Columns that wait.
+    signs : ndarray of shape (W,), optional
     """
 
-    def __init__(self, matrix: Floats, is_factor: bool = False) -> None:
+    def __init__(
+        self,
+        matrix: Floats,
+        is_factor: bool = False,
+        G: Floats | None = None,
+        signs: Floats | None = None,
+    ) -> None:
         self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
-        self._G: Floats = np.empty((len(matrix), 0), order="F")
-        self._signs: Floats = np.empty(0)
+        self._G: Floats = np.empty((len(matrix), 0), order="F") if G is None else G
+        self._signs: Floats = np.empty(0) if signs is None else signs
 
     def whole(self) -> Stored:
         """The same as P alone, with all that has waited."""
@@ -221,10 +229,6 @@ class Stored:
         B, G, signs = symmetric_times(self._matrix, X), self._G, self._signs
         if not len(signs):
             return B
-        if X.shape[1] == 1:
-            T = dgemv(1.0, G, X[:, 0], trans=True)
-            T *= signs
-            return np.asarray(dgemv(-1.0, G, T, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
         T = dgemm(1.0, G, X, trans_a=True)
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
@@ -250,10 +254,9 @@ class Stored:
             return Stored(_less(self._matrix, [*self._waiting(), *steps]))
         if len(self._signs) + L > _WAITING:
             return self.whole().after(steps)
-        out = copy.copy(self)
-        out._G = np.concatenate([self._G.T, *[G.T for _, G in steps]]).T
-        out._signs = np.concatenate([self._signs, *[np.full(G.shape[1], s) for s, G in steps]])
-        return out
+        G = np.concatenate([self._G.T, *[G.T for _, G in steps]]).T
+        signs = [self._signs, *[np.full(G.shape[1], s) for s, G in steps]]
+        return Stored(self._matrix, False, G, np.concatenate(signs))
 
     def _waiting(self) -> list[tuple[float, Floats]]:
         """Sign and G of all that waits."""
@@ -488,13 +491,11 @@ class _Update:
 
     def _check(self, relative: Floats, block: Change) -> None:
         """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
+        least_pivot, largest = float(relative.min()), float(relative.max())
         if block.sign > 0:
-            self._strain += 1.0
-            if not relative.min() > 0.0:
+            if not least_pivot > 0.0:
                 raise LinAlgError("P has decayed")
-            largest = float(relative.max())
-            if largest > _SWALLOWS:
-                self._strain += largest
+            self._strain += largest if largest > _SWALLOWS else 1.0
             return
         if self._frame is not None:
             least = self._frame.least_pivots(block)
@@ -504,7 +505,7 @@ class _Update:
             least = rho / (rho + block.weights * norms)
         if not (relative >= 0.999 * least).all():
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self._strain += float(1.0 / relative.min())
+        self._strain += 1.0 / least_pivot
 
 
 def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:
