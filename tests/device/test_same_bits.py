@@ -83,6 +83,14 @@ def test_memory(monkeypatch):
     same_bits.memory(DEVICE, monkeypatch)
 
 
+def test_host_rows(monkeypatch):
+    same_bits.host_rows(DEVICE, monkeypatch)
+
+
+def test_every_method():
+    same_bits.every_method(DEVICE)
+
+
 def test_arrays_of_others(monkeypatch):
     same_bits.arrays_of_others(DEVICE, monkeypatch)
 
