@@ -327,14 +327,14 @@ if triton is not None:
         for d in tl.static_range(digits):
             some = tl.zeros((block_columns, block_rows), dtype=tl.int32)
             for first in range(begin, stop, splits * block_rows):
-                r = tl.multiple_of(first, 16) + tl.arange(0, block_rows)  # 16 bytes are read at once
+                r = tl.multiple_of(first, 16) + tl.arange(0, block_rows)
                 place = c[:, None].to(tl.int64) * column_stride + r[None, :] + d * stride
                 there = (c[:, None] < J) & (r[None, :] < length)
                 x = tl.load(planes + place, mask=there, other=0).to(tl.int32)
                 some += tl.where((r[None, :] >= start) & (r[None, :] < stop), x, 0)
             total += tl.sum(some, axis=1).to(tl.int64) << (8 * d)
-        mask = (c < J) & (begin < stop)
-        tl.atomic_add(sums + k.to(tl.int64) * sums_stride + c, total, mask=mask, sem="relaxed")
+        target = sums + k.to(tl.int64) * sums_stride + c
+        tl.atomic_add(target, total, mask=c < J, sem="relaxed")
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
     def _multiply(  # type: ignore[no-untyped-def]
@@ -361,7 +361,7 @@ if triton is not None:
         size = min(tiles_m - first, group)
         row = (first + (tile % width) % size) * block_m
         column = (tile % width) // size * block_n
-        if lower:
+        if lower:  # noqa: SIM102
             if row + block_m <= column:
                 return
         r, c = row + tl.arange(0, block_m), column + tl.arange(0, block_n)

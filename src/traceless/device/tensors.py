@@ -59,10 +59,14 @@ def sent_rows(rows: Any, device: Any) -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError("Work on a device needs torch: pip install 'traceless[torch]'.") from error
+        raise ImportError(
+            "Work on a device needs torch: pip install 'traceless[torch]'."
+        ) from error
     there = torch.device(device)
     if there.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"Rows were to be sent to {there}, and torch {torch.__version__} sees no GPU.")
+        raise ValueError(
+            f"Rows were to be sent to {there}, and torch {torch.__version__} sees no GPU."
+        )
     rows = rows if is_tensor(rows) else taken(rows)
     if there.type in HOST or is_on_device(rows) or issparse(rows):
         return rows
