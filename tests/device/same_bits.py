@@ -388,6 +388,7 @@ def short_memory(device):
     y = torch.randint(0, 200, (150_000,), device=device)
     model = LSSVC().fit(X, y)
     before, labels_ = model.digest(), model.predict(X)
+    device = X.device
     whole = torch.cuda.get_device_properties(device).total_memory
     for room, fits in ((400, True), (8, False)):  # MB more than what is held
         torch.cuda.empty_cache()

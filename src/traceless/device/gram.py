@@ -171,24 +171,26 @@ class TensorGram:
                     if other is not plane and other.columns == plane.columns:
                         self._place(plane.digit + other.digit, part.T, plane.columns, plane.columns)
 
-    def add_classes(self, block: Block, edges: Tensor) -> None:
+    def add_classes(self, block: Block, classes: Tensor, K: int) -> None:
         """Add what stands beside the features of rows in the order of their classes.
 
         Parameters
         ----------
         block : Block
             Of the features.
-        edges : int64 tensor of shape (K + 1,)
-            Where the rows of each class begin, and the last end.
+        classes : int32 tensor of shape (n,)
+            The number of each row's class.
+        K : int
+            How many there are.
         """
         if self._class_sums is None:
-            shape = len(edges) - 1, self.features
+            shape = K, self.features
             self._class_sums = torch.zeros(shape, dtype=torch.int64, device=self.device)
             self._class_counts = torch.zeros_like(self._class_sums[:, 0])
-        self._class_counts += edges.diff()
+        self._class_counts.index_add_(0, classes, torch.ones_like(classes, dtype=torch.int64))
         for columns, planes in block.parts:
             into = self._class_sums[:, columns]
-            _class_sums(planes, columns.stop - columns.start, edges, into)
+            _class_sums(planes, columns.stop - columns.start, classes, into)
 
     def _join_classes(self) -> None:
         """Move the sums of classes below those of the features: the constant, and each class."""
@@ -278,22 +280,21 @@ class TensorGram:
                 self._sums[shift] = torch.zeros(shape, dtype=torch.int64, device=self.device)
 
 
-def _class_sums(planes: Tensor, J: int, edges: Tensor, sums: Tensor) -> None:
+def _class_sums(planes: Tensor, J: int, classes: Tensor, sums: Tensor) -> None:
     """Add rows to the sums of their classes.
 
     Parameters
     ----------
     planes : int8 tensor of shape (digits, at least J, rows)
     J : int
-    edges : see `TensorGram.add_classes`
+    classes : see `TensorGram.add_classes`
     sums : int64 tensor of shape (K, J)
     """
     if kernels.serves(planes):
-        kernels.class_sums(planes, J, edges, sums)
+        kernels.class_sums(planes, J, classes, sums)
         return
-    each = torch.arange(len(sums), device=sums.device).repeat_interleave(edges.diff())
     for d, plane in enumerate(planes):
-        sums.index_add_(0, each, plane[:J, : len(each)].T.long(), alpha=256**d)
+        sums.index_add_(0, classes, plane[:J, : len(classes)].T.long(), alpha=256**d)
 
 
 def _parts(Z: Tensor, peak: float, bits: int) -> Iterator[tuple[int, Tensor]]:

@@ -75,23 +75,21 @@ def rounded(
         )
 
 
-def class_sums(planes: Tensor, J: int, edges: Tensor, sums: Tensor) -> None:
+def class_sums(planes: Tensor, J: int, classes: Tensor, sums: Tensor) -> None:
     """See `traceless.device.gram._class_sums`."""
-    K = len(sums)
-    splits = max(1, 512 // K)  # several add up a class that has many rows
+    n = len(classes)
     with torch.cuda.device(planes.device):
-        _class_sums[(K * splits, triton.cdiv(J, 16))](
+        _class_sums[(triton.cdiv(n, 256), triton.cdiv(J, 64))](
             planes,
             planes.stride(0),
             planes.stride(1),
-            planes.shape[2],
-            edges,
+            classes,
             sums,
             sums.stride(0),
+            n,
             J,
-            splits,
             len(planes),
-            16,
+            64,
             256,
         )
 
@@ -308,33 +306,33 @@ if triton is not None:
         planes,
         plane_stride,
         column_stride,
-        length,
-        edges,
+        classes,
         sums,
         sums_stride,
+        n,
         J,
-        splits,
         digits: tl.constexpr,
         block_columns: tl.constexpr,
         block_rows: tl.constexpr,
     ):
-        k = tl.program_id(0) // splits
+        start = tl.program_id(0) * block_rows
+        r = start + tl.arange(0, block_rows)
         c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
-        start, stop = tl.load(edges + k), tl.load(edges + k + 1)
-        begin = start // 16 * 16 + (tl.program_id(0) % splits) * block_rows
+        own = tl.load(classes + r, mask=r < n, other=-1)
+        last = tl.load(classes + min(start + block_rows, n) - 1)
+        place = c[:, None].to(tl.int64) * column_stride + r[None, :]
+        inside = (c[:, None] < J) & (r[None, :] < n)
         stride = tl.cast(plane_stride, tl.int64)
-        total = tl.zeros((block_columns,), dtype=tl.int64)
-        for d in tl.static_range(digits):
-            some = tl.zeros((block_columns, block_rows), dtype=tl.int32)
-            for first in range(begin, stop, splits * block_rows):
-                r = tl.multiple_of(first, 16) + tl.arange(0, block_rows)
-                place = c[:, None].to(tl.int64) * column_stride + r[None, :] + d * stride
-                there = (c[:, None] < J) & (r[None, :] < length)
-                x = tl.load(planes + place, mask=there, other=0).to(tl.int32)
-                some += tl.where((r[None, :] >= start) & (r[None, :] < stop), x, 0)
-            total += tl.sum(some, axis=1).to(tl.int64) << (8 * d)
-        target = sums + k.to(tl.int64) * sums_stride + c
-        tl.atomic_add(target, total, mask=c < J, sem="relaxed")
+        for first in range(tl.load(classes + start), last + 1, 16):  # rows are in order
+            k = first + tl.arange(0, 16)
+            has = (k[:, None] == own[None, :]).to(tl.int8)
+            total = tl.zeros((block_columns, 16), dtype=tl.int64)
+            for d in tl.static_range(digits):
+                x = tl.load(planes + (place + d * stride), mask=inside, other=0)
+                total += tl.dot(x, tl.trans(has), out_dtype=tl.int32).to(tl.int64) << (8 * d)
+            target = sums + k[None, :].to(tl.int64) * sums_stride + c[:, None]
+            there = (k[None, :] <= last) & (c[:, None] < J)
+            tl.atomic_add(target, total, mask=there, sem="relaxed")
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
     def _multiply(  # type: ignore[no-untyped-def]

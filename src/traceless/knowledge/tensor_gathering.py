@@ -111,7 +111,7 @@ class Blocks:
     ) -> None:
         self.of, self.encoder, self.unit, self.responses = gathering, encoder, unit, responses
         self.device, self.bias = gathering.X.device, int(gathering.phi.has_bias)
-        self.beside = self.bias + extra
+        self.extra, self.beside = extra, self.bias + extra
         plain = gathering.weights is None and gathering.fingerprint is None
         self.in_digits = plain and has_small_products(self.device)
         self.digits = 2  # that the last block had
@@ -152,11 +152,9 @@ class Blocks:
     def _begin(self, block: _Block) -> bool:
         """Cut a block of rows into as many digits as the last had; False if it cannot be cut."""
         if self.responses is None:
-            block.edges = torch.tensor([0, len(block)], device=self.device)
+            block.classes = torch.zeros(len(block), dtype=torch.int32, device=self.device)
         elif isinstance(self.responses, Classes):
-            own, order = self._classes(block.rows).to(torch.int32).sort()
-            numbers = torch.arange(len(self.responses.names) + 1, device=self.device)
-            block.edges = torch.searchsorted(own, numbers.to(torch.int32))
+            block.classes, order = self._classes(block.rows).to(torch.int32).sort()
             block.order = order if block.index is None else block.index[order]
         else:
             block.beside, largest = self._encoded(block.rows, len(block))
@@ -198,8 +196,8 @@ class Blocks:
             self.digits = needed
             self._cut(block)
         self.gram.add_block(block.digits)
-        if block.edges is not None:
-            self.gram.add_classes(block.digits, block.edges)
+        if block.classes is not None:
+            self.gram.add_classes(block.digits, block.classes, self.extra)
 
     def _add_codes(self, block: _Block) -> None:
         """Add rows in float64, a few at a time."""
@@ -252,15 +250,15 @@ class _Block:
         Which of all rows these are.
     X : tensor
         These rows on the device; with an `index`, those that it names.
-    order : tensor, optional
-        The rows of X in the order of their classes, whose `edges` say where each begins.
+    order, classes : tensor, optional
+        The rows of X in the order of their classes, and these.
     """
 
     rows: Any
     X: Tensor
     index: Tensor | None = None
     order: Tensor | None = None
-    edges: Tensor | None = None
+    classes: Tensor | None = None
     beside: Tensor | None = None
     beside_digits: int = 0
     digits: Any = None
