@@ -29,7 +29,7 @@ from itertools import pairwise
 import torch
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import LARGEST, ShiftedSum
+from traceless.arithmetic.integers import LARGEST, Integers, ShiftedSum
 from traceless.arithmetic.words import Sums
 from traceless.device import kernels
 from traceless.device.cutting import padded
@@ -153,7 +153,7 @@ class TensorGram:
         self._bounds: defaultdict[int, float] = defaultdict(float)
         self._before: Sums | None = None
         self._class_sums: Tensor | None = None
-        self._class_counts: Tensor | None = None
+        self._class_counts: Tensor = None
 
     def add_block(self, block: Block) -> None:
         """Add rows that are cut into digits: each plane is multiplied by itself and all below."""
@@ -233,15 +233,18 @@ class TensorGram:
                     if limb is None and t < s:
                         self._sums[shift + s + t] += product.T
 
-    def total(self) -> Sums:
-        """The sum, as a full symmetric matrix of integers, in the host's memory."""
+    def total(self, room: Integers | None = None) -> Sums:
+        """The sum, as a full symmetric matrix of integers, in the host's memory.
+
+        `room` is an array that may be kept for it.
+        """
         self._join_classes()
         width = self.features + self.beside
         joined = ShiftedSum((width, width))
         for sums in self._sums.values():
             self._mirror(sums)
         for shift, sums in self._joined().items():
-            joined.add(..., shift, fetch(sums))
+            joined.add(..., shift, fetch(sums, None if shift else room))
         self._sums, self._bounds = {}, defaultdict(float)
         found = joined.total()
         if self._before is not None:

@@ -38,9 +38,16 @@ def send(host: Tensor, out: Tensor) -> None:
         done.record(stream)
 
 
-def fetch(tensor: Tensor) -> NDArray[Any]:
-    """A tensor as an array, in memory of its own."""
-    out = np.empty(tuple(tensor.shape), dtype=kind_of(tensor))
+def touched(shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """An array whose pages are there already: most of the time of a copy to new ones."""
+    out = np.empty(shape, dtype=dtype)
+    torch.from_numpy(out).zero_()
+    return out
+
+
+def fetch(tensor: Tensor, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """A tensor as an array, in memory of its own, or in an array that is given."""
+    out = np.empty(tuple(tensor.shape), dtype=kind_of(tensor)) if out is None else out
     host = torch.from_numpy(out)
     if not tensor.is_cuda:
         host.copy_(tensor)
@@ -79,7 +86,7 @@ def _pieces(host: Tensor) -> Iterator[tuple[slice, Tensor, Any]]:
 def block_rows(X: HostRows, most: int) -> int:
     """How many rows should be sent together."""
     each = max(1, X.shape[1] * X.tensor.element_size())
-    return max(1, min(most, _BLOCK // each))
+    return int(max(1, min(most, _BLOCK // each)))
 
 
 def streamed(X: HostRows, parts: Sequence[Any]) -> Iterator[Tensor]:

@@ -9,6 +9,7 @@ is a feature map that is not of this package.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -22,7 +23,14 @@ from traceless.arithmetic.words import Sums
 from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
 from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
-from traceless.device.memory import OutOfMemoryError, block_rows, free_there, smaller, streamed
+from traceless.device.memory import (
+    OutOfMemoryError,
+    block_rows,
+    free_there,
+    smaller,
+    streamed,
+    touched,
+)
 from traceless.device.tensors import Fetched, HostRows, Tensor, kind_of, to_array
 from traceless.knowledge.gathering import Band, Gathering, chunks
 from traceless.knowledge.responses import Classes, Responses, check_one_type, label_of
@@ -122,20 +130,23 @@ class Blocks:
         The digits of a block are begun before the products of the one before, so that the device
         has work while the host waits to see how many digits there are.
         """
+        width = self.encoder.width + self.beside
         self.gram = TensorGram(self.encoder.width, self.beside, self.device)
         parts = chunks(rows, size)
         watched = progress(parts, "learning", self.of.verbose)
         before: _Block | None = None
-        for _, block in zip(watched, self._there(parts), strict=True):
-            begun = self.in_digits and self._begin(block)
+        with ThreadPoolExecutor(1) as meanwhile:
+            room = meanwhile.submit(touched, (width, width), "int64")
+            for _, block in zip(watched, self._there(parts), strict=True):
+                begun = self.in_digits and self._begin(block)
+                if before is not None:
+                    self._add(before)
+                before = block if begun else None
+                if not begun:
+                    self._add_codes(block)
             if before is not None:
                 self._add(before)
-            before = block if begun else None
-            if not begun:
-                self._add_codes(block)
-        if before is not None:
-            self._add(before)
-        return self.gram.total()
+            return self.gram.total(room.result())
 
     def _there(self, parts: Sequence[Any]) -> Iterator[_Block]:
         """Parts of the rows, on the device."""
