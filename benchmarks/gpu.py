@@ -108,9 +108,9 @@ def usual(n: int, J: int, K: int) -> list[Record]:
             Record(WRONG, f"{way} XᵀX", error, case, "number"),
         ]
         T = targets.to(kind)
-        w = ridge(Y, T, product)
+        w = ridge(Y, T)
         error = float((w - ours).abs().max() / ours.abs().max())
-        took = seconds(lambda Y=Y, T=T: ridge(Y, T, Y.T @ Y))
+        took = seconds(partial(ridge, Y, T))
         out += [
             Record(COEFFICIENTS, f"{way} ridge", error, case, "number"),
             Record(FIT, f"{way} ridge of torch", took, case),
@@ -128,8 +128,9 @@ def fits(model: LSSVC, X: Any, y: Any, case: str, repeats: int = 3) -> list[Reco
     ]
 
 
-def ridge(Y: Any, T: Any, product: Any) -> Any:
+def ridge(Y: Any, T: Any) -> Any:
     """The coefficients of the same ridge regression in floats, solved in float32."""
+    product = Y.T @ Y
     s, n = Y.float().sum(0, keepdim=True), torch.full((1, 1), float(len(Y)), device="cuda")
     A = torch.cat([torch.cat([product.float(), s.T], 1), torch.cat([s, n], 1)])
     A.diagonal().add_(1.0)
@@ -230,8 +231,8 @@ def measure(quick: bool) -> Findings:
     for n, J, K in SIZES:
         records += usual(n // share, J, K)
         torch.cuda.empty_cache()
-    for job in (streamed, taken_back):
-        records += job(SIZES[1][0] // share, *SIZES[1][1:])
+    for measured in (streamed, taken_back):
+        records += measured(SIZES[1][0] // share, *SIZES[1][1:])
         torch.cuda.empty_cache()
     records += largest(LARGE[0] // share, *LARGE[1:])
     found = {(r.job, r.way, r.case): r.value for r in records}
