@@ -469,6 +469,7 @@ def host_rows(device, patch):
     here, model = LSSVR().fit(X, targets, weight), LSSVR().fit(there, targets, weight)
     assert model.digest() == here.digest()
     assert np.array_equal(model.predict(there), here.predict(X))
+    assert np.array_equal(np.asarray(there), X)  # for what works on the host alone
     batches = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 3000, 100)]
     model = LSSVC().fit(on_device(from_batches(batches), device))
     assert model.digest() == LSSVC().fit(X, y).digest()

@@ -143,8 +143,8 @@ class _Model:
     def blocks(self, n: int, D: int, room: int) -> list[slice]:
         """Rows whose products fit into so many bytes."""
         size = room // max(4 * self.digits * D * self.K, 3 * self.J)
-        size = max(256, min(size, 2**17))
-        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+        count = -(-n // max(256, min(size, 2**17)))
+        return [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
 
     def score(self, X: Tensor, rows: Tensor, out: Tensor, D: int, room: int) -> Tensor:
         """Write the scores of some rows; returns which of these are undecided."""

@@ -53,6 +53,10 @@ class HostRows:
         """Some rows, on the device."""
         return self.tensor[rows].to(self.device)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The rows where they are, for whatever works on the host alone."""
+        return np.array(to_array(self), dtype=dtype, copy=copy)
+
 
 def sent_rows(rows: Any, device: Any) -> Any:
     """Rows of the host's memory for a device; those that are there, or sparse, as they are."""
