@@ -388,6 +388,7 @@ def short_memory(device):
     y = torch.randint(0, 200, (150_000,), device=device)
     model = LSSVC().fit(X, y)
     before, labels_ = model.digest(), model.predict(X)
+    here = on_device(X.cpu(), device)
     device = X.device
     whole = torch.cuda.get_device_properties(device).total_memory
     for room in (400, 8):  # MB more than what is held
@@ -396,7 +397,8 @@ def short_memory(device):
         torch.cuda.set_per_process_memory_fraction(limit, device)
         try:
             asked = refused(MemoryError, lambda: labels_.copy_(model.predict(X)))
-            learned = refused(MemoryError, lambda: model.partial_fit(X, y).forget(X, y))
+            asked = refused(MemoryError, model.predict, here) or asked
+            learned = refused(MemoryError, lambda: model.partial_fit(X, y).forget(here, y))
         finally:
             torch.cuda.set_per_process_memory_fraction(1.0, device)
         assert torch.equal(labels_, model.predict(X))
@@ -470,6 +472,15 @@ def host_rows(device, patch):
     assert model.digest() == here.digest()
     assert np.array_equal(model.predict(there), here.predict(X))
     assert np.array_equal(np.asarray(there), X)  # for what works on the host alone
+    if device != "cpu":
+        for given in (torch.from_numpy(X), torch.from_numpy(X).pin_memory(), torch.ones(9, 5)):
+            for kind in (torch.float32, torch.bfloat16, torch.float64):
+                given, own = given.to(kind), y[: len(given)]
+                model = LSSVC().fit(on_device(given, device), own)
+                assert model.digest() == LSSVC().fit(given, own).digest()
+                found = model.predict(on_device(given, device))
+                assert found.device.type == "cpu"
+                assert torch.equal(found, model.predict(given))
     batches = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 3000, 100)]
     model = LSSVC().fit(on_device(from_batches(batches), device))
     assert model.digest() == LSSVC().fit(X, y).digest()

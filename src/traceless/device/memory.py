@@ -116,9 +116,9 @@ def _sent(X: HostRows, some: Any, stream: Any) -> tuple[Tensor, Any]:
         return block, stream.record_event()
 
 
-def answered(X: HostRows, work: Callable[[Tensor], Tensor]) -> Tensor:
-    """What is found for rows on the device, block by block, in the host's memory."""
-    n, size = len(X), block_rows(X, 2**17)
+def answered(X: HostRows, work: Callable[[Tensor], Tensor], size: int) -> Tensor:
+    """What is found for rows on the device, so many at a time, in the host's memory."""
+    n = len(X)
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     return torch.cat([torch.from_numpy(fetch(work(block))) for block in streamed(X, parts)])
 

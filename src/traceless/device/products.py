@@ -32,7 +32,7 @@ from traceless.device import kernels
 from traceless.device.cutting import MOST, cut, digits_for, padded
 from traceless.device.encoders import Encoder
 from traceless.device.gram import has_small_products, multiply
-from traceless.device.memory import answered, free_there, smaller
+from traceless.device.memory import answered, block_rows, free_there, smaller
 from traceless.device.tensors import HostRows, Tensor, to_array
 from traceless.features.feature_map import BoundMap
 
@@ -41,6 +41,7 @@ _BYTES, _LEAST = 2**31, 2**24  # that the products of a block of rows may take
 _WIDEST = 2**17 - 16  # features whose products fit into int32
 _SAFE = 400  # exponents of coefficients that may be scaled by a power of two
 _HOST_ROWS = 4096
+_FEWEST = 256  # rows of a block, below which smaller blocks are no help
 
 
 def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Tensor:
@@ -69,7 +70,9 @@ def _answered(work: Callable[[Tensor, int], Tensor], X: Any, K: int) -> Tensor:
     def found(some: Tensor) -> Tensor:
         return smaller(partial(work, some), _BYTES, _LEAST, needs)
 
-    return answered(X, found) if isinstance(X, HostRows) else found(X)
+    if not isinstance(X, HostRows):
+        return found(X)
+    return smaller(partial(answered, X, found), block_rows(X, 2**17), _FEWEST, needs)
 
 
 def _scores(solution: Coefficients, phi: BoundMap, X: Tensor, room: int) -> Tensor:

@@ -63,9 +63,8 @@ def sent_rows(rows: Any, device: Any) -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError(
-            "Work on a device needs torch: pip install 'traceless[torch]'."
-        ) from error
+        message = "Work on a device needs torch: pip install 'traceless[torch]'."
+        raise ImportError(message) from error
     there = torch.device(device)
     if there.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
@@ -74,8 +73,7 @@ def sent_rows(rows: Any, device: Any) -> Any:
     rows = rows if is_tensor(rows) else taken(rows)
     if there.type in HOST or is_on_device(rows) or issparse(rows):
         return rows
-    tensor = rows.detach() if is_tensor(rows) else as_tensor(np.asarray(rows))
-    return HostRows(rows, tensor, there)
+    return HostRows(rows, _dense(rows) if is_tensor(rows) else as_tensor(np.asarray(rows)), there)
 
 
 def is_on_device(value: Any) -> bool:
@@ -93,12 +91,7 @@ def taken(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if is_tensor(value):
-        tensor = value.detach()
-        if tensor.layout != sys.modules["torch"].strided:
-            raise TypeError(
-                f"Sparse tensors ({tensor.layout}) are not taken: give a dense tensor, or a "
-                "matrix of scipy.sparse."
-            )
+        tensor = _dense(value)
         return to_array(tensor) if tensor.device.type in HOST else tensor
     where = getattr(value, "__dlpack_device__", None)
     if where is None or where()[0] in _DLPACK_HOST:
@@ -111,6 +104,16 @@ def taken(value: Any) -> Any:
             "pip install 'traceless[torch]', or bring them to the host first."
         ) from error
     return taken(torch.from_dlpack(value))
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """A tensor without its gradient; raises if it is sparse."""
+    if tensor.layout != sys.modules["torch"].strided:
+        raise TypeError(
+            f"Sparse tensors ({tensor.layout}) are not taken: give a dense tensor, or a "
+            "matrix of scipy.sparse."
+        )
+    return tensor.detach()
 
 
 def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
