@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dsyrk
 
 from traceless.arithmetic.integers import LARGEST, Floats, Integers, ShiftedSum, mirror
+from traceless.arithmetic.sparse_gram import SparseGramSum
 from traceless.arithmetic.words import Sums, Wide
 
 _WEIGHT_BITS = 11  # weights of 20 bits, which is usual, are cut into two
@@ -69,6 +70,7 @@ class GramSum:
         self._limb_bits = _LIMB_BITS
         self._rows = 1
         self._block: Floats | None = None
+        self._sparse: SparseGramSum | None = None
 
     def block(self, n_rows: int) -> Floats:
         """Rows to be filled, `width` columns of them, and added; memory is used again."""
@@ -96,9 +98,18 @@ class GramSum:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
 
+    def add_sparse(self, Z: Any, weights: Floats | None = None) -> bool:
+        """Add a CSR matrix of integers; False, and nothing is added, where its sums may wrap."""
+        if self._sparse is None:
+            self._sparse = SparseGramSum(self.width)
+        return self._sparse.add(Z, weights)
+
     def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
         self._flush()
+        if self._sparse is not None:
+            everywhere = slice(0, self.width), slice(0, self.width)
+            self._integers.add(everywhere, 0, self._sparse.total(), "sparse")
         total = self._integers.total()
         return total if isinstance(total, Wide) else np.ascontiguousarray(total)
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, hstack, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
@@ -89,6 +89,24 @@ class BoundMap:
         if self.kind is not None and _is_ours(self.kind):
             return {}
         return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
+
+    @cached_property
+    def is_linear(self) -> bool:
+        """Whether features are columns, rounded, and the constant: a zero has the code 0."""
+        return self.kind is not None and self.kind.features_are_columns and _is_ours(self.kind)
+
+    def sparse_codes(self, X: Any, rows: Any) -> Any:
+        """The same as `codes` as a CSR matrix, of a linear map and a CSR matrix.
+
+        None where there are numbers to be refused, or several for one place: `codes` knows.
+        """
+        X = X[rows]
+        X = X if X.has_sorted_indices else X.sorted_indices()
+        codes = np.rint(X.data.astype(np.float64) * (1.0 / self.steps)[X.indices])
+        if not X.has_canonical_format or not peak(codes) <= LARGEST:
+            return None
+        found = csr_matrix((codes, X.indices, X.indptr), shape=X.shape)
+        return hstack([found, np.ones((X.shape[0], 1))], "csr") if self.has_bias else found
 
     def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:
         """The integer codes of some rows of an array or a CSR matrix, as float64.

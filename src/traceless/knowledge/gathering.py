@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack, issparse
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.gram import GramSum
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.sparse_gram import is_faster
 from traceless.arithmetic.words import Sums
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
@@ -26,6 +28,7 @@ from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
 from traceless.progress import progress
 
+_ENTRIES = 2**22  # numbers of sparse rows that are multiplied at a time
 Band = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
 
 
@@ -85,15 +88,51 @@ class Gathering:
         Beside the features stand the responses, or 1 where rows are of one class.
         """
         width = len(self.phi.steps) + extra
-        parts = [chunks(rows, _chunk_rows(width)) for rows, _ in bands]
+        size = self._sparse_rows or _chunk_rows(width)
+        parts = [chunks(rows, size) for rows, _ in bands]
         every = [rows for part in parts for rows in part]
         watched = progress(every, "learning", True) if self.verbose else iter(every)
         for (_, unit), part in zip(bands, parts, strict=True):
             total = GramSum(width)
             for rows in islice(watched, len(part)):
-                self._add_chunk(total, rows, unit, responses)
+                if not self._sparse_rows or not self._add_sparse(total, rows, unit, responses):
+                    for few in chunks(rows, _chunk_rows(width)):
+                        self._add_chunk(total, few, unit, responses)
             yield total.total()
         next(watched, None)  # so that it says that all is done
+
+    @cached_property
+    def _sparse_rows(self) -> int:
+        """How many rows are multiplied at a time as the sparse rows they are; 0 for dense ones."""
+        if not issparse(self.X) or not self.phi.is_linear or not self.X.nnz:
+            return 0
+        one = isinstance(self.responses, Classes)
+        beside = self.phi.has_bias + (1 if one else len(self.responses.names))
+        numbers, J = np.diff(self.X.indptr) + beside, len(self.phi.steps)
+        if not is_faster(numbers, J + len(self.responses.names)):
+            return 0
+        return max(1024, _ENTRIES // max(int(numbers.mean()), len(self.responses.names)))
+
+    def _add_sparse(
+        self, total: GramSum, rows: Any, unit: int, responses: Responses | None
+    ) -> bool:
+        """Add the products of sparse rows; False where these have to be made dense."""
+        codes = self.phi.sparse_codes(self.X, rows)
+        if codes is None:
+            return False
+        n, weights = codes.shape[0], None if self.weights is None else self.weights[rows]
+        beside = np.ones((n, total.width - len(self.phi.steps)))
+        if responses is not None:
+            responses.encode(rows, beside)
+        whole = None if weights is None else np.ldexp(weights, -unit)
+        if not total.add_sparse(hstack([codes, csr_matrix(beside)], "csr"), whole):
+            return False
+        if self.fingerprint is not None:
+            parts = (chunks(some, _chunk_rows(total.width)) for some in (rows, slice(0, n)))
+            for few, own in zip(*parts, strict=True):
+                heavy = None if weights is None else weights[own]
+                self.fingerprint.add(self.responses.as_bytes(few), heavy, codes[own].toarray())
+        return True
 
     def _add_chunk(self, total: GramSum, rows: Any, unit: int, responses: Responses | None) -> None:
         """Code some rows, write their responses beside them, and add their products."""
