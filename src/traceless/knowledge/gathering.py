@@ -22,7 +22,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.sparse_gram import is_faster
 from traceless.arithmetic.words import Sums
 from traceless.features.feature_map import BoundMap
-from traceless.features.grid import dense_rows, refuse
+from traceless.features.grid import blocks, dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
@@ -141,12 +141,14 @@ class Gathering:
         J = len(self.phi.steps)
         block = total.block(len(values))
         codes = block[:, :J]
-        self.phi.encode(values, codes)
         if responses is None:
             block[:, J : total.width] = 1.0
         else:
             responses.encode(rows, block[:, J : total.width])
-        bound = integers.energy(block)
+        bound = 0.0
+        for some in blocks(*block.shape) if self.phi.is_linear else [slice(None)]:
+            self.phi.encode(values[some], codes[some])
+            bound += integers.energy(block[some])  # of what is in the cache
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
         if self.fingerprint is not None:

@@ -1,0 +1,47 @@
+"""Scores of rows: their codes times the coefficients, each the float64 nearest to the exact sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.products import Coefficients
+from traceless.features.feature_map import BoundMap
+from traceless.features.grid import dense_rows
+
+_FEWEST, _CACHE = 256, 2**18  # rows scored at a time, and codes: they stay in the cache
+_SPARSE_ROWS = 4096  # the same of sparse rows,
+_DENSITY = 0.25  # of which no more are other than zero; others are made dense
+
+
+def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
+    """The scores of rows that were checked: an array of shape (n_rows, n_scores)."""
+    n, J = X.shape[0], len(phi.steps)
+    out = np.empty((n, solution.Z.shape[1]))
+    if issparse(X) and phi.is_linear and X.nnz <= _DENSITY * n * J:
+        for start in range(0, n, _SPARSE_ROWS):
+            rows = slice(start, start + _SPARSE_ROWS)
+            codes = phi.sparse_codes(X, rows)
+            if codes is None:
+                break
+            out[rows] = solution.times(codes)
+        else:
+            return out
+    some = min(n, max(_FEWEST, _CACHE // max(out.shape[1], J)))
+    memory = np.empty((some, J))
+    certain, start = np.zeros(n, dtype=bool), 0
+    while start < n:  # a quick look, which decides nearly all rows or none
+        rows = slice(start, min(start + some, n))
+        found = solution.quick(*phi.unchecked(dense_rows(X, rows), memory))
+        if found is None:
+            break
+        out[rows], certain[rows] = found
+        start = rows.stop
+    several = [slice(i, min(i + some, n)) for i in range(start, n, some)]
+    left = np.flatnonzero(~certain[:start])
+    for rows in [*several, *(left[i : i + some] for i in range(0, len(left), some))]:
+        out[rows] = solution.times(phi.codes(X, rows, memory))
+    return out
