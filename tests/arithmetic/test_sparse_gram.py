@@ -62,3 +62,4 @@ def test_the_rule_counts_products():
     numbers = np.full(100, 5)
     assert sparse_gram.is_faster(numbers, 500)
     assert not sparse_gram.is_faster(numbers, 20)
+    assert not sparse_gram.is_faster(numbers[:10], 500)  # what a call costs

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from cases import examples
 from traceless import LSSVC, LSSVR, Knowledge, RangeError
-from traceless.arithmetic.gram import GramSum
 from traceless.arithmetic.products import Coefficients
+from traceless.arithmetic.sparse_gram import SparseGramSum
 from traceless.estimators import scoring
 from traceless.features import Linear, Polynomial
 from traceless.knowledge import gathering
@@ -38,9 +38,9 @@ def as_it_comes(X, rng, how):
 @pytest.fixture
 def always(monkeypatch):
     """All sparse rows are multiplied as they are; counts how often they were."""
-    used, way = [], GramSum.add_sparse
+    used, way = [], SparseGramSum.add
     monkeypatch.setattr(gathering, "is_faster", lambda *_: True)
-    monkeypatch.setattr(GramSum, "add_sparse", lambda *args: (used.append(way(*args)), used[-1])[1])
+    monkeypatch.setattr(SparseGramSum, "add", lambda *args: (used.append(way(*args)), used[-1])[1])
     return used
 
 
@@ -136,7 +136,8 @@ def test_scores_have_the_same_bits(size, how, rng, monkeypatch):
     X = np.where(rng.random((90, 40)) < 0.1, rng.normal(size=(90, 40)) + 2, 0.0)
     X[:, 3] *= size
     rows, y = as_it_comes(X, rng, how), rng.integers(0, 3, 90)
-    monkeypatch.setattr(scoring, "_SPARSE_ROWS", 32)
+    for name, value in (("_SPARSE_ROWS", 32), ("_NUMBER", 0), ("_ROW", 0)):
+        monkeypatch.setattr(scoring, name, value)
     seen, times = [], Coefficients.times
     monkeypatch.setattr(
         Coefficients, "times", lambda self, codes: (seen.append(type(codes)), times(self, codes))[1]

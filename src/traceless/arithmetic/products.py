@@ -164,15 +164,17 @@ class _Pair:
     def of(cls, Z: Floats, shift: Floats | None, limit: float) -> _Pair | None:
         """None where too many sums would stay undecided."""
         W = np.ascontiguousarray(Z.T)
-        sizes = np.abs(W).sum(axis=1)
-        exponents = np.frexp(limit * sizes * (1 + 2.0**-12))[1]  # and what rounding adds
+        with np.errstate(over="ignore"):
+            sizes = np.abs(W).sum(axis=1) * (limit * (1 + 2.0**-12))  # and what rounding adds
+        exponents = np.frexp(sizes)[1]
         if not np.isfinite(sizes).all() or np.abs(exponents).max(initial=0) > _SAFE:
             return None
         units = 1.5 * np.ldexp(1.0, exponents - 1)[:, None]  # 2^52 times the unit, and a half
         first = (W + units) - units
         pair = cls(np.concatenate([first, W - first]), shift)
-        typical = np.linalg.norm(W, axis=1) * 2.0**-57  # a rounding of a sum of usual codes
-        return pair if (pair.slack <= _DOUBTS / len(W) * typical).all() else None
+        # roundings are those of sums of J terms, which most often cancel as noise does
+        usual = sizes * (2.0**-57 / limit / math.sqrt(W.shape[1]))
+        return pair if (pair.slack <= _DOUBTS / len(W) * usual).all() else None
 
     def products(
         self, codes: Floats, largest: float, constant: bool

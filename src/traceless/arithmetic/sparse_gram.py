@@ -10,7 +10,7 @@ larger either, since z_ni is whole. So nothing wraps where the d of all blocks o
 2^62 at most.
 
 *When it is faster.* A row with p numbers that are not zero takes p² products, half of which are
-made, by indices; BLAS takes J² for it, of which one takes a hundredth of the time.
+made, by indices; BLAS takes J² for it, each in a 150th of the time.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from scipy.sparse import csr_matrix
 from traceless.arithmetic.integers import Floats, Integers, mirror
 
 _ROOM = 2.0**62
-_SLOWER = 100  # a product by indices takes so many times one of BLAS
+_SLOWER = 150  # a product by indices takes so many times one of BLAS,
+_FIXED = 2.0**24  # and all together the time of so many more
 _STRIP = 512  # rows of the result that are made together
 
 
 def is_faster(numbers: NDArray[np.intp], width: int) -> bool:
     """Whether rows with so many numbers that are not zero are better multiplied as they are."""
-    return _SLOWER * float(np.square(numbers, dtype=np.float64).sum()) <= len(numbers) * width**2
+    products = float(np.square(numbers, dtype=np.float64).sum())
+    return _SLOWER * products + _FIXED <= len(numbers) * float(width) ** 2
 
 
 class SparseGramSum:
     """The running sum of ``Z' diag(weights) Z`` over blocks of sparse integer rows."""
 
     def __init__(self, width: int) -> None:
-        self._width, self._bound = width, 0.0
+        self.width, self._bound = width, 0.0
         self._total: Integers | None = None
 
-    def total(self) -> Integers:
-        """The sum, a full matrix. Ends the accumulation."""
-        if self._total is None:
-            return np.zeros((self._width, self._width), dtype=np.int64)
+    def total(self) -> Integers | None:
+        """The sum, a full symmetric matrix; None where nothing was added."""
         return self._total
 
     def add(self, Z: Any, weights: Floats | None = None) -> bool:
@@ -51,7 +51,7 @@ class SparseGramSum:
 
         Weights are whole numbers.
         """
-        columns, width = Z.indices, self._width
+        columns, width = Z.indices, self.width
         each = None if weights is None else np.repeat(weights, np.diff(Z.indptr))
         squares = Z.data * Z.data if each is None else Z.data * Z.data * each
         bound = self._bound + float(np.bincount(columns, squares).max(initial=0.0)) * (1 + 1e-6)
@@ -71,7 +71,8 @@ class SparseGramSum:
         if self._total is None and not few:
             self._total = product
         else:
-            self._total = self.total()
+            if self._total is None:
+                self._total = np.zeros((self.width, self.width), dtype=np.int64)
             self._total[np.ix_(used, used) if few else np.s_[:]] += product
         return True
 

@@ -13,15 +13,18 @@ from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows
 
 _FEWEST, _CACHE = 256, 2**18  # rows scored at a time, and codes: they stay in the cache
-_SPARSE_ROWS = 4096  # the same of sparse rows,
-_DENSITY = 0.25  # of which no more are other than zero; others are made dense
+_SPARSE_ROWS = 4096  # the same of sparse rows
+_NUMBER, _ROW = (
+    10,
+    128,
+)  # columns of dense rows that take as long as a number of a sparse row, and a row
 
 
 def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
     """The scores of rows that were checked: an array of shape (n_rows, n_scores)."""
     n, J = X.shape[0], len(phi.steps)
     out = np.empty((n, solution.Z.shape[1]))
-    if issparse(X) and phi.is_linear and X.nnz <= _DENSITY * n * J:
+    if issparse(X) and phi.is_linear and _NUMBER * X.nnz + _ROW * n <= n * J:
         for start in range(0, n, _SPARSE_ROWS):
             rows = slice(start, start + _SPARSE_ROWS)
             codes = phi.sparse_codes(X, rows)
