@@ -1,15 +1,20 @@
 """Exact sums Σ_n z_n z_nᵀ of short codes on a CPU, by products of bytes.
 
-A code z within ±32639 has two digits, z = lo + 256 hi, both between -128 and 127. CPUs with VNNI
-multiply bytes and add them up in int32, eight times as many at a time as they do of float64, and
-torch has that product. In int16 the digits lie beside each other: z + 128 = 256 hi + (lo + 128)
-has hi in its high byte, and lo + 128 in its low one, from which a flip of the first bit takes 128
-(two's complement). So
+CPUs with VNNI multiply bytes and add them up in int32, eight times as many at a time as they do of
+float64, and torch has that product. Codes that span no more than 16511 steps, as those of numbers
+between 0 and 1 do, are counted from the middle c, and have two digits of seven bits,
 
-    e = (z + 128) xor 128
+    z = c + w,    w = L + 128 H,    -64 ≤ L < 64,    |H| ≤ 64
 
-are the digits lo_1, hi_1, lo_2, ... of a row in memory. Of their products only panels on and below
-the diagonal are made. One is at most 2^14, so that sums over 2^17 rows fit into int32.
+whose sum M = L + H is a byte too. So three symmetric products of bytes do (Karatsuba):
+
+    Σ w wᵀ = LLᵀ + 128 (LHᵀ + HLᵀ) + 128² HHᵀ = 128 MMᵀ - 127 LLᵀ + 127 · 128 HHᵀ
+
+Only panels on and below the diagonal are made. A column of w = 1 gives s = Σ w, and
+
+    Σ z zᵀ = Σ w wᵀ + c (s 1ᵀ + 1 sᵀ) + n c² 1 1ᵀ
+
+A product of bytes is at most 2^14, so that sums over 2^17 rows fit into int32.
 """
 
 from __future__ import annotations
@@ -26,9 +31,11 @@ from traceless.arithmetic.gram import padded
 from traceless.arithmetic.integers import Floats, Integers, mirror
 from traceless.features.grid import blocks
 
-_MOST = 32639.0
-_ROWS = 2**14  # that are multiplied at a time
-_PANEL = 256  # bytes of a row
+_MOST = 64 * 128 + 63  # |w|
+_SHORT = 2.0**15 - 1  # |z|: it is written as int16
+_ROWS = 2**12  # that are multiplied at a time
+_FULL = 2**17 - 1  # rows whose products fit into int32
+_PANEL = 160  # rows of the result that are made together
 _WORTH = 2.0**32  # products, below which it is not worth a look
 
 
@@ -36,9 +43,13 @@ class ByteGram:
     """The running sum of ``Z' Z`` over blocks of rows, as `GramSum.block` gives them."""
 
     def __init__(self, width: int) -> None:
+        size = padded(width + 1)
         self.width = width
-        self._digits = np.empty((_ROWS, padded(width)), dtype=np.int16)
-        self._rows = 0
+        self._digits = np.zeros((3, _ROWS, size), dtype=np.int8)  # L, H and M
+        self._digits[::2, :, width] = 1  # of a column of ones
+        self._products = np.zeros((3, size, size), dtype=np.int32)
+        self._waiting = self._rows = 0  # rows to be multiplied, and those in the products
+        self._low, self._high, self._middle = np.inf, -np.inf, 0
         self._total: Integers | None = None
 
     @classmethod
@@ -47,66 +58,91 @@ class ByteGram:
         worth = rows * float(width) ** 2 >= _WORTH
         return cls(width) if worth and "torch" in sys.modules and _is_faster() else None
 
-    def add(self, Z: Floats) -> bool:
-        """Add a block of at most 2^14 rows; False, and nothing, if a number is too large."""
-        if self._rows + len(Z) > _ROWS:
-            self._multiply()
-        digits = self._digits[self._rows : self._rows + len(Z)]
+    def add(self, Z: Floats) -> int:
+        """Add rows up to the first codes that are too far from others; how many these were."""
         for rows in blocks(*Z.shape):
-            if not (Z[rows].max() <= _MOST and Z[rows].min() >= -_MOST):
-                return False
-            part = digits[rows]
-            np.copyto(part, Z[rows], casting="unsafe")
-            part += np.int16(128)
-            part ^= np.int16(128)
-        self._rows += len(Z)
+            z = Z[rows]  # and zeros that it is padded with: whole rows are read faster
+            if not self._is_near(float(z.min()), float(z.max())):
+                return int(rows.start)
+            z = z[:, : self.width]
+            if self._waiting + len(z) > _ROWS:
+                self._multiply()
+            w = z.astype(np.int16)
+            w += np.int16(64 - self._middle)
+            L, H, M = self._digits[:, self._waiting : self._waiting + len(z), : self.width]
+            H[:] = w >> 7
+            w &= 127
+            w -= 64
+            L[:] = w
+            np.add(L, H, out=M)
+            self._waiting += len(z)
+        return len(Z)
+
+    def _is_near(self, low: float, high: float) -> bool:
+        """Whether all codes can be counted from one number, which is moved if it must be."""
+        if self._low <= low and high <= self._high:
+            return True
+        low, high = min(low, self._low), max(high, self._high)
+        if not (high - low <= 2 * _MOST and max(high, -low) <= _SHORT):
+            return False
+        if max(high - self._middle, self._middle - low) > _MOST:
+            self._flush()
+            self._middle = int(low + high) // 2
+        self._low, self._high = low, high
         return True
 
     def total(self) -> Integers | None:
         """The sum, a full symmetric matrix; None where nothing was added. Ends the accumulation."""
-        self._multiply()
-        return None if self._total is None else mirror(self._total)[: self.width, : self.width]
+        self._flush()
+        return self._total
 
     def _multiply(self) -> None:
-        if not self._rows:
-            return
-        if self._total is None:
-            self._total = np.zeros((self._digits.shape[1],) * 2, dtype=np.int64)
+        """Add the products of the bytes of the rows that wait for it."""
         torch: Any = sys.modules["torch"]
-        D = torch.from_numpy(self._digits[: self._rows].view(np.int8))
-        for start in range(0, D.shape[1], _PANEL):
-            panel = D[:, start : start + _PANEL]
-            stop = start + panel.shape[1]
-            P = torch._int_mm(panel.t(), D[:, :stop]).numpy()
-            low, high = P[::2], P[1::2]
-            part = np.multiply(high[:, 1::2], 256, dtype=np.int64)
-            part += low[:, 1::2]
-            part += high[:, ::2]
-            part *= 256
-            part += low[:, ::2]
-            start, stop = start // 2, stop // 2
-            part[:, start:] = np.tril(part[:, start:])
-            self._total[start:stop, :stop] += part
-        self._rows = 0
+        if self._rows + self._waiting > _FULL:
+            self._move()
+        for plane, sums in zip(self._digits, self._products, strict=True):
+            D = torch.from_numpy(plane[: self._waiting])
+            for start in range(0, len(sums), _PANEL):
+                stop = min(start + _PANEL, len(sums))
+                sums[start:stop, :stop] += torch._int_mm(D[:, start:stop].t(), D[:, :stop]).numpy()
+        self._rows, self._waiting = self._rows + self._waiting, 0
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._multiply()
+        if self._rows:
+            self._move()
+
+    def _move(self) -> None:
+        """Make int64 of the products."""
+        J, c = self.width, self._middle
+        L, H, M = self._products
+        out = np.multiply(M, 128, dtype=np.int64)
+        out -= np.multiply(L, 127, dtype=np.int64)
+        out += np.multiply(H, 127 * 128, dtype=np.int64)
+        out = mirror(np.tril(out))
+        found, sums = out[:J, :J], c * out[:J, J]
+        found += sums
+        found += sums[:, None] + self._rows * c**2
+        self._total = found.copy() if self._total is None else self._total + found
+        self._products[:] = self._rows = 0
 
 
 @cache
 def _is_faster() -> bool:
     """Whether products of bytes are exact on this machine, and faster than BLAS: found out once."""
-    Z = np.arange(2048 * 256).reshape(2048, 256) * 12347.0 % 65279 - 32639
-    try:
-        found = [_timed(_by_bytes, Z) for _ in range(3)]
-        exact = [_timed(_by_blas, Z) for _ in range(3)]
-    except (RuntimeError, AttributeError):  # a torch without this product
-        return False
-    same = all(np.array_equal(a, exact[0][1]) for _, a in found)
-    return same and min(s for s, _ in found) < min(s for s, _ in exact)
-
-
-def _timed(way: Any, Z: Floats) -> tuple[float, Any]:
-    start = time.perf_counter()
-    product = way(Z)
-    return time.perf_counter() - start, product
+    Z = np.arange(4096 * 512).reshape(4096, 512) * 12347.0 % (2 * _MOST) - 100
+    seconds, found = {}, {}
+    for way in (_by_bytes, _by_blas) * 4:
+        start = time.perf_counter()
+        try:
+            found[way] = way(Z)
+        except (RuntimeError, AttributeError):  # a torch without this product
+            return False
+        seconds[way] = min(seconds.get(way, np.inf), time.perf_counter() - start)
+    same = np.array_equal(found[_by_bytes], found[_by_blas])
+    return same and seconds[_by_bytes] < seconds[_by_blas]
 
 
 def _by_bytes(Z: Floats) -> Integers | None:

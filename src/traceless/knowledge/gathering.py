@@ -23,7 +23,7 @@ from traceless.arithmetic.sparse_gram import SparseGramSum, is_faster
 from traceless.arithmetic.words import Sums
 from traceless.device.byte_gram import ByteGram
 from traceless.features.feature_map import BoundMap
-from traceless.features.grid import blocks, dense_rows, refuse
+from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
@@ -155,20 +155,20 @@ class Gathering:
         J = len(self.phi.steps)
         block = total.block(len(values))
         codes = block[:, :J]
+        self.phi.encode(values, codes)
         if responses is None:
             block[:, J : total.width] = 1.0
         else:
             responses.encode(rows, block[:, J : total.width])
-        bound = 0.0
-        for some in blocks(*block.shape) if self.phi.is_linear else [slice(None)]:
-            self.phi.encode(values[some], codes[some])
-            bound += integers.energy(block[some])  # of what is in the cache
+        bound = integers.energy(block)
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
         if self.fingerprint is not None:
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
-        if short is None or not short.add(block):
-            total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
+        done = 0 if short is None else short.add(block)
+        if done < len(block):
+            whole = None if weights is None else np.ldexp(weights, -unit)
+            total.add(block[done:], bound, whole)
 
 
 def _bands(rows: NDArray[np.intp], unit: NDArray[np.int64]) -> list[Band]:
