@@ -182,15 +182,15 @@ def test_arguments_are_not_written_to(rng):
 
 
 @examples(300)
-@given(factors(), st.booleans(), st.integers(0, 2**40))
-def test_what_a_quick_look_is_sure_of_is_right(case, constant, far):
+@given(factors(), st.booleans(), st.booleans(), st.integers(0, 2**40))
+def test_what_a_quick_look_is_sure_of_is_right(case, constant, left_out, far):
     codes, Z = case
     shift = np.rint(np.linspace(-1, 1, len(Z)) * min(far, 2**14)) if far % 2 else None
     both = np.hstack([codes, np.ones((len(codes), 1))]) if constant else codes
     if constant:
         Z = np.vstack([Z, Z[:1] / 3])
         shift = None if shift is None else np.append(shift, 0.0)
-    found = Coefficients(Z, shift).quick(codes, constant)
+    found = Coefficients(Z, shift).quick(codes if left_out else both, constant)
     if found is not None:
         out, certain = found
         exact = exactly(both if shift is None else both - shift, Z)

@@ -16,13 +16,11 @@ max|c| Σ_j |r_j|. If s + (t - δ) and s + (t + δ) round to the same float64, s
 integers, with as many slices as it takes until no rest is left. So each result is the float64
 nearest to the exact sum, ties to even, and hence the same in any batch and on any machine.
 
-Where few and small codes leave room for long slices, one slice and a product of the rests in plain
-float64, Q = Σ_j c_j r_j, nearly always tell: whatever the order in which BLAS adds, the error of Q
-is at most (J + 8) u max|c| Σ_j |r_j| = δ, u = 2^-53, the roundings of Q ± δ included, and
-
-    P_0 + (Q - δ) and P_0 + (Q + δ)
-
-round alike for all but some J² 2^-b of the sums.
+Where few and small codes leave room for long slices, one slice p, as fine as Σ_j |c_j p_j| ≤ 2^53
+units allows, and a product of the rests in plain float64, Q = Σ_j c_j r_j, nearly always tell.
+Whatever the order in which BLAS adds, the error of Q is at most δ = (J + 8) u max|c| Σ_j |r_j|,
+u = 2^-53, the roundings of Q ± δ included: the sum is known where P + (Q - δ) and P + (Q + δ)
+round alike.
 """
 
 from __future__ import annotations
@@ -92,22 +90,22 @@ class Coefficients:
 
         Parameters
         ----------
-        codes : integers, as float64 array of shape (n, J), or (n, J - 1) without the constant one
+        codes : integers, as float64 array of shape (n, J), or (n, J - 1) without the constant
             Rows with NaN among them are not certain.
         constant : bool
-            Whether a last code 1 is left out of all rows.
+            Whether the last code of all rows is 1.
         """
         largest = max(_largest(codes), 1.0) + self._farthest
         if not largest <= _QUICK:
             return None
-        limit = 2.0 ** math.ceil(math.log2(largest))
-        if limit not in self._pairs:
-            self._pairs[limit] = _Pair.of(self.Z, self.shift, limit)
-        pair = self._pairs[limit]
-        return None if pair is None else pair.products(codes, largest, constant)
+        key = 2.0 ** math.ceil(math.log2(largest)), constant
+        if key not in self._pairs:
+            self._pairs[key] = _Pair.of(self.Z, self.shift, *key)
+        pair = self._pairs[key]
+        return None if pair is None else pair.products(codes)
 
     @cached_property
-    def _pairs(self) -> dict[float, _Pair | None]:
+    def _pairs(self) -> dict[tuple[float, bool], _Pair | None]:
         return {}
 
     def times(self, codes: Any) -> Floats:
@@ -151,44 +149,49 @@ class _Pair:
     both : float64 array of shape (2 K, J)
         Slices, and below them the rests.
     shift : float64 array of shape (J,), optional
+    slack : float64 array of shape (K,)
+        How far the products of the rests may be off.
     """
 
-    def __init__(self, both: Floats, shift: Floats | None) -> None:
-        K, J = len(both) // 2, both.shape[1]
-        self.both = both
-        self.offset = np.zeros(2 * K) if shift is None else -dgemm(1.0, shift[None], both.T)[0]
-        self.moved = shift is not None
-        self.slack = np.abs(both[K:]).sum(axis=1) * ((J + 8) * 2.0**-53 * (1 + 1e-6))
+    def __init__(self, both: Floats, shift: Floats | None, slack: Floats) -> None:
+        self.both, self.slack = both, slack
+        self.offset = np.zeros(len(both))
+        if shift is not None:
+            self.offset -= dgemm(1.0, shift[None], both.T)[0]
 
     @classmethod
-    def of(cls, Z: Floats, shift: Floats | None, limit: float) -> _Pair | None:
-        """None where too many sums would stay undecided."""
-        W = np.ascontiguousarray(Z.T)
+    def of(cls, Z: Floats, shift: Floats | None, limit: float, constant: bool) -> _Pair | None:
+        """For codes up to a limit, or 1 if constant; None if too many sums would be undecided."""
+        W, J = np.ascontiguousarray(Z.T), len(Z)
+        reach = np.full(J, limit)
+        if constant:
+            reach[-1] = 1.0
         with np.errstate(over="ignore"):
-            sizes = np.abs(W).sum(axis=1) * (limit * (1 + 2.0**-12))  # and what rounding adds
+            sizes = (np.abs(W) * reach).sum(axis=1) * (1 + 2.0**-12)  # and what rounding adds
         exponents = np.frexp(sizes)[1]
         if not np.isfinite(sizes).all() or np.abs(exponents).max(initial=0) > _SAFE:
             return None
-        units = 1.5 * np.ldexp(1.0, exponents - 1)[:, None]  # 2^52 times the unit, and a half
-        first = (W + units) - units
-        pair = cls(np.concatenate([first, W - first]), shift)
-        # roundings are those of sums of J terms, which most often cancel as noise does
-        usual = sizes * (2.0**-57 / limit / math.sqrt(W.shape[1]))
-        return pair if (pair.slack <= _DOUBTS / len(W) * usual).all() else None
+        units = np.ldexp(1.0, exponents - 53)[:, None]
+        first = np.rint(W / units) * units
+        rest = W - first
+        slack = (np.abs(rest) * reach).sum(axis=1) * ((J + 8) * 2.0**-53 * (1 + 1e-6))
+        # sums of noise, and of a constant: what is a rounding of these?
+        usual = 2.0**-57 / math.sqrt(J) * sizes + 2.0**-54 * np.abs(W[:, -1])
+        if (slack > _DOUBTS / len(W) * usual).any():
+            return None
+        return cls(np.concatenate([first, rest]), shift, slack + 2.0**-1000)  # for underflow
 
-    def products(
-        self, codes: Floats, largest: float, constant: bool
-    ) -> tuple[Floats, NDArray[np.bool_]]:
+    def products(self, codes: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """``(codes - shift) @ W.T``, and the rows in which all of them are correctly rounded."""
         K, J = len(self.both) // 2, codes.shape[1]
         P = dgemm(1.0, codes.T, self.both.T[:J], trans_a=True)
-        if constant or self.moved:
-            P += self.offset + self.both[:, -1] if constant else self.offset
+        offset = self.offset + self.both[:, J:].sum(axis=1)  # of the constant, if it is left out
+        if offset.any():
+            P += offset
         first, rest = P[:, :K], P[:, K:]
-        slack = self.slack * largest + 2.0**-1000  # and what underflow may have cost
-        out = rest + slack
+        out = rest + self.slack
         out += first
-        rest -= slack
+        rest -= self.slack
         rest += first
         certain = out == rest
         return out, certain[:, 0] if K == 1 else certain.all(axis=1)

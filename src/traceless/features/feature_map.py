@@ -116,10 +116,10 @@ class BoundMap:
         return hstack([found, np.ones((X.shape[0], 1))], "csr") if self.has_bias else found
 
     def unchecked(self, X: Floats, out: Floats) -> tuple[Floats, bool]:
-        """Codes of rows that nobody has looked at, and whether they are without the constant."""
+        """Codes of rows, which may be too large, NaN, or without the constant, if there is one."""
         if not self.is_linear:
             self.encode(X, out[: len(X)])
-            return out[: len(X)], False
+            return out[: len(X)], self.has_bias
         codes = out.reshape(-1)[: X.size].reshape(X.shape)
         encode_linear(self._scale, X, codes)
         return codes, self.has_bias
