@@ -11,13 +11,11 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows
+from traceless.knowledge.gathering import chunks
 
 _FEWEST, _CACHE = 256, 2**18  # rows scored at a time, and codes: they stay in the cache
 _SPARSE_ROWS = 4096  # the same of sparse rows
-_NUMBER, _ROW = (
-    10,
-    128,
-)  # columns of dense rows that take as long as a number of a sparse row, and a row
+_NUMBER, _ROW = 10, 128  # dense columns that take the time of a sparse number, and of its row
 
 
 def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
@@ -34,8 +32,7 @@ def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
         else:
             return out
     some = min(n, max(_FEWEST, _CACHE // max(out.shape[1], J)))
-    memory = np.empty((some, J))
-    certain, start = np.zeros(n, dtype=bool), 0
+    memory, certain, start = np.empty((some, J)), np.zeros(n, dtype=bool), 0
     while start < n:  # a quick look, which decides nearly all rows or none
         rows = slice(start, min(start + some, n))
         found = solution.quick(*phi.unchecked(dense_rows(X, rows), memory))
@@ -43,8 +40,7 @@ def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
             break
         out[rows], certain[rows] = found
         start = rows.stop
-    several = [slice(i, min(i + some, n)) for i in range(start, n, some)]
-    left = np.flatnonzero(~certain[:start])
-    for rows in [*several, *(left[i : i + some] for i in range(0, len(left), some))]:
-        out[rows] = solution.times(phi.codes(X, rows, memory))
+    left = np.flatnonzero(~certain) if start else slice(0, n)
+    for some_left in chunks(left, some):
+        out[some_left] = solution.times(phi.codes(X, some_left, memory))
     return out
