@@ -371,6 +371,7 @@ class HingeProblem:
             with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
                 if self._better_refitted(goal, len(new) + len(gone), margin):
                     solver.set_levels(slots, goal.levels, goal.total)
+                    solver.active.alpha[slots[:kept]] = np.delete(self.alpha, gone)
                     solver.fit(slots, goal.bounds)
                 else:
                     solver.trusting = self._looks < _LOOK
