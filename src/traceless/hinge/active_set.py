@@ -21,10 +21,10 @@ from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import follow
 from traceless.hinge.cholesky import backward, delete, forward, grow
 from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, NOISE, OUTSIDE
-from traceless.hinge.follow import Margin, Path, Points, Window
+from traceless.hinge.follow import POINT, Margin, Path, Window
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 
-_FLOATS = (*follow.Points._fields[:-2], "final", "level", "gone")
+_NONE = np.zeros(0, np.int64)
 _SPARE = 128  # columns and rows of `packed` beyond those that a working set starts with
 
 
@@ -66,35 +66,37 @@ class ActiveSet:
     final: Floats
     level: Floats
     gone: Floats
+    line: Integers
+    side: Integers
 
-    def __init__(self, cache: KernelCache, few: int, margin: int) -> None:
+    def __init__(self, cache: KernelCache, few: int, margin_size: int) -> None:
         self.cache, self.strict = cache, False
-        floats = np.zeros((len(_FLOATS), cache.capacity))
-        integers = np.empty((5, cache.capacity), np.int64)
-        self._name(floats, integers, np.zeros(1, follow.NOW), cache.gram)
+        self._name(np.zeros(cache.capacity, POINT), np.zeros((4, cache.capacity)))
+        integers, none, no_place = np.empty((3, cache.capacity), np.int64), np.zeros(0), _NONE
+        margin = Margin(no_place, no_place, np.zeros((0, 0)), none, none, none, none, none)
+        self.moving, self.watch, self.row = integers
+        window = Window(self.watch, np.zeros(cache.capacity), cache.packed, self.row)
+        now = np.zeros(1, follow.NOW)
+        self.path = Path(self.points, self.dg, margin, window, self.moving, cache.gram, now)
+        self.now = now[0]
         self.root[:], self.y[:], self.level[:] = cache.root, cache.y, cache.y
         self.line[:], self.side[:] = cache.line, ABSENT
         self.now["n"], self.now["few"], self.now["watched"], self.now["next"] = cache.n, few, -1, -1
-        self.make_room(margin)
+        self.make_room(margin_size)
 
-    def _name(self, floats: Floats, integers: Integers, now: Any, gram: Floats) -> None:
-        """Give names to the rows of arrays, and hand them to compiled code."""
-        self._floats, self._integers, self.now = floats, integers, now[0]
-        self.__dict__ |= dict(zip(_FLOATS, floats, strict=True))
-        self.line, self.side, self.moving, self.watch, self.row = integers
-        points = Points(*floats[: len(_FLOATS) - 3], self.line, self.side)
-        none, no_place = np.zeros(0), np.zeros(0, np.int64)
-        margin = Margin(no_place, np.zeros((0, 0)), none, none, none, none, none)
-        window = Window(self.watch, np.zeros(self.cache.capacity), self.cache.packed, self.row)
-        self.path = Path(points, margin, window, self.moving, gram, now)
+    def _name(self, points: Any, others: Floats) -> None:
+        """Give names to the numbers of points."""
+        self.points, self._others = points, others
+        self.__dict__ |= {name: points[name] for name in POINT.names or ()}
+        self.dg, self.final, self.level, self.gone = others
 
     def copy(self) -> Self:
         """A copy, to go back to if what is tried next does not help."""
-        other = copy.copy(self)
-        now = self.path.now.copy()
-        other._name(self._floats.copy(), self._integers.copy(), now, self.path.gram)
-        margin = Margin(*(values.copy() for values in self.path.margin))
-        other.path = other.path._replace(margin=margin)
+        other, path = copy.copy(self), self.path
+        other._name(self.points.copy(), self._others.copy())
+        now, margin = path.now.copy(), Margin(*(values.copy() for values in path.margin))
+        other.path = path._replace(points=other.points, dg=other.dg, margin=margin, now=now)
+        other.now = now[0]
         return other
 
     def make_room(self, size: int) -> None:
@@ -110,7 +112,7 @@ class ActiveSet:
             larger[:lines, :columns] = packed[: len(larger), : larger.shape[1]]
             self.cache.packed = packed = larger
         self.path = self.path._replace(
-            margin=Margin(members, R, *np.empty((5, room))),
+            margin=Margin(members, np.empty(room, np.int64), R, *np.empty((5, room))),
             window=self.path.window._replace(packed=packed),
         )
 

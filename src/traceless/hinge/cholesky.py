@@ -197,16 +197,16 @@ def _lose(A: Floats, start: int, r: int, begin: int, end: int) -> None:
 
 
 @compiled
-def _pivots(A: Floats, picked: Places) -> int:
-    """How many rows of A are independent; `picked` begins with them, the largest pivot first."""
+def _pivots(A: Floats, picked: Places, L: Floats, left: Floats) -> int:
+    """How many rows of A are independent; `picked` begins with them, the largest pivot first.
+
+    L is scratch, and `left` the diagonal of A.
+    """
     n, k = len(A), 0
-    left, whole, L = np.empty(n), np.empty(n), np.empty((n, n))
-    for j in range(n):
-        left[j] = whole[j] = A[j, j]
     while k < n:
         p, most = -1, 0.0
         for j in range(n):
-            if left[j] > most and left[j] > _DEPENDENT * whole[j]:
+            if left[j] > most and left[j] > _DEPENDENT * A[j, j]:
                 p, most = j, left[j]
         if p < 0:
             break
@@ -276,5 +276,6 @@ def sum_in_order(a: Floats) -> float:
 def independent(G: Floats) -> Places:
     """Places of a largest set of rows on which the system can be solved, in order."""
     picked = np.zeros(len(G), dtype=np.intp)
-    n = _pivots(G + MarginSystem.shift(G), picked)
+    A = G + MarginSystem.shift(G)
+    n = _pivots(A, picked, np.empty_like(A), A.diagonal().copy())
     return np.sort(picked[:n])

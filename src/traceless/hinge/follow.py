@@ -51,27 +51,20 @@ class Event(IntEnum):
     LEAVE = 8  # a member whose bound moves has reached it
 
 
-class Points(NamedTuple):
-    """One number for each slot of the kernel cache."""
-
-    y: Floats
-    root: Floats  # of k(x, x)
-    alpha: Floats
-    bound: Floats
-    rate: Floats  # of the bound
-    g: Floats
-    drift: Floats  # the rate of g that the margin set does not cause
-    shift: Floats
-    dg: Floats  # the rate of g; while there is a working set, the g that it was opened with
-    course: Floats  # what yα of members has added up to since a working set was opened
-    line: Integers  # of `gram` with the point's kernel values, -1: none
-    side: Integers
+# One record for each slot of the kernel cache. DRIFT is the rate of g that the margin set does not
+# cause; ROOT is that of k(x, x); COURSE is what yα of a member has added up to since a working set
+# was opened; LINE is the line of `gram` with the point's kernel values, -1: none
+_POINT = "y root alpha bound rate g drift shift course"
+POINT = np.dtype(
+    [(name, np.float64) for name in _POINT.split()] + [("line", np.int64), ("side", np.int64)]
+)
 
 
 class Margin(NamedTuple):
     """The margin set: its members, the factor in their order, and columns of scratch."""
 
     members: Integers
+    rows: Integers  # scratch
     R: Floats
     p: Floats  # R⁻ᵀ(-y h), kept while members come and go
     ones: Floats  # R⁻ᵀ1, likewise
@@ -109,7 +102,8 @@ NOW = np.dtype(
 class Path(NamedTuple):
     """All that compiled code works on."""
 
-    points: Points
+    points: NDArray[Any]  # of type POINT
+    dg: Floats  # rates of g; while there is a working set, the g that it was opened with
     margin: Margin
     window: Window
     moving: Integers  # points whose bounds move
@@ -121,22 +115,18 @@ class Path(NamedTuple):
 def rates(path: Path, db: float, run: float) -> None:
     """Fill dg for all points, or the pace of the working set."""
     now, points, window, margin = path.now[0], path.points, path.window, path.margin
-    members, dc = margin.members[: now.k], margin.dc
-    if now.watched < 0:
-        dg = points.dg[: now.n]
-        for j in range(now.n):
-            dg[j] = db
-        sum_of_rows_loosely(path.gram, points.line[members], dc, dg)
-        for j in range(now.n):
-            dg[j] = points.y[j] * dg[j] + run * points.drift[j]
-        return
-    pace = window.pace[: now.watched]
-    for i in range(now.watched):
-        pace[i] = db
-    sum_of_rows_loosely(window.packed, window.row[members], dc, pace)
-    for i in range(now.watched):
-        j = window.points[i]
-        pace[i] = points.y[j] * pace[i] + run * points.drift[j]
+    values, out, n = path.gram, path.dg, now.n
+    if now.watched >= 0:
+        values, out, n = window.packed, window.pace, now.watched
+    for i in range(now.k):
+        m = margin.members[i]
+        margin.rows[i] = points[m].line if now.watched < 0 else window.row[m]
+    for j in range(n):
+        out[j] = db
+    sum_of_rows_loosely(values, margin.rows[: now.k], margin.dc, out[:n])
+    for j in range(n):
+        m = j if now.watched < 0 else window.points[j]
+        out[j] = points[m].y * out[j] + run * points[m].drift
 
 
 @inner
@@ -146,15 +136,15 @@ def first_on_margin(path: Path, most: float) -> Any:
     best, fastest, place, upper = most, 0.0, -1, False
     for i in range(path.now[0].k):
         m = margin.members[i]
-        alpha, noise = points.alpha[m], NOISE * margin.size[i]
-        down = -points.y[m] * margin.dc[i]
-        up = -down - points.rate[m]
+        alpha, noise = points[m].alpha, NOISE * margin.size[i]
+        down = -points[m].y * margin.dc[i]
+        up = -down - points[m].rate
         if down > noise:
             step = max(alpha, 0.0) / down
             if step < best - TIE or (step <= best + TIE and down > fastest):
                 best, fastest, place, upper = step, down, i, False
         if up > noise:
-            step = max(points.bound[m] - alpha, 0.0) / up
+            step = max(points[m].bound - alpha, 0.0) / up
             if step < best - TIE or (step <= best + TIE and up > fastest):
                 best, fastest, place, upper = step, up, i, True
     return best, place, upper
@@ -167,19 +157,19 @@ def first_elsewhere(path: Path, most: float, base: float, run: float) -> Any:
     best, fastest, who = most, 0.0, -1
     spread = run * now.spread
     for i in range(now.k):
-        spread += points.root[margin.members[i]] * abs(margin.dc[i])
+        spread += points[margin.members[i]].root * abs(margin.dc[i])
     watched = now.watched
     for i in range(now.n if watched < 0 else watched):
         j = i if watched < 0 else path.window.points[i]
-        toward = points.dg[i] if watched < 0 else path.window.pace[i]
-        side, gap = points.side[j], -points.g[j]
+        toward = path.dg[i] if watched < 0 else path.window.pace[i]
+        side, gap = points[j].side, -points[j].g
         if side == INSIDE:
             toward, gap = -toward, -gap
         elif side != OUTSIDE:
             continue
         if toward <= 0.0 or gap > (best + TIE) * toward:
             continue
-        noise = NOISE * (points.root[j] * spread + base + run * abs(points.shift[j]))
+        noise = NOISE * (points[j].root * spread + base + run * abs(points[j].shift))
         if toward <= noise:
             continue
         step = max(gap, 0.0) / toward
@@ -194,37 +184,37 @@ def advance(path: Path, step: float, db: float, run: float) -> None:
     now, points, margin = path.now[0], path.points, path.margin
     for i in range(now.k):
         m = margin.members[i]
-        top = points.bound[m] + step * points.rate[m]
-        alpha = points.alpha[m] + step * points.y[m] * margin.dc[i]
-        points.alpha[m] = min(max(alpha, 0.0), top)
-        points.course[m] += step * margin.dc[i]
+        top = points[m].bound + step * points[m].rate
+        alpha = points[m].alpha + step * points[m].y * margin.dc[i]
+        points[m].alpha = min(max(alpha, 0.0), top)
+        points[m].course += step * margin.dc[i]
     if now.watched < 0:
         for j in range(now.n):
-            points.g[j] += step * points.dg[j]
+            points[j].g += step * path.dg[j]
     else:
         for i in range(now.watched):
-            points.g[path.window.points[i]] += step * path.window.pace[i]
+            points[path.window.points[i]].g += step * path.window.pace[i]
         now.climb += step * db
     for i in range(now.k):
-        points.g[margin.members[i]] = 0.0
+        points[margin.members[i]].g = 0.0
     now.intercept += step * db
     if run > 0.0:
         now.theta += step
         for i in range(now.movers):
             j = path.moving[i]
-            points.bound[j] += step * points.rate[j]
-            if points.rate[j] != 0.0 and points.side[j] >= OUTSIDE:
-                points.alpha[j] = points.bound[j]
+            points[j].bound += step * points[j].rate
+            if points[j].rate != 0.0 and points[j].side >= OUTSIDE:
+                points[j].alpha = points[j].bound
 
 
 @inner
 def joined(path: Path, c: int) -> None:
     """Point c, with g = 0 and a bound that stands, has joined the margin set as its last member."""
     now, points, window = path.now[0], path.points, path.window
-    path.margin.members[now.k], points.side[c], points.g[c] = c, MARGIN, 0.0
+    path.margin.members[now.k], points[c].side, points[c].g = c, MARGIN, 0.0
     now.k += 1
     if now.watched >= 0:
-        at, row = now.rows, path.gram[points.line[c]]
+        at, row = now.rows, path.gram[points[c].line]
         now.rows, window.row[c] = at + 1, at
         for i in range(now.watched):
             window.packed[at, i] = row[window.points[i]]
@@ -238,9 +228,9 @@ def left(path: Path, place: int, upper: bool) -> None:
     now.k -= 1
     for i in range(place, now.k):
         members[i] = members[i + 1]
-    points.g[m] = 0.0
-    points.side[m] = OUTSIDE if upper else INSIDE
-    points.alpha[m] = points.bound[m] if upper else 0.0
+    points[m].g = 0.0
+    points[m].side = OUTSIDE if upper else INSIDE
+    points[m].alpha = points[m].bound if upper else 0.0
     w = now.watched
     for i in range(w):
         if window.points[i] == m:
@@ -249,7 +239,7 @@ def left(path: Path, place: int, upper: bool) -> None:
         now.watched, window.points[w] = w + 1, m
         for i in range(now.k):
             j = members[i]
-            window.packed[window.row[j], w] = path.gram[points.line[j], m]
+            window.packed[window.row[j], w] = path.gram[points[j].line, m]
 
 
 @compiled
@@ -269,7 +259,7 @@ def follow(path: Path) -> int:
             return Event.ROOM
         if now.next >= 0:  # the point that the last step has led to joins the margin set
             who, column = now.next, margin.column
-            row = path.gram[points.line[who]]
+            row = path.gram[points[who].line]
             now.next = -1
             for i in range(k):
                 column[i] = row[margin.members[i]] + now.rho
@@ -278,7 +268,7 @@ def follow(path: Path) -> int:
                 now.wanted = who
                 return Event.ENTER
             if kept:
-                extend(column, k, R[k, k], margin.p, -points.y[who] * points.drift[who])
+                extend(column, k, R[k, k], margin.p, -points[who].y * points[who].drift)
                 extend(column, k, R[k, k], margin.ones, 1.0)
             joined(path, who)
             continue
@@ -294,7 +284,7 @@ def follow(path: Path) -> int:
             if not kept:
                 for i in range(k):
                     m = margin.members[i]
-                    margin.p[i], margin.ones[i] = -points.y[m] * points.drift[m], 1.0
+                    margin.p[i], margin.ones[i] = -points[m].y * points[m].drift, 1.0
                 forward_both(R, k, margin.p, margin.ones)
                 kept = True
             p, ones, dc, column = margin.p, margin.ones, margin.dc, margin.column
@@ -306,7 +296,7 @@ def follow(path: Path) -> int:
         step, who = first_elsewhere(path, step, abs(db), run)
         if not np.isfinite(step):
             return Event.CLOSE if watching else Event.FAILED
-        if who >= 0 and points.line[who] < 0:
+        if who >= 0 and points[who].line < 0:
             now.wanted = who
             return Event.LINE
         # go there, and let it happen
@@ -320,11 +310,11 @@ def follow(path: Path) -> int:
         now.events += 1
         now.stalls = now.stalls + 1 if step <= TIE else 0
         if who >= 0:
-            if points.rate[who] != 0.0:
+            if points[who].rate != 0.0:
                 now.wanted = who
                 return Event.RELEASE
             now.next = who
-        elif points.rate[margin.members[place]] != 0.0:
+        elif points[margin.members[place]].rate != 0.0:
             now.wanted = place + k if upper else place
             return Event.LEAVE
         else:

@@ -72,11 +72,16 @@ def _set_columns(gram: Floats, columns: Slots, values: Floats, n: int) -> None:
 
 
 @compiled
-def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
-    """Out_ij = gram[lines_i, columns_j]."""
+def _gather(gram: Floats, lines: Slots, columns: Slots, order: Slots, out: Floats) -> None:
     for i in range(len(lines)):
-        for j in range(len(columns)):
-            out[i, j] = gram[lines[i], columns[j]]
+        row, to = gram[lines[i]], out[i]
+        for j in range(len(order)):
+            to[order[j]] = row[columns[order[j]]]
+
+
+def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
+    """Out_ij = gram[lines_i, columns_j], read in the order in which they are in memory."""
+    _gather(gram, lines, columns, np.argsort(columns), out)
     return out
 
 

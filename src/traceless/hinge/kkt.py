@@ -8,14 +8,15 @@ after every update, and all of it from time to time, or where the sample is off.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.hinge.active_set import ActiveSet, middle
 from traceless.hinge.cholesky import bordered, forward_both
 from traceless.hinge.compiled import compiled
-from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, Points
+from traceless.hinge.follow import ABSENT, INSIDE, MARGIN
 from traceless.hinge.kernel_cache import Slots
 
 TOLERANCE = 1e-9
@@ -25,19 +26,19 @@ _TRUSTED = 1e-2  # of the tolerance: how far g may have drifted
 
 
 @compiled
-def _measured(points: Points, n: int, total: float) -> tuple[float, float, float, float]:
+def _measured(points: NDArray[Any], n: int, total: float) -> tuple[float, float, float, float]:
     """Over the points present: the worst of g, Σyα - total, Σα and the largest root of k(x, x)."""
     worst, balance, weight, size = 0.0, -total, 0.0, 0.0
     for i in range(n):
-        if points.side[i] == ABSENT:
+        if points[i].side == ABSENT:
             continue
-        alpha, wrong = points.alpha[i], points.g[i]
-        balance += points.y[i] * alpha
+        alpha, wrong = points[i].alpha, points[i].g
+        balance += points[i].y * alpha
         weight += alpha
-        size = max(size, points.root[i])
+        size = max(size, points[i].root)
         if alpha <= 0.0:
             wrong = -wrong
-        elif alpha < points.bound[i]:
+        elif alpha < points[i].bound:
             wrong = abs(wrong)
         if wrong > worst or wrong != wrong:  # not a number stays
             worst = wrong
@@ -55,7 +56,7 @@ class Violation(NamedTuple):
 def measured(active: ActiveSet) -> Violation:
     """The violation of the KKT conditions, g as it stands."""
     now = active.now
-    worst, balance, weight, size = _measured(active.path.points, now["n"], now["total"])
+    worst, balance, weight, size = _measured(active.points, now["n"], now["total"])
     residual = float(np.maximum(worst, abs(balance) / max(1.0, weight)))
     return Violation(residual, balance, 0.8 * float(max(TOLERANCE, 10 * _EPS * weight * size**2)))
 
@@ -95,7 +96,7 @@ def _some(active: ActiveSet, points: Slots) -> Slots:
 
 def _refine(active: ActiveSet) -> None:
     """One step of iterative refinement with the true g of the margin set."""
-    members, k, (_, R, *columns) = active.members, int(active.now["k"]), active.path.margin
+    members, k, (_, _, R, *columns) = active.members, int(active.now["k"]), active.path.margin
     if not k:
         return
     p, ones, dc, size, column = columns

@@ -18,13 +18,14 @@ import math
 
 import numpy as np
 
-from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import ActiveSet, middle
 from traceless.hinge.compiled import compiled
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
-from traceless.hinge.kernel_cache import Slots
 
 _EPS = float(np.finfo(np.float64).eps)
+_LOOK = 500  # pairs after which points are dropped that will not move any more
+_ROUNDS = 5  # after each, e is computed from scratch, of all points
 _FLAT, _TINY = 1e-16, 1e-300  # a curvature below this part of its terms is rounding
 
 
@@ -39,10 +40,17 @@ def descend(active: ActiveSet, gap: float, most: int) -> None:
     low, high = ends
     low[points], high[points] = np.minimum(y * bound, 0.0), np.maximum(y * bound, 0.0)
     c = _balanced(active.y[:n] * active.alpha[:n], low, high, float(active.now["total"]))
-    for _ in range(2):  # e is carried along: once more with e from scratch
-        e, left = _errors(active, c), np.array([most])
-        while (wanted := _pairs(cache.gram, cache.line, cache.diagonal, ends, c, e, gap, left)) >= 0:
+    for _ in range(_ROUNDS):
+        e, some, counts = _errors(active, c), points.astype(np.int64), np.array([len(points), most])
+        while True:
+            values = cache.gram, cache.line, cache.diagonal
+            wanted = _pairs(*values, ends, c, e, gap, some, counts)
+            if wanted < 0:
+                break
             cache.need(wanted, points[:0])
+        if counts[1] in (0, most):  # none are left, or none were moved
+            break
+        most = int(counts[1])
     e = _errors(active, c)[points]
     c, low, high = c[points], low[points], high[points]
     b = middle(e[c < high], e[c > low])
@@ -56,47 +64,58 @@ def descend(active: ActiveSet, gap: float, most: int) -> None:
 @compiled
 def _pairs(
     gram: Floats,
-    line: Slots,
+    line: Integers,
     diagonal: Floats,
     ends: Floats,
     c: Floats,
     e: Floats,
     gap: float,
-    left: Slots,
+    some: Integers,
+    counts: Integers,
 ) -> int:
-    """Move at most `left` pairs; returns a slot whose line is needed, or -1."""
-    n, low, high = len(c), ends[0], ends[1]
-    while left[0] > 0:
-        i, top = -1, -np.inf
-        for t in range(n):
-            if e[t] > top and c[t] < high[t]:
-                i, top = t, e[t]
-        if i < 0 or line[i] < 0:
+    """Move pairs of some points until their e are near; returns a slot whose line is needed, or -1.
+
+    `counts` are the number of these points, and of the pairs that may be moved. Points at a bound
+    that nobody would pair with are dropped on the way, and their e stays as it is.
+    """
+    low, high, top, i = ends[0], ends[1], -np.inf, -1
+    for t in some[: counts[0]]:
+        if e[t] > top and c[t] < high[t]:
+            i, top = t, e[t]
+    while counts[1] > 0 and i >= 0:
+        if line[i] < 0:
             return i
-        row, own, j, apart, best = gram[line[i]], diagonal[i], -1, 0.0, 0.0
-        for t in range(n):
-            if c[t] > low[t] and e[t] < top:
-                d = top - e[t]
-                apart = max(apart, d)
+        row, own, j, bottom, best = gram[line[i]], diagonal[i], -1, top, 0.0
+        for t in some[: counts[0]]:
+            if e[t] < top and c[t] > low[t]:
+                d, bottom = top - e[t], min(bottom, e[t])
                 curve = own + diagonal[t] - 2.0 * row[t]
                 curve = max(curve, _FLAT * (abs(own) + abs(diagonal[t])) + _TINY)
                 if d * d > best * curve:
                     j, best = t, d * d / curve
-        if apart <= gap:
+        if top - bottom <= gap:
             return -1
         if line[j] < 0:
             return j
-        other = gram[line[j]]
+        if counts[1] % _LOOK == 0:
+            k = 0
+            for t in some[: counts[0]]:
+                if not ((e[t] < bottom and c[t] <= low[t]) or (e[t] > top and c[t] >= high[t])):
+                    some[k] = t
+                    k += 1
+            counts[0] = k
+        other, a, b = gram[line[j]], c[i], c[j]
         curve = own + diagonal[j] - 2.0 * row[j]
         curve = max(curve, _FLAT * (abs(own) + abs(diagonal[j])) + _TINY)
-        step = min((top - e[j]) / curve, high[i] - c[i], c[j] - low[j])
-        a, b = c[i], c[j]
+        step = min((top - e[j]) / curve, high[i] - a, b - low[j])
         c[i] = high[i] if step == high[i] - a else a + step
         c[j] = low[j] if step == b - low[j] else b - step
-        a, b = c[i] - a, c[j] - b
-        for t in range(n):
+        a, b, top, i = c[i] - a, c[j] - b, -np.inf, -1
+        for t in some[: counts[0]]:
             e[t] -= a * row[t] + b * other[t]
-        left[0] -= 1
+            if e[t] > top and c[t] < high[t]:
+                i, top = t, e[t]
+        counts[1] -= 1
     return -1
 
 

@@ -17,6 +17,7 @@ from traceless.hinge.follow import INSIDE, OUTSIDE
 from traceless.hinge.kernel_cache import gather, sum_of_rows
 
 _SHORT = 0.02  # part of what is left of the path: it takes a full step as long
+_BOLD = 3.0  # how far beyond what is expected it is used: few points cross unseen
 _MISSED = 1e-12  # g on the wrong side by more than rounding
 
 
@@ -40,7 +41,7 @@ def open_working_set(active: ActiveSet) -> None:
     gather(active.path.gram, active.line[members], watch, active.path.window.packed)
     active.course[:n], active.gone[:n], dg[:] = 0.0, 0.0, g
     now["climb"], now["opened"], now["mark"] = 0.0, theta, theta
-    now["horizon"] = theta + 0.5 * horizon
+    now["horizon"] = theta + _BOLD * horizon
     now["watched"], now["rows"], now["events"] = few, k, 0
 
 
