@@ -47,6 +47,7 @@ _BREAK_EVEN, _BREAK_EVEN_LINES = 600, 100
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
+Terms = tuple[NDArray[np.intp], Floats, float]  # places of rows, c and b of f = Σ c k + b
 Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
 
 
@@ -200,27 +201,41 @@ class HingeProblem:
         The path's are within its KKT residual, not to the bit.
         """
         X = np.asarray(X, dtype=np.float64) + 0.0
-        return self._path_values(X) if self.is_ahead else self.canonical().decision_function(X)
+        if not self.is_ahead:
+            return self.canonical().decision_function(X)
+        places, c, b = self.terms(as_path=True)
+        V = self.kernel.values(self.rows.X[places], np.ascontiguousarray(X.T))
+        return np.asarray(c @ V + b)
 
-    def signs(self, X: Floats) -> Floats:
-        """Values with the signs of the canonical solution; its own, where these are in doubt.
+    def terms(self, as_path: bool) -> Terms:
+        """The places among the rows, the c and the b of f = Σ c k + b, as published or as the path.
+
+        Places are in the order in which the terms are to be added.
+        """
+        if as_path:
+            used, b = np.flatnonzero(self.alpha), self.intercept
+            c = self.y[used] * self.alpha[used]
+        else:
+            solution = self.canonical()
+            used, b = solution.first[np.flatnonzero(solution.shares)], solution.constant
+            c = solution.coefficients
+        return np.searchsorted(self.rows.ids, self.ids[used] // self.copies), c, b
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the canonical solution was computed already."""
+        return self._canonical is not None
+
+    def doubt(self, X: Floats) -> float:
+        """How small an f at the end of the path may be so that its published sign is in doubt.
 
         The primal objective is strongly convex: where no condition is violated by more than r, the
         solution is no further away than  ½ ‖Δf‖² ≤ r Σα,  so  |Δf(x)| ≤ √(2 r Σα k(x, x))  without
-        b, and b is that of the rows on the margin. Twice that, for each of the two solutions.
+        b, and b follows from f on the margin. Twice that for each of the two solutions.
         """
-        if self._canonical is not None or not self.alpha.any():
-            return self.decision_function(X)
-        f, weight = self._path_values(X), float(self.alpha.sum())
-        size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max()))
-        r = max(self.residual, PROMISE * 1e-3)
-        certain = np.abs(f) > 4.0 * math.sqrt(2.0 * r * weight * size)
-        return f if certain.all() else self.decision_function(X)
-
-    def _path_values(self, X: Floats) -> Floats:
-        used = np.flatnonzero(self.alpha > 0.0)
-        V = self.kernel.values(self.X[used], np.ascontiguousarray(X.T))
-        return np.asarray((self.y[used] * self.alpha[used]) @ V + self.intercept)
+        size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max(initial=0.0)))
+        r = max(self.residual, 1e-3 * PROMISE)
+        return 4.0 * math.sqrt(2.0 * r * float(self.alpha.sum()) * size)
 
     def kkt_residual(self) -> float:
         """The largest violation of a KKT condition by what is published, from scratch."""
