@@ -405,7 +405,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
-        return model, model.values(X + 0.0, only_signs)
+        values = model.values(X + 0.0, only_signs)
+        if only_signs and (residual := model.excess(now.tol, asked=False)):
+            now._warn_of(residual)
+        return model, values
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__

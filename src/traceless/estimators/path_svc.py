@@ -254,8 +254,8 @@ class PathSVC(ClassifierMixin, PathMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        several = len(self._held().rows.classes) > 2 if "_model" in self.__dict__ else False
-        model, values = self._values(X, not (several and (self.break_ties or self.strategy == "ovr")))
+        votes = self.strategy == "ovo" and not self.break_ties
+        model, values = self._values(X, only_signs=votes)
         n = len(model.rows.classes)
         if n <= 2:  # at 0 the second, as LIBSVM
             best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)

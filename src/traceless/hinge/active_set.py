@@ -20,8 +20,17 @@ import numpy as np
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import follow
 from traceless.hinge.cholesky import backward, delete, forward, grow
-from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, NOISE, OUTSIDE
-from traceless.hinge.follow import POINT, Margin, Path, Window
+from traceless.hinge.follow import (
+    ABSENT,
+    INSIDE,
+    MARGIN,
+    NOISE,
+    OUTSIDE,
+    POINT,
+    Margin,
+    Path,
+    Window,
+)
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 
 _NONE = np.zeros(0, np.int64)

@@ -124,7 +124,15 @@ def forward_both(R: Floats, k: int, x: Floats, z: Floats) -> None:
 
 @compiled_loosely
 def bordered(
-    R: Floats, k: int, rho: float, q: float, p: Floats, ones: Floats, x: Floats, z: Floats, size: Floats
+    R: Floats,
+    k: int,
+    rho: float,
+    q: float,
+    p: Floats,
+    ones: Floats,
+    x: Floats,
+    z: Floats,
+    size: Floats,
 ) -> float:
     """Solve the bordered system from R⁻ᵀp and R⁻ᵀ1; x is filled, and t returned.
 

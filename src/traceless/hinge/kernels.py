@@ -60,8 +60,8 @@ def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
                             row[j] = row[j] + p * a[j] + q * b[j] + r * c[j] + s * e[j]
                     else:
                         for j in range(start, end):
-                            k, l, m, o = p - a[j], q - b[j], r - c[j], s - e[j]
-                            row[j] = row[j] + k * k + l * l + m * m + o * o
+                            t, u, v, w = p - a[j], q - b[j], r - c[j], s - e[j]
+                            row[j] = row[j] + t * t + u * u + v * v + w * w
                 while d < stop:
                     p, a = A[i, d], BT[d]
                     d += _ONE

@@ -34,20 +34,20 @@ from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.rows import Target, TrainingRows
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
 
-_ENOUGH = 200  # points from which on a new fit can be faster than an update
-# A path and a new fit take equally long where the part of the points that changes is this over the
-# size of the margin set, on which each step depends (measured: 1 at 715, 0.5 at 1124), or the
-# second number where kernel values are computed on the way (0.08 at 1761)
-_BREAK_EVEN, _BREAK_EVEN_LINES = 600, 100
+_ENOUGH = 200  # points from which on SMO can be faster than a path
+# SMO from the solution before, and a path of a few steps behind it, are faster than a path where
+# this part of all points is on the margin, and this part as many change as are there (measured: C
+# is small then, which is when SMO needs few pairs)
+_LARGE, _BREAK_EVEN = 1 / 8, 0.6
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
-Terms = tuple[NDArray[np.intp], Floats, float]  # places of rows, c and b of f = Σ c k + b
+Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
 Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
 
 
@@ -203,14 +203,14 @@ class HingeProblem:
         X = np.asarray(X, dtype=np.float64) + 0.0
         if not self.is_ahead:
             return self.canonical().decision_function(X)
-        places, c, b = self.terms(as_path=True)
-        V = self.kernel.values(self.rows.X[places], np.ascontiguousarray(X.T))
+        ids, c, b = self.terms(as_path=True)
+        V = self.kernel.values(self._rows_of(self.rows, ids), np.ascontiguousarray(X.T))
         return np.asarray(c @ V + b)
 
     def terms(self, as_path: bool) -> Terms:
-        """The places among the rows, the c and the b of f = Σ c k + b, as published or as the path.
+        """The c and the b of f = Σ c k + b, as published or of the path, and ids of the points.
 
-        Places are in the order in which the terms are to be added.
+        The order is that in which the terms are to be added.
         """
         if as_path:
             used, b = np.flatnonzero(self.alpha), self.intercept
@@ -219,7 +219,7 @@ class HingeProblem:
             solution = self.canonical()
             used, b = solution.first[np.flatnonzero(solution.shares)], solution.constant
             c = solution.coefficients
-        return np.searchsorted(self.rows.ids, self.ids[used] // self.copies), c, b
+        return self.ids[used], c, b
 
     @property
     def is_published(self) -> bool:
@@ -257,7 +257,7 @@ class HingeProblem:
         What the path certifies needs no report before the solution is `asked` for: then it is
         computed, and measured on all rows, so that nothing wrong is published without a word.
         """
-        if self.is_reported or not (asked or not self.certified(tol)):
+        if self.is_reported or not (asked or self.is_published or not self.certified(tol)):
             return 0.0
         found = self.canonical().excess(tol)
         self.is_reported = True
@@ -314,11 +314,19 @@ class HingeProblem:
         goal = Target(ids, y, u, y)
         return self._moved(OwnRows(X, ids), new[0], gone, goal, self.kernel, self.memory)
 
-    def changed_to(self, target: Target, rows: Rows, kernel: Kernel, memory: int) -> Self:
+    def changed_to(
+        self,
+        target: Target,
+        rows: Rows,
+        kernel: Kernel,
+        memory: int,
+        gram: Floats | None = None,
+    ) -> Self:
         """The problem of the target's points, at the end of a path from this one, which stays.
 
         A kernel other than ours must have the same values for the points there are. The problem
-        returned does not own the kernel matrix before it is told to `take_over`.
+        returned does not own the kernel matrix before it is told to `take_over`. A `gram` of all
+        rows spares the first points the computation of theirs.
         """
         before = self._in_units_of(target)
         kept, at = _found_among(self.ids, target.ids)
@@ -332,7 +340,10 @@ class HingeProblem:
         X = before._rows_of(rows, target.ids[new])
         ids, y, bounds, levels = (values[order] for values in target[:4])
         goal = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
-        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory)
+        if gram is not None and not len(self):
+            at = np.searchsorted(rows.ids, ids // target.copies)
+            gram = gather(gram, at, at, np.empty((len(at), len(at))))
+        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory, gram)
 
     def is_problem_of(self, target: Target, at: NDArray[np.intp], kept: Any = ...) -> bool:
         """Whether what it says of the points kept, at these places of it, is what we have."""
@@ -383,7 +394,14 @@ class HingeProblem:
         return self._with(_held=held, _end=end, **values | end._asdict())
 
     def _moved(
-        self, rows: Rows, X: Floats, gone: Slots, goal: Target, kernel: Kernel, memory: int
+        self,
+        rows: Rows,
+        X: Floats,
+        gone: Slots,
+        goal: Target,
+        kernel: Kernel,
+        memory: int,
+        gram: Floats | None = None,
     ) -> Self:
         """The problem less some points and with new ones X, of these rows.
 
@@ -396,7 +414,7 @@ class HingeProblem:
             new, lent = old[:0], True
             if len(X):
                 token, lent = object(), False
-                new = cache.place(X, goal.y[kept:], old, token)
+                new = cache.place(X, goal.y[kept:], old, token, gram)
             slots = np.concatenate([np.delete(old, gone), new])
             margin = int((self.sides == MARGIN).sum())
             solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
@@ -446,9 +464,8 @@ class HingeProblem:
         n = len(self.y)
         if not n or is_one_sided(self.y, self.total) or is_one_sided(goal.y, goal.total):
             return True
-        even = _BREAK_EVEN if self._held.cache.whole else _BREAK_EVEN_LINES
-        part = min(1.0, even / max(1, margin))
-        return self.watch is None and n >= _ENOUGH and n_changed > n * part
+        limit = min(n, _BREAK_EVEN * margin) if margin > _LARGE * n else n
+        return self.watch is None and n >= _ENOUGH and n_changed > limit
 
     # --- the kernel matrix -------------------------------------------------------------------
 

@@ -122,7 +122,9 @@ class PathSolver:
         place = np.zeros(active.cache.capacity, dtype=np.intp)
         place[slots] = np.arange(len(slots))
         if self.factored:
-            factor = Factor(active.path.margin.R, place[active.members], float(active.now["rho"]))
+            R, k = active.path.margin.R, active.now["k"]
+            R[k:], R[:, k:] = 0.0, 0.0  # of members that were
+            factor = Factor(R, place[active.members], float(active.now["rho"]))
         alpha, bounds, g, b = active.alpha, active.bound, active.g, active.now["intercept"]
         return PathEnd(alpha[slots], bounds[slots], g[slots], active.side[slots], float(b), factor)
 
