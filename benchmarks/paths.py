@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
@@ -73,7 +73,9 @@ CASES = {
     "20 columns, C=1": (wide, 1.0),
 }
 PARTS = {"one row": 1, "30 rows": 30, "250 rows": 250}
-SIZES = {  # rows of each size that come and go, and how often
+SIZES: dict[
+    str, dict[int, tuple[int, ...]]
+] = {  # rows of each size that come and go, and how often
     "plane, C=1": {500: (1, 30), 5000: (1, 30)},
     "plane, C=100": {500: (1, 30), 5000: (1, 30)},
     "20 columns, C=1": {500: (1, 30), 5000: (1, 30, 250)},
@@ -113,7 +115,7 @@ class Contest(NamedTuple):
 
     draw: Callable[[np.random.Generator, int], Points]
     ours: Any
-    peers: dict[str, Callable[[], Any]]
+    peers: Mapping[str, Callable[[], Any]]
     C: float = 0.0  # of a PathSVC, which SMO is compared with
 
 

@@ -16,6 +16,8 @@ machine.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -192,7 +194,7 @@ def _cholesky(A: Floats, limit: Floats) -> bool:
 
 
 @inner
-def _lose(A: Floats, start: int, r: int, begin: int, end: int) -> None:
+def _lose(A: Floats, start: Any, r: Any, begin: Any, end: Any) -> None:
     """A[r, i] -= Σ A[j, r] A[j, i] over eight rows j from `start` on, in order."""
     j, out = start, A[r]
     a, b, c, d = A[j], A[j + _ONE], A[j + _TWO], A[j + _THREE]

@@ -47,9 +47,9 @@ def compiled(function: F, **options: Any) -> F:
     function.__qualname__ += f"-{_sources()}"  # by which numba names what it caches
     out: F
     try:
-        out = numba.njit(**options, error_model="numpy", _nrt=False, cache=True)(function)
+        out = numba.njit(**options, error_model="numpy", cache=True)(function)
     except RuntimeError:  # there is no folder for the cache
-        out = numba.njit(**options, error_model="numpy", _nrt=False)(function)
+        out = numba.njit(**options, error_model="numpy")(function)
     return out
 
 

@@ -41,7 +41,7 @@ def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
     in the order of the columns. What is None is known to the compiler: it only compiles the sum
     that is needed.
     """
-    n, width = np.uint64(BT.shape[1]), np.uint64(A.shape[1])
+    n, width, d = np.uint64(BT.shape[1]), np.uint64(A.shape[1]), _ZERO
     for start in range(_ZERO, n, _WIDTH):
         end = min(start + _WIDTH, n)
         for i in range(len(A)):
@@ -50,7 +50,7 @@ def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
                 row[j] = 0.0
         for block in range(_ZERO, width, _DEPTH):
             for i in range(len(A)):
-                row, d, stop = out[i], block, min(block + _DEPTH, width)
+                row, d, stop = out[i], np.uint64(block), min(block + _DEPTH, width)
                 while d + _FOUR <= stop:
                     p, q, r, s = A[i, d], A[i, d + _ONE], A[i, d + _TWO], A[i, d + _THREE]
                     a, b, c, e = BT[d], BT[d + _ONE], BT[d + _TWO], BT[d + _THREE]
