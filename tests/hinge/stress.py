@@ -139,13 +139,14 @@ def machine_residual(model: Any, which: Machine, held: Sequence[Floats]) -> floa
         wrong = np.where(c <= 0.0, -f, np.where(c >= weight, f, np.abs(f))) / unit
         sums = abs(c.sum() - total) / total
     else:
-        apart, unit = target - f, max(float(np.ptp(target)), model.epsilon, 1e-300)
+        spread = max(float(np.ptp(target)), model.epsilon)
+        apart, unit = target - f, spread or max(1.0, float(np.abs(target).max()))
         over = np.sign(c) * apart - model.epsilon  # 0 where 0 < |c| < C
         wrong = np.where(np.abs(c) >= model.C * weight, -over, np.abs(over))
         wrong = np.where(c == 0.0, np.abs(apart) - model.epsilon, wrong) / unit
         sums = abs(c.sum()) / max(1.0, np.abs(c).sum())
-    noise = 10 * eps * (np.abs(c).sum() * size + np.abs(target).max()) / unit
-    return max(float(wrong.max()), sums) / max(2e-9, noise)
+    noise = 40 * eps * (np.abs(c).sum() * size + np.abs(target).max()) / unit
+    return max(float(wrong.max()), sums) / max(4e-9, noise)
 
 
 def machine_chain(
