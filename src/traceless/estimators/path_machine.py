@@ -393,10 +393,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             now._warn_of(residual)
         return now
 
-    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
-        """The model as it is now, and the values of its problems."""
+    def _values(self, X: Any, only_signs: bool = False) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and the values of its problems, or others of the same signs."""
         check_is_fitted(self)
-        now = self._now(asked=True)
+        now = self._now(asked=not only_signs)
         model = now._model
         if not len(model.rows):
             raise NotFittedError(
@@ -405,7 +405,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
-        return model, model.values(X + 0.0)
+        values = model.values(X + 0.0, only_signs)
+        if only_signs and (residual := model.excess(now.tol, asked=False)):
+            now._warn_of(residual)
+        return model, values
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__
