@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, ORANGE, axes_for, legend_beside
+from traceless.estimators.c_path import CPath, walked
 from traceless.estimators.path_machine import PathMachine
 
 _COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
@@ -97,38 +97,53 @@ class PathDisplay:
         check_is_fitted(estimator)
         if not isinstance(estimator, PathMachine):
             raise TypeError(f"A PathSVC follows paths, got {type(estimator).__name__}.")
-        other = copy.deepcopy(estimator).refresh()
-        problems = dict(other._model.problems)
-        asked = list(problems) if classes is None else [tuple(classes)]
-        if not problems or asked[0] not in problems:
-            raise ValueError(
-                f"There is no binary problem of {classes!r}: a path needs two classes that are "
-                f"there before the change. There is {', '.join(map(str, problems)) or 'none'}."
-            )
-        before = {pair: problems[pair].ids for pair in asked}
-        recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
-        for pair, points in recorded.items():
-            problems[pair].watch = lambda *point, points=points: points.append(point)
-        if C is None:
-            other.update(add=add, forget=forget if ids is None else np.asarray(ids))
-        elif add is not None or forget is not None or ids is not None:
+        if C is not None and (add is not None or forget is not None or ids is not None):
             raise ValueError("A path is drawn to other rows or to another C, not to both.")
-        else:
-            other.set_params(C=C).refresh()
-        touched = [pair for pair in asked if recorded[pair]]
-        if not touched:
-            raise ValueError(
-                "The change follows no path: it does not touch the binary problem of "
-                f"{' or '.join(map(str, asked))}, or ends with one class."
-            )
-        pair = touched[0]
-        held = before[pair]
-        theta, alpha = _path(recorded[pair])
-        stays = np.isin(held, other._model.problems[pair].ids)
-        role = np.where(stays, "stays", "goes").tolist() + ["comes"] * (alpha.shape[1] - len(held))
-        alpha = alpha * other._model.problems[pair].scale
-        levels = None if C is None else (1.0 - theta) * estimator.C + theta * C
-        return cls(theta, alpha, np.array(role), pair, levels).plot(ax)
+
+        def change(other: Any) -> None:
+            if C is None:
+                other.update(add=add, forget=forget if ids is None else np.asarray(ids))
+            else:
+                other.set_params(C=C).refresh()
+
+        walk = walked(estimator, classes, change)
+        stays = np.isin(walk.ids, walk.problem.ids)
+        n_new = walk.alpha.shape[1] - len(stays)
+        role = np.where(stays, "stays", "goes").tolist() + ["comes"] * n_new
+        levels = None if C is None else (1.0 - walk.theta) * estimator.C + walk.theta * C
+        return cls(walk.theta, walk.alpha, np.array(role), walk.classes, levels).plot(ax)
+
+    @classmethod
+    def from_c_path(cls, path: CPath, ax: Any = None) -> Self:
+        """Draw the solution for every C.
+
+        Parameters
+        ----------
+        path : CPath
+            As made by `PathSVC.c_path`.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        PathDisplay
+            With C on a logarithmic axis.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from traceless import PathSVC
+        >>> from traceless.displays import PathDisplay
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = PathSVC(gamma=0.3).fit(X[50:], y[50:]).c_path(0.1, 10.0)
+        >>> display = PathDisplay.from_c_path(path)
+        >>> display.alpha.shape == (len(path.C), 100)
+        True
+        """
+        theta = (path.C - path.C[0]) / (path.C[-1] - path.C[0])
+        role = np.full(len(path.ids), "stays")
+        out = cls(theta, path.alpha, role, path.classes, path.C).plot(ax)
+        out.ax_.set(xscale="log", yscale="log", ylim=(0.1 * path.C[0], None))
+        return out
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the path.
@@ -159,13 +174,3 @@ class PathDisplay:
         legend_beside(ax)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")
         return self
-
-
-def _path(recorded: list[tuple[float, Floats]]) -> tuple[Floats, Floats]:
-    """θ and coefficients from the last start on, each θ once."""
-    theta = np.array([theta for theta, _ in recorded])
-    starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
-    start = int(starts[-1]) if starts.size else 0
-    last = np.append(np.diff(theta[start:]) > 0.0, True)
-    alpha = np.array([alpha for _, alpha in recorded[start:]])
-    return theta[start:][last], alpha[last]

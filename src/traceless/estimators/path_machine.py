@@ -53,6 +53,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         "tol": NOT_NEGATIVE,
         "cache_size": POSITIVE,
         "verbose": FLAG,
+        "shrinking": FLAG,
+        "max_iter": whole("an integer, -1 or more", -1),
     }
     kernel: Any
     gamma: Any
@@ -61,6 +63,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     tol: float
     cache_size: float
     verbose: bool
+    shrinking: bool
+    max_iter: int
     n_features_in_: int
     last_ids_: Integers
     _labels: ClassVar[Labels]  # what y is
@@ -266,9 +270,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
-    def n_iter_(self) -> int:
-        """The straight pieces of the paths of the last change, of all problems together."""
-        return self.n_breakpoints_ + max(len(self._current().problems), 1)
+    def n_iter_(self) -> Any:
+        """The straight pieces of all paths since the model was fitted or loaded."""
+        return sum(problem.n_breakpoints + 1 for problem in self._current().problems.values())
 
     @property
     def fit_status_(self) -> int:
@@ -393,8 +397,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             now._warn_of(residual)
         return now
 
-    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
-        """The model as it is now, and the values of its problems."""
+    def _asked(self, X: Any) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and rows that it is asked about, checked."""
         check_is_fitted(self)
         now = self._now(asked=True)
         model = now._model
@@ -405,7 +409,12 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
-        return model, model.values(X + 0.0)
+        return model, X + 0.0
+
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and the values of its problems."""
+        model, X = self._asked(X)
+        return model, model.values(X)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__

@@ -20,7 +20,8 @@ from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
 _LARGEST = 10**300  # whole number of a parameter: a seed may be that large
-# parameters that older descriptions do not have, and what models were before there were any
+# parameters that older descriptions do not have, and what models were before there were any:
+# of least squares, of the path family, and of its classifier
 LATER = {
     "guard": False,
     "fingerprint": False,
@@ -29,6 +30,8 @@ LATER = {
     "priors": None,
     "decision": "scores",
 }
+LATER_OF_PATHS = {"shrinking": True, "max_iter": -1}
+LATER_OF_PATH_SVC = {"probability": False, "random_state": None}
 Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 

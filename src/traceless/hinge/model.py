@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -24,6 +25,7 @@ from traceless.hinge import multiclass, precomputed
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.multiclass import Coefficients
+from traceless.hinge.probabilities import Sigmoid, probabilities, sigmoids
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.rows import Batch, TrainingRows
 from traceless.hinge.settings import Settings, name_of
@@ -267,6 +269,16 @@ class HingeModel:
                 f = problem.decision_function(X)
             columns.append(problem.scale * f + problem.offset)
         return self.oriented(np.column_stack(columns))
+
+    @cached_property
+    def sigmoids(self) -> tuple[Sigmoid, ...]:
+        """What makes probabilities of the values of each problem; it costs a leave-one-out."""
+        return sigmoids(self)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """One column for each class."""
+        values, n = self.oriented(self.values(X)), len(self.rows.classes)
+        return probabilities(values, self.sigmoids, n, bool(self._several_pairs()))
 
     def intercepts(self) -> Floats:
         """The constant of each problem."""

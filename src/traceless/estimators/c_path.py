@@ -1,0 +1,191 @@
+"""The solution of a `PathSVC` for every C between two: straight lines between breakpoints."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from traceless.arithmetic.integers import Floats, Integers
+from traceless.parameters import positive
+
+if TYPE_CHECKING:
+    from traceless.estimators.path_machine import PathMachine
+    from traceless.estimators.path_svc import PathSVC
+    from traceless.hinge.problem import HingeProblem
+
+_LEG = 4.0  # C grows by no more than this on a path: at its end the solution is refined
+
+
+@dataclass(frozen=True, eq=False)
+class CPath:
+    """The solution for every C between two. Made by `PathSVC.c_path`.
+
+    Between two breakpoints dual coefficients are straight lines. `PathDisplay.from_c_path` draws
+    them.
+
+    Attributes
+    ----------
+    C : ndarray of shape (n_points,)
+        The two ends and the breakpoints between them, in ascending order.
+    alpha : ndarray of shape (n_points, n_rows)
+        Dual coefficients of the rows of a binary problem at each of them.
+    ids : ndarray of shape (n_rows,)
+        Ids of these rows.
+    classes : tuple
+        The two classes of the problem; None in place of the first stands for all others.
+    """
+
+    C: Floats
+    alpha: Floats
+    ids: Integers
+    classes: tuple[Any, Any]
+    _svc: PathSVC = field(repr=False)
+
+    def alpha_at(self, C: float) -> Floats:
+        """Dual coefficients of the rows of the problem at any C of the path.
+
+        Parameters
+        ----------
+        C : float
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        C = self._within(C)
+        k = min(max(int(np.searchsorted(self.C, C)), 1), len(self.C) - 1)
+        part = (C - self.C[k - 1]) / (self.C[k] - self.C[k - 1])
+        return np.asarray((1.0 - part) * self.alpha[k - 1] + part * self.alpha[k])
+
+    def at(self, C: float) -> PathSVC:
+        """The model at any C of the path: of all classes, and to the bit as if fitted with it.
+
+        Parameters
+        ----------
+        C : float
+
+        Returns
+        -------
+        PathSVC
+        """
+        C = self._within(C)
+        other = copy.copy(self._svc).set_params(C=C)
+        none = np.zeros(0, dtype=np.int64)
+        other._model = self._svc._model.updated(None, none, other._settings())
+        return other
+
+    def decision_function(self, X: Any, C: float) -> Floats:
+        """Decision values of rows by the model at any C of the path.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        C : float
+
+        Returns
+        -------
+        ndarray
+            As of `PathSVC.decision_function`.
+        """
+        return self.at(C).decision_function(X)
+
+    def _within(self, C: float) -> float:
+        low, high = self.C[0], self.C[-1]
+        if not low <= positive("C", C) <= high:
+            raise ValueError(
+                f"C must be between {low:g} and {high:g}, the ends of this path, got {C!r}."
+            )
+        return float(C)
+
+
+def c_path(svc: PathSVC, low: float, high: float, classes: tuple[Any, Any] | None) -> CPath:
+    """The path from one C to another."""
+    if not positive("low", low) < positive("high", high):
+        raise ValueError(f"low must be below high, got {low!r} and {high!r}.")
+    other = copy.deepcopy(svc).set_params(C=float(low)).refresh()
+    n_legs = int(np.ceil(np.log(high / low) / np.log(_LEG)))
+    ends = np.append(np.geomspace(low, high, n_legs + 1)[:-1], high)
+    C, alpha = [ends[:1]], list[Floats]()
+    for start, end in zip(ends[:-1], ends[1:], strict=True):
+        walk = walked(other, classes, lambda one, end=end: one.set_params(C=float(end)).refresh())
+        classes, other = walk.classes, walk.after
+        alpha.append(walk.alpha if not alpha else walk.alpha[1:])
+        C.append(((1.0 - walk.theta) * start + walk.theta * end)[1:])
+    return CPath(np.concatenate(C), np.concatenate(alpha), walk.ids, walk.classes, other)
+
+
+class Walk(NamedTuple):
+    """What happened to a binary problem on the path of a change.
+
+    Attributes
+    ----------
+    classes : its two classes
+    theta : from 0, before the change, to 1, after it: the ends, and the breakpoints
+    alpha : dual coefficients at these, of the points before the change and then of new ones
+    ids : of the points before
+    after : the estimator after the change
+    """
+
+    classes: tuple[Any, Any]
+    theta: Floats
+    alpha: Floats
+    ids: Integers
+    after: Any
+
+    @property
+    def problem(self) -> HingeProblem:
+        """The binary problem after the change."""
+        problem: HingeProblem = self.after._model.problems[self.classes]
+        return problem
+
+
+def walked(
+    machine: PathMachine, classes: tuple[Any, Any] | None, change: Callable[[Any], Any]
+) -> Walk:
+    """Make a change to a copy, and record the path of the first binary problem that it touches.
+
+    Parameters
+    ----------
+    machine : PathSVC, PathSVR or PathOneClass
+    classes : the two classes of the problem to look at, or None
+    change : function of the copy, which it changes
+    """
+    other = copy.deepcopy(machine).refresh()
+    problems = dict(other._model.problems)
+    asked = list(problems) if classes is None else [tuple(classes)]
+    if not problems or asked[0] not in problems:
+        raise ValueError(
+            f"There is no binary problem of {classes!r}: a path needs two classes that are "
+            f"there before the change. There is {', '.join(map(str, problems)) or 'none'}."
+        )
+    before = {pair: problems[pair].ids for pair in asked}
+    recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
+    for pair, points in recorded.items():
+        problems[pair].watch = lambda *point, points=points: points.append(point)
+    change(other)
+    touched = [pair for pair in asked if recorded[pair]]
+    if not touched:
+        raise ValueError(
+            "The change follows no path: it does not touch the binary problem of "
+            f"{' or '.join(map(str, asked))}, or ends with one class."
+        )
+    pair = touched[0]
+    theta, alpha = _path(recorded[pair])
+    for problem in other._model.problems.values():
+        problem.watch = None
+    scale = other._model.problems[pair].scale
+    return Walk(pair, theta, alpha * scale, before[pair], other)
+
+
+def _path(recorded: list[tuple[float, Floats]]) -> tuple[Floats, Floats]:
+    """θ and coefficients from the last start on, each θ once."""
+    theta = np.array([theta for theta, _ in recorded])
+    starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
+    start = int(starts[-1]) if starts.size else 0
+    last = np.append(np.diff(theta[start:]) > 0.0, True)
+    alpha = np.array([alpha for _, alpha in recorded[start:]])
+    return theta[start:][last], alpha[last]
