@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -106,8 +107,8 @@ class PathDisplay:
             else:
                 other.set_params(C=C).refresh()
 
-        walk = walked(estimator, classes, change)
-        stays = np.isin(walk.ids, walk.problem.ids)
+        walk = walked(copy.deepcopy(estimator).refresh(), classes, change)
+        stays = np.isin(walk.ids, walk.ids_after)
         n_new = walk.alpha.shape[1] - len(stays)
         role = np.where(stays, "stays", "goes").tolist() + ["comes"] * n_new
         levels = None if C is None else (1.0 - walk.theta) * estimator.C + walk.theta * C

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from traceless.parameters import positive
 if TYPE_CHECKING:
     from traceless.estimators.path_machine import PathMachine
     from traceless.estimators.path_svc import PathSVC
-    from traceless.hinge.problem import HingeProblem
 
 _LEG = 4.0  # C grows by no more than this on a path: at its end the solution is refined
 
@@ -110,9 +110,9 @@ def c_path(svc: PathSVC, low: float, high: float, classes: tuple[Any, Any] | Non
     n_legs = int(np.ceil(np.log(high / low) / np.log(_LEG)))
     ends = np.append(np.geomspace(low, high, n_legs + 1)[:-1], high)
     C, alpha = [ends[:1]], list[Floats]()
-    for start, end in zip(ends[:-1], ends[1:], strict=True):
-        walk = walked(other, classes, lambda one, end=end: one.set_params(C=float(end)).refresh())
-        classes, other = walk.classes, walk.after
+    for start, end in pairwise(ends.tolist()):
+        walk = walked(other, classes, lambda one, end=end: one.set_params(C=end).refresh())
+        classes = walk.classes
         alpha.append(walk.alpha if not alpha else walk.alpha[1:])
         C.append(((1.0 - walk.theta) * start + walk.theta * end)[1:])
     return CPath(np.concatenate(C), np.concatenate(alpha), walk.ids, walk.classes, other)
@@ -127,35 +127,29 @@ class Walk(NamedTuple):
     theta : from 0, before the change, to 1, after it: the ends, and the breakpoints
     alpha : dual coefficients at these, of the points before the change and then of new ones
     ids : of the points before
-    after : the estimator after the change
+    ids_after : of the points after
     """
 
     classes: tuple[Any, Any]
     theta: Floats
     alpha: Floats
     ids: Integers
-    after: Any
-
-    @property
-    def problem(self) -> HingeProblem:
-        """The binary problem after the change."""
-        problem: HingeProblem = self.after._model.problems[self.classes]
-        return problem
+    ids_after: Integers
 
 
 def walked(
     machine: PathMachine, classes: tuple[Any, Any] | None, change: Callable[[Any], Any]
 ) -> Walk:
-    """Make a change to a copy, and record the path of the first binary problem that it touches.
+    """Change an estimator, and record the path of the first binary problem that this touches.
 
     Parameters
     ----------
     machine : PathSVC, PathSVR or PathOneClass
+        Refreshed, and of nobody else.
     classes : the two classes of the problem to look at, or None
-    change : function of the copy, which it changes
+    change : function of the machine, which it changes
     """
-    other = copy.deepcopy(machine).refresh()
-    problems = dict(other._model.problems)
+    problems = dict(machine._model.problems)
     asked = list(problems) if classes is None else [tuple(classes)]
     if not problems or asked[0] not in problems:
         raise ValueError(
@@ -166,7 +160,7 @@ def walked(
     recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
     for pair, points in recorded.items():
         problems[pair].watch = lambda *point, points=points: points.append(point)
-    change(other)
+    change(machine)
     touched = [pair for pair in asked if recorded[pair]]
     if not touched:
         raise ValueError(
@@ -175,10 +169,10 @@ def walked(
         )
     pair = touched[0]
     theta, alpha = _path(recorded[pair])
-    for problem in other._model.problems.values():
+    for problem in machine._model.problems.values():
         problem.watch = None
-    scale = other._model.problems[pair].scale
-    return Walk(pair, theta, alpha * scale, before[pair], other)
+    after = machine._model.problems[pair]
+    return Walk(pair, theta, alpha * after.scale, before[pair], after.ids)
 
 
 def _path(recorded: list[tuple[float, Floats]]) -> tuple[Floats, Floats]:

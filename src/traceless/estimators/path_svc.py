@@ -262,9 +262,7 @@ class PathSVC(ClassifierMixin, PathMachine):
         problems = self._current().problems.values()
         return np.array([problem.n_breakpoints + 1 for problem in problems], np.int32)
 
-    def c_path(
-        self, low: float, high: float, classes: tuple[Any, Any] | None = None
-    ) -> CPath:
+    def c_path(self, low: float, high: float, classes: tuple[Any, Any] | None = None) -> CPath:
         """The solution for every C between two, with its breakpoints; this model stays as it is.
 
         Parameters
