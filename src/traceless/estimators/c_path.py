@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from traceless.estimators.path_machine import PathMachine
     from traceless.estimators.path_svc import PathSVC
 
-_LEG = 4.0  # C grows by no more than this on a path: at its end the solution is refined
+_LEG = 4.0  # C grows by no more than this on a walk: at its end the solution is refined
+_CLOSEST = 1.0 + 1e-6  # of two C with a tie between them
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +109,38 @@ def c_path(svc: PathSVC, low: float, high: float, classes: tuple[Any, Any] | Non
         raise ValueError(f"low must be below high, got {low!r} and {high!r}.")
     other = copy.deepcopy(svc).set_params(C=float(low)).refresh()
     n_legs = int(np.ceil(np.log(high / low) / np.log(_LEG)))
-    ends = np.append(np.geomspace(low, high, n_legs + 1)[:-1], high)
-    C, alpha = [ends[:1]], list[Floats]()
+    ends = np.geomspace(low, high, n_legs + 1)
+    ends[[0, -1]] = low, high
+    legs = list[Walk]()
     for start, end in pairwise(ends.tolist()):
-        walk = walked(other, classes, lambda one, end=end: one.set_params(C=end).refresh())
-        classes = walk.classes
-        alpha.append(walk.alpha if not alpha else walk.alpha[1:])
-        C.append(((1.0 - walk.theta) * start + walk.theta * end)[1:])
-    return CPath(np.concatenate(C), np.concatenate(alpha), walk.ids, walk.classes, other)
+        legs += _walks(other, classes or (legs[0].classes if legs else None), start, end)
+    C = np.concatenate([leg.theta[1:] for leg in legs])
+    alpha = np.concatenate([leg.alpha[1:] for leg in legs])
+    first = legs[0]
+    return CPath(
+        np.append(first.theta[0], C),
+        np.vstack([first.alpha[0], alpha]),
+        first.ids,
+        first.classes,
+        other,
+    )
+
+
+def _walks(svc: PathSVC, classes: Any, low: float, high: float) -> list[Walk]:
+    """Walks from one C to another, with C in place of θ; a walk that was interrupted is cut in two.
+
+    At ties that only random shifts get over, nothing is known but the solutions on both sides.
+    """
+    before = copy.copy(svc)
+    walk = walked(svc, classes, lambda one: one.set_params(C=high).refresh())
+    if walk.restarted and high > low * _CLOSEST:
+        middle = float(np.sqrt(low * high))
+        first = _walks(before, walk.classes, low, middle)
+        return first + _walks(before, walk.classes, middle, high)
+    if walk.restarted:
+        after = svc._model.problems[walk.classes].alpha
+        return [walk._replace(theta=np.array([low, high]), alpha=np.array([walk.start, after]))]
+    return [walk._replace(theta=(1.0 - walk.theta) * low + walk.theta * high)]
 
 
 class Walk(NamedTuple):
@@ -128,6 +153,8 @@ class Walk(NamedTuple):
     alpha : dual coefficients at these, of the points before the change and then of new ones
     ids : of the points before
     ids_after : of the points after
+    start : dual coefficients before the change
+    restarted : whether the path was interrupted; then θ counts from the last restart
     """
 
     classes: tuple[Any, Any]
@@ -135,6 +162,8 @@ class Walk(NamedTuple):
     alpha: Floats
     ids: Integers
     ids_after: Integers
+    start: Floats
+    restarted: bool
 
 
 def walked(
@@ -160,7 +189,11 @@ def walked(
     recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
     for pair, points in recorded.items():
         problems[pair].watch = lambda *point, points=points: points.append(point)
-    change(machine)
+    try:
+        change(machine)
+    finally:
+        for pair in asked:
+            problems[pair].watch = None
     touched = [pair for pair in asked if recorded[pair]]
     if not touched:
         raise ValueError(
@@ -169,10 +202,10 @@ def walked(
         )
     pair = touched[0]
     theta, alpha = _path(recorded[pair])
-    for problem in machine._model.problems.values():
-        problem.watch = None
-    after = machine._model.problems[pair]
-    return Walk(pair, theta, alpha * after.scale, before[pair], after.ids)
+    was, after = problems[pair], machine._model.problems[pair]
+    restarted = (was.n_restarts, was.n_repairs) != (after.n_restarts, after.n_repairs)
+    start = recorded[pair][0][1] * after.scale
+    return Walk(pair, theta, alpha * after.scale, before[pair], after.ids, start, restarted)
 
 
 def _path(recorded: list[tuple[float, Floats]]) -> tuple[Floats, Floats]:

@@ -62,8 +62,12 @@ def _kernel_values(X: Value, model: HingeModel, support: Floats) -> Any:
         held = model.rows.X[:, 0].tolist()
         return X.columns(np.array([held.index(s) for s in support[:, 0].tolist()]), axis=1)
     if kernel.name == "poly":
-        products = X @ np.ascontiguousarray(support.T)
-        return (products * float(kernel.gamma) + float(kernel.coef0)).power(float(kernel.degree))
+        # not (X @ support.T) * gamma: onnxruntime makes one node of it, with gamma in float32
+        base: Any = X @ np.ascontiguousarray(kernel.gamma * support.T) + kernel.coef0
+        out = base if kernel.degree else base * 0.0 + 1.0
+        for _ in range(kernel.degree - 1):
+            out = out * base
+        return out
     middle = support.mean(axis=0)
     X, support = X - middle, support - middle
     norms = (X * X).sum(np.array([1]), keepdims=1) + (support**2).sum(axis=1)
