@@ -150,8 +150,8 @@ def relabel(
         raise click.UsageError("Say which rows: FILES, or --from FILE and --where COLUMN=IDS.")
     if (to is None) == (new_column is None):
         raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
-    if len(chosen.table.schema.target) > 1:
-        raise ValueError("Rows with several targets cannot be relabelled: forget and learn them.")
+    if len(chosen.table.schema.target) != 1:
+        raise ValueError("Rows without one target cannot be relabelled: forget and learn them.")
     whole = chosen.where is not None
 
     def change(dry_run: bool) -> Any:

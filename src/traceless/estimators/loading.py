@@ -90,7 +90,7 @@ def constructed(contents: container.Contents) -> Any:
     was read: a name or a tensor too many, or a value of another type, shows in that.
     """
     try:
-        contents = upgraded(contents)
+        contents = upgraded(contents) if contents.version < container.VERSION else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = _made(contents.kind, contents.facts, contents.tensors)
         said, tensors = out._pieces()

@@ -56,6 +56,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         "shrinking": FLAG,
         "max_iter": whole("an integer, -1 or more", -1),
     }
+    came_later: ClassVar[dict[str, Any]] = {"shrinking": True, "max_iter": -1}
     kernel: Any
     gamma: Any
     degree: int

@@ -176,6 +176,7 @@ class PathSVC(ClassifierMixin, PathMachine):
         "probability": FLAG,
         "random_state": NOTHING | instance("an integer or a RandomState", Integral, RandomState),
     }
+    came_later: ClassVar = PathMachine.came_later | {"probability": False, "random_state": None}
     _labels = "classes"
 
     def __init__(

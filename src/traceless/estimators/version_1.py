@@ -21,8 +21,8 @@ from typing import Any
 
 from traceless.arithmetic import integers
 from traceless.features.feature_map import specification_digest
-from traceless.files.container import VERSION, Contents
-from traceless.files.saving import LATER, LATER_OF_PATH_SVC, LATER_OF_PATHS
+from traceless.files.container import Contents
+from traceless.files.saving import LATER
 from traceless.knowledge.file_format import sums_in
 from traceless.knowledge.sums import Knowledge
 
@@ -30,23 +30,17 @@ WEIGHT_BITS = 16
 
 
 def complete(said: Any) -> Any:
-    """A copy of facts in which models have the parameters that came later."""
+    """A copy of facts in which least-squares models have the parameters that came later."""
     said = copy.deepcopy(said)
     for parameters in _parameters_in(said):
-        if "rho" in parameters:
-            both = "class_weight" in parameters
-            later = {k: v for k, v in LATER.items() if both or k not in ("priors", "decision")}
-        else:
-            later = LATER_OF_PATHS | (LATER_OF_PATH_SVC if "strategy" in parameters else {})
-        parameters |= later | parameters
+        known = LATER if "class_weight" in parameters else LATER.keys() - {"priors", "decision"}
+        parameters |= {name: LATER[name] for name in known if name not in parameters}
     return said
 
 
 def upgraded(contents: Contents) -> Contents:
-    """The contents of a file, of an older version perhaps, as they are written now."""
+    """The contents of a file of an older version as they are written now."""
     facts, tensors = complete(contents.facts), dict(contents.tensors)
-    if contents.version == VERSION:
-        return replace(contents, facts=facts)
     for said in _inverses_in(facts):
         said |= {"free_intercept": False, "standardize": False}
     if contents.version > 1:
@@ -93,11 +87,11 @@ def warn_of_changes(contents: Contents, path: Any) -> None:
 
 
 def _parameters_in(said: Any) -> Iterator[dict[str, Any]]:
-    """The parameters of all models that are spoken of, at any depth."""
+    """The parameters of all least-squares models that are spoken of, at any depth."""
     if isinstance(said, dict):
         for part in said.values():
             yield from _parameters_in(part)
-        if {"rho", "solver"} <= said.keys() or {"kernel", "cache_size"} <= said.keys():
+        if "rho" in said and "solver" in said:
             yield said
 
 

@@ -20,8 +20,7 @@ from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
 _LARGEST = 10**300  # whole number of a parameter: a seed may be that large
-# parameters that older descriptions do not have, and what models were before there were any:
-# of least squares, of the path family, and of its classifier
+# parameters that older descriptions do not have, and what models were before there were any
 LATER = {
     "guard": False,
     "fingerprint": False,
@@ -30,8 +29,6 @@ LATER = {
     "priors": None,
     "decision": "scores",
 }
-LATER_OF_PATHS = {"shrinking": True, "max_iter": -1}
-LATER_OF_PATH_SVC = {"probability": False, "random_state": None}
 Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 
@@ -70,13 +67,19 @@ def described(thing: Any) -> dict[str, Any]:
 
 
 def parameters(thing: Any) -> dict[str, Any]:
-    """The parameters of an estimator or a feature map as facts."""
-    out = {}
+    """The parameters of an estimator or a feature map as facts.
+
+    ``came_later`` of its class has parameters that older files lack, with their defaults: these
+    are written only where they have another value, so that files are as they were before.
+    """
+    out, later = {}, getattr(thing, "came_later", {})
     for name, value in thing.get_params(deep=False).items():
         try:
-            out[name] = _fact(value)
+            fact = _fact(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} of {type(thing).__name__}: {error}") from None
+        if name not in later or (type(fact), fact) != (type(later[name]), later[name]):
+            out[name] = fact
     return out
 
 

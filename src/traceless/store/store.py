@@ -86,7 +86,7 @@ class Store(StoreReader):
         ----------
         path : str or path
             A folder that does not exist, or is empty.
-        estimator : LSSVC, LSSVR or PathSVC
+        estimator : LSSVC, LSSVR or one of the path family
             It is cloned. The first two get ``fingerprint=True``, so that their digests, and the
             roots in receipts, tell which rows they hold.
         about : dict, optional
@@ -134,6 +134,7 @@ class Store(StoreReader):
         X, y, sample_weight
             As `partial_fit` takes them; or in place of X an iterable of batches (X, y),
             (X, y, sample_weight) or (X, y, sample_weight, ids), which are one change together.
+            `PathOneClass` needs no y for an array X.
         ids : sequence of str or int, optional
             What each row is known by, such as the number of a customer; None for a row that has
             none. It is no feature, and only its keyed hash is kept.
@@ -156,7 +157,8 @@ class Store(StoreReader):
         from traceless.store.row_digests import row_batches
 
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.learn(row_batches(X, y, sample_weight, ids), once))
+            batches = row_batches(X, y, sample_weight, ids, writer.origin)
+            return cast(Receipt, writer.learn(batches, once))
 
     def forget(
         self,
@@ -244,7 +246,8 @@ class Store(StoreReader):
         from traceless.store.row_digests import row_batches
 
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.undo(row_batches(X, y, sample_weight, ids)))
+            batches = row_batches(X, y, sample_weight, ids, writer.origin)
+            return cast(Receipt, writer.undo(batches))
 
     def relabel(
         self,

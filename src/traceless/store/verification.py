@@ -111,18 +111,21 @@ def verify_receipt(
         ok = ok and receipt.signer == key
         found.append(Check("signer", ok, f"it is {'' if ok else 'not '}signed with {key[:16]}…"))
     if X is not None:
-        model = _fit_from_scratch(receipt.store, row_batches(X, y, sample_weight))
+        model = _fit_from_scratch(
+            receipt.store, row_batches(X, y, sample_weight, None, receipt.store)
+        )
         found += _compare(model, receipt, "model")
     return Verification(tuple(found))
 
 
 def verify(
-    folder: Folder, batches: Iterable[RowBatch] | None, kept: Kept = _NOTHING
+    folder: Folder, rows: tuple[Any, Any, Any, Any] | None, kept: Kept = _NOTHING
 ) -> Verification:
     """Check a store, also against what was kept; with rows, also fit its model from scratch."""
     kept.check_form()
     try:
         with folder.snapshot() as (ledger, _, model):
+            batches = None if rows is None else row_batches(*rows, ledger.origin)
             return Verification(tuple(Auditor(folder, ledger, model, kept).checks(batches)))
     except StoreError as error:
         found = [Check("model", False, str(error))]

@@ -153,7 +153,7 @@ class Writer:
             or hasattr(X, "_folder")
         ):
             return self.take_out(X, name)
-        batches = row_batches(*rows)
+        batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("forget", removed=batches)
         if batch:
