@@ -23,7 +23,7 @@ def rows(rng, family):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_dual_coefficients_at_any_C(rng, family, kernel):
+def test_dual_coefficients_anywhere(rng, family, kernel):
     X, y = rows(rng, family)
     svc = PathSVC(C=1.0, gamma=0.7, kernel=kernel).fit(X, y)
     before = svc.digest()

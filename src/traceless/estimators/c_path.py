@@ -114,16 +114,11 @@ def c_path(svc: PathSVC, low: float, high: float, classes: tuple[Any, Any] | Non
     legs = list[Walk]()
     for start, end in pairwise(ends.tolist()):
         legs += _walks(other, classes or (legs[0].classes if legs else None), start, end)
-    C = np.concatenate([leg.theta[1:] for leg in legs])
-    alpha = np.concatenate([leg.alpha[1:] for leg in legs])
-    first = legs[0]
-    return CPath(
-        np.append(first.theta[0], C),
-        np.vstack([first.alpha[0], alpha]),
-        first.ids,
-        first.classes,
-        other,
-    )
+    first, parts = legs[0], [(leg.theta[1:], leg.alpha[1:]) for leg in legs]
+    C, alpha = map(np.concatenate, zip((first.theta[:1], first.alpha[:1]), *parts, strict=True))
+    apart = np.append(np.diff(C) > 1e-12 * C[1:], True)  # ties are one breakpoint
+    apart[0] = True
+    return CPath(C[apart], alpha[apart], first.ids, first.classes, other)
 
 
 def _walks(svc: PathSVC, classes: Any, low: float, high: float) -> list[Walk]:

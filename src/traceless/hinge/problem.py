@@ -199,7 +199,8 @@ class HingeProblem:
         The path's are within its KKT residual, not to the bit.
         """
         X = np.asarray(X, dtype=np.float64) + 0.0
-        if not self.is_ahead:
+        free = np.abs(self.alpha - 0.5 * self.bounds) < (0.5 - 1e-9) * self.bounds
+        if not self.is_ahead or not free.any():  # no row says which b of an interval it is
             return self.canonical().decision_function(X)
         used = np.flatnonzero(self.alpha > 0.0)
         V = self.kernel.values(self.X[used], np.ascontiguousarray(X.T))

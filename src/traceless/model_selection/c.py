@@ -128,5 +128,10 @@ def _pooled(folds: PathFolds, scorer: Any) -> float:
     model: Any = apart(folds.model_of_all())
     for method in ("predict", "decision_function", "predict_proba"):
         if hasattr(model, method):  # a scorer asks for the answers to all rows
-            setattr(model, method, lambda _, method=method: left_one_out(folds, method))
+
+            def answer(_: Any, method: str = method) -> Any:
+                return left_one_out(folds, method)
+
+            answer.__name__ = method
+            setattr(model, method, answer)
     return float(scorer(model, folds.X, folds.y))

@@ -111,9 +111,8 @@ def verify_receipt(
         ok = ok and receipt.signer == key
         found.append(Check("signer", ok, f"it is {'' if ok else 'not '}signed with {key[:16]}…"))
     if X is not None:
-        model = _fit_from_scratch(
-            receipt.store, row_batches(X, y, sample_weight, None, receipt.store)
-        )
+        batches = row_batches(X, y, sample_weight, None, receipt.store)
+        model = _fit_from_scratch(receipt.store, batches)
         found += _compare(model, receipt, "model")
     return Verification(tuple(found))
 
