@@ -37,6 +37,8 @@ class PathDisplay:
         The two classes of the problem; None for all others.
     C : ndarray of shape (n_points_on_path,) or None
         C at these θ, where the path is one to another C.
+    is_whole : bool
+        Whether it is a `CPath`, which is drawn on logarithmic axes.
     """
 
     theta: Floats
@@ -44,6 +46,7 @@ class PathDisplay:
     role: NDArray[Any]
     classes: tuple[Any, Any]
     C: Floats | None = None
+    is_whole: bool = False
 
     @property
     def breakpoints(self) -> Floats:
@@ -142,9 +145,7 @@ class PathDisplay:
         """
         theta = (path.C - path.C[0]) / (path.C[-1] - path.C[0])
         role = np.full(len(path.ids), "stays")
-        out = cls(theta, path.alpha, role, path.classes, path.C).plot(ax)
-        out.ax_.set(xscale="log", yscale="log", ylim=(0.1 * path.C[0], None))
-        return out
+        return cls(theta, path.alpha, role, path.classes, path.C, is_whole=True).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the path.
@@ -171,6 +172,8 @@ class PathDisplay:
         marks = ax.get_xaxis_transform()
         ax.vlines(x[1:-1], -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
         ax.set(xlim=(x.min(), x.max()), xlabel="θ" if self.C is None else "C", ylabel="α")
+        if self.is_whole:
+            ax.set(xscale="log", yscale="log", ylim=(0.1 * x.min(), None))
         ax.tick_params(axis="x", pad=14)
         legend_beside(ax)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")

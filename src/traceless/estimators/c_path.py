@@ -74,7 +74,7 @@ class CPath:
         PathSVC
         """
         C = self._within(C)
-        other = copy.copy(self._svc).set_params(C=C)
+        other: PathSVC = copy.copy(self._svc).set_params(C=C)
         none = np.zeros(0, dtype=np.int64)
         other._model = self._svc._model.updated(None, none, other._settings())
         return other

@@ -234,7 +234,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         model = self._current()
         if model.kernel.name != "linear":
             raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
-        return model.weights()
+        found = model.weights()
+        found.flags.writeable = False  # as in SVC: to write to it would change no answer
+        return found
 
     @property
     def support_(self) -> NDArray[np.int32]:

@@ -46,7 +46,7 @@ def _values(X: Value, model: HingeModel, estimator: PathMachine) -> Any:
     if kernel.name == "callable":
         raise TypeError("A kernel that is a function has no ONNX form: use rbf, linear or poly.")
     if kernel.name == "linear":
-        W = np.column_stack([scale * s.weights for s, scale, _ in problems])
+        W = np.column_stack([scale * np.asarray(s.weights) for s, scale, _ in problems])
         return (X if kernel.centre is None else X - kernel.centre) @ W + constants
     support = np.unique(np.concatenate([s.support for s, *_ in problems]), axis=0)
     place = {row.tobytes(): k for k, row in enumerate(support)}

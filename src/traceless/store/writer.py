@@ -144,7 +144,9 @@ class Writer:
             )
         return self._change.finish("learn", request)
 
-    def forget(self, rows: RowBatch, batch: bool, name: str | None, whole: bool) -> Any:
+    def forget(
+        self, rows: tuple[Any, Any, Any, Any], batch: bool, name: str | None, whole: bool
+    ) -> Any:
         """Forget rows, or a slice; with `batch`, once there are enough rows in the queue."""
         X = rows[0]
         if (
