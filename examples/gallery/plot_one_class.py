@@ -52,14 +52,14 @@ figure, axes = plt.subplots(
 )
 side = np.linspace(-1.5, 4.5, 150)
 grid = np.stack(np.meshgrid(side, side), axis=-1)
-for ax, (name, model) in zip(axes, moments.items()):
+for ax, (name, model) in zip(axes, moments.items(), strict=True):
     values = model.decision_function(grid.reshape(-1, 2)).reshape(150, 150)
     ax.contourf(side, side, values, levels=[0, np.inf], colors=["#d5e6f3"])
     ax.contour(side, side, values, levels=[0], colors=["#1b6ca8"])
     gone = faulty[290:390]
     ax.plot(*held[~gone].T, ".", color="0.4", ms=4)
     if "with" in name:
-        ax.plot(*held[gone].T, ".", color="#e8871e", label="faulty readings")
+        ax.plot(*held[gone].T, ".", color="#e8871e", label="faulty")
         ax.legend(frameon=False, loc="upper left")
     ax.set(title=name, xlabel="first sensor")
 axes[0].set_ylabel("second sensor")
