@@ -151,7 +151,9 @@ def relabel(
     if (to is None) == (new_column is None):
         raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
     if len(chosen.table.schema.target) != 1:
-        raise ValueError("Rows without one target cannot be relabelled: forget and learn them.")
+        raise ValueError(
+            "Rows with several targets, or none, have no label to change: forget and learn them."
+        )
     whole = chosen.where is not None
 
     def change(dry_run: bool) -> Any:

@@ -30,9 +30,7 @@ __all__ = ["PathSVC"]
 
 
 def _has_probabilities(svc: PathSVC) -> bool:
-    if not svc.probability:
-        raise AttributeError("predict_proba is only there with probability=True.")
-    return True
+    return bool(svc.probability)
 
 
 class PathSVC(ClassifierMixin, PathMachine):
