@@ -40,6 +40,7 @@ _CHUNK = 2**14  # rows made dense at a time
 
 Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often it is held
 RowBatch = tuple[Any, ...]  # X, y, sample_weight, and ids if there are any, as the caller gave them
+Given = tuple[Any, Any, Any, Any]  # all four, or batches in place of X
 
 
 class HashedId(bytes):

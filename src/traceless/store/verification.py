@@ -23,7 +23,14 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
+from traceless.store.row_digests import (
+    Given,
+    RowBatch,
+    RowHasher,
+    Tally,
+    checksum_text,
+    row_batches,
+)
 from traceless.store.row_lanes import lanes_text, no_lanes
 
 _CHECKS = (
@@ -117,9 +124,7 @@ def verify_receipt(
     return Verification(tuple(found))
 
 
-def verify(
-    folder: Folder, rows: tuple[Any, Any, Any, Any] | None, kept: Kept = _NOTHING
-) -> Verification:
+def verify(folder: Folder, rows: Given | None, kept: Kept = _NOTHING) -> Verification:
     """Check a store, also against what was kept; with rows, also fit its model from scratch."""
     kept.check_form()
     try:
