@@ -35,8 +35,9 @@ refit = PathSVC(C=2.0, gamma=1.0).fit(X[15:], y[15:])
 print("same digest as a refit:", svc.digest() == refit.digest())
 
 # %%
-# The solution for every C between two is a path as well. Straight lines in
-# C are curves on these axes. ``path.at(C)`` is the model at any of them.
+# The solution for every C between two is a path as well. Lines at 1 are
+# rows on the wrong side of the margin, at their bound, which they leave as
+# C grows. ``path.at(C)`` is the model at any C.
 
 path = svc.c_path(0.01, 100.0)
 PathDisplay.from_c_path(path)

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn import model_selection
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
@@ -154,6 +155,18 @@ def test_attributes_are_those_of_scikit_learn(rows):
             a, b = getattr(ours, name), getattr(theirs, name)
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m.kernel == "linear"], ids=repr)
+def test_sparse_rows_have_the_weights_of_dense_ones(model, rows):
+    X, y = np.where(rows[0] > 2.0, rows[0], 0.0), rows[1]
+    fitted, again = clone(model).fit(X, y), clone(model).fit(csr_matrix(X), y)
+    assert (fitted.coef_ == again.coef_).all()
+    np.testing.assert_allclose(
+        X @ fitted.coef_[0] + fitted.intercept_, asked(again, csr_matrix(X)), atol=1e-12
+    )
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.coef_[0, 0] = 1.0
 
 
 def test_parameters_and_rows_that_are_refused(rows):

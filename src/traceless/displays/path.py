@@ -38,7 +38,7 @@ class PathDisplay:
     C : ndarray of shape (n_points_on_path,) or None
         C at these θ, where the path is one to another C.
     is_whole : bool
-        Whether it is a `CPath`, which is drawn on logarithmic axes.
+        Whether it is a `CPath`: parts α / C of the bound are drawn, over the logarithm of C.
     """
 
     theta: Floats
@@ -163,18 +163,24 @@ class PathDisplay:
         ax = axes_for(self, ax, figsize=(7.0, 4.0))
         x = self.theta if self.C is None else self.C
         moves = np.ptp(self.alpha, axis=0) > 0.0
+        along, height, label = x, self.alpha, "α"
+        if self.is_whole:  # parts of the bound; straight lines in C are curves in its logarithm
+            along = np.union1d(x, np.geomspace(x[0], x[-1], 400))
+            height = np.column_stack([np.interp(along, x, one) for one in self.alpha.T])
+            height, label = height / along[:, None], "α / C"
         self.lines_ = []
         for role, colour in _COLOURS.items():
             which = moves & (self.role == role)
             width = 0.8 if role == "stays" else 1.6
-            self.lines_ += ax.plot(x, self.alpha[:, which], color=colour, lw=width)
+            self.lines_ += ax.plot(along, height[:, which], color=colour, lw=width)
             ax.plot([], [], color=colour, label=role)
         marks = ax.get_xaxis_transform()
         ax.vlines(x[1:-1], -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
-        ax.set(xlim=(x.min(), x.max()), xlabel="θ" if self.C is None else "C", ylabel="α")
-        if self.is_whole:
-            ax.set(xscale="log", yscale="log", ylim=(0.1 * x.min(), None))
+        ax.set(xlim=(x.min(), x.max()), xlabel="θ" if self.C is None else "C", ylabel=label)
         ax.tick_params(axis="x", pad=14)
-        legend_beside(ax)
+        if self.is_whole:
+            ax.set_xscale("log")
+        else:
+            legend_beside(ax)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")
         return self

@@ -31,7 +31,8 @@ class CPath:
     Attributes
     ----------
     C : ndarray of shape (n_points,)
-        The two ends and the breakpoints between them, in ascending order.
+        The two ends, the breakpoints between them, and the few C at which the solution was
+        refined on the way, in ascending order.
     alpha : ndarray of shape (n_points, n_rows)
         Dual coefficients of the rows of a binary problem at each of them.
     ids : ndarray of shape (n_rows,)
