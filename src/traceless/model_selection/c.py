@@ -92,7 +92,7 @@ def select_C(  # noqa: N802
     >>> X, y = load_iris(return_X_y=True)
     >>> select_C(PathSVC(gamma=0.3), X, y, [0.1, 1.0, 10.0])
     <CSelection over 5 splits
-      0.1           0.92667 ± 0.05333
+      0.1           0.96000 ± 0.02494
       1             0.98000 ± 0.01633  best
       10            0.97333 ± 0.02494>
     """
