@@ -400,8 +400,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             now._warn_of(residual)
         return now
 
-    def _asked(self, X: Any) -> tuple[HingeModel, Floats]:
-        """The model as it is now, and rows that it is asked about, checked."""
+    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and the values of its problems."""
         check_is_fitted(self)
         now = self._now(asked=True)
         model = now._model
@@ -412,12 +412,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
-        return model, X + 0.0
-
-    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
-        """The model as it is now, and the values of its problems."""
-        model, X = self._asked(X)
-        return model, model.values(X)
+        return model, model.values(X + 0.0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__

@@ -291,6 +291,40 @@ class PathSVC(ClassifierMixin, PathMachine):
 
     # --- answers ---------------------------------------------------------------------------
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class; there with ``probability=True`` only.
+
+        Platt's sigmoid of the decision value of each binary problem; those of pairs are coupled as
+        in LIBSVM, those of each class against the rest divided by their sum. The largest need not
+        be that of the class that `predict` says, as in scikit-learn's `SVC`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        model, values = self._values(X)
+        return model.probabilities(values)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return logarithm(self.predict_proba(X))
+
     def decision_function(self, X: Any) -> Floats:
         """Signed values: positive for the second of two classes, or one column per class or pair.
 
@@ -334,40 +368,6 @@ class PathSVC(ClassifierMixin, PathMachine):
         else:
             best = multiclass.votes(values, n).argmax(axis=1)
         return self._names(model.rows.classes)[best]
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class; there with ``probability=True`` only.
-
-        Platt's sigmoid of the decision value of each binary problem; those of pairs are coupled as
-        in LIBSVM, those of each class against the rest divided by their sum. The largest need not
-        be that of the class that `predict` says, as in scikit-learn's `SVC`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        model, X = self._asked(X)
-        return model.probabilities(X)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return logarithm(self.predict_proba(X))
 
     def _values(self, X: Any) -> tuple[HingeModel, Floats]:
         if self.decision_function_shape == "ovo" and (self.break_ties or self.strategy == "ovr"):

@@ -275,10 +275,10 @@ class HingeModel:
         """What makes probabilities of the values of each problem; it costs a leave-one-out."""
         return sigmoids(self)
 
-    def probabilities(self, X: Floats) -> Floats:
-        """One column for each class."""
-        values, n = self.oriented(self.values(X)), len(self.rows.classes)
-        return probabilities(values, self.sigmoids, n, bool(self._several_pairs()))
+    def probabilities(self, values: Floats) -> Floats:
+        """One column for each class, from the `values` of rows."""
+        n, pairwise = len(self.rows.classes), bool(self._several_pairs())
+        return probabilities(self.oriented(values), self.sigmoids, n, pairwise)
 
     def intercepts(self) -> Floats:
         """The constant of each problem."""
