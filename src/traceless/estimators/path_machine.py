@@ -53,7 +53,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         "tol": NOT_NEGATIVE,
         "cache_size": POSITIVE,
         "verbose": FLAG,
+        "shrinking": FLAG,
+        "max_iter": whole("an integer, -1 or more", -1),
     }
+    came_later: ClassVar[dict[str, Any]] = {"shrinking": True, "max_iter": -1}
     kernel: Any
     gamma: Any
     degree: int
@@ -61,6 +64,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     tol: float
     cache_size: float
     verbose: bool
+    shrinking: bool
+    max_iter: int
     n_features_in_: int
     last_ids_: Integers
     _labels: ClassVar[Labels]  # what y is
@@ -229,7 +234,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         model = self._current()
         if model.kernel.name != "linear":
             raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
-        return model.weights()
+        found = model.weights()
+        found.flags.writeable = False  # as in SVC: to write to it would change no answer
+        return found
 
     @property
     def support_(self) -> NDArray[np.int32]:
@@ -266,9 +273,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
-    def n_iter_(self) -> int:
-        """The straight pieces of the paths of the last change, of all problems together."""
-        return self.n_breakpoints_ + max(len(self._current().problems), 1)
+    def n_iter_(self) -> Any:
+        """The straight pieces of all paths since the model was fitted or loaded."""
+        return sum(problem.n_breakpoints + 1 for problem in self._current().problems.values())
 
     @property
     def fit_status_(self) -> int:

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -26,6 +27,7 @@ from traceless.hinge.kernel_cache import KernelCache, sum_of_rows
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.multiclass import Coefficients
+from traceless.hinge.probabilities import Sigmoid, probabilities, sigmoids
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.rows import Batch, Target, TrainingRows
 from traceless.hinge.settings import Settings, name_of
@@ -306,6 +308,16 @@ class HingeModel:
             for f, (at, c, _) in zip(out, terms, strict=True):
                 sum_of_rows(V, np.searchsorted(used, at), c, f[part])
         return [f + b for f, (_, _, b) in zip(out, terms, strict=True)]
+
+    @cached_property
+    def sigmoids(self) -> tuple[Sigmoid, ...]:
+        """What makes probabilities of the values of each problem; it costs a leave-one-out."""
+        return sigmoids(self)
+
+    def probabilities(self, values: Floats) -> Floats:
+        """One column for each class, from the `values` of rows."""
+        n, pairwise = len(self.rows.classes), bool(self._several_pairs())
+        return probabilities(self.oriented(values), self.sigmoids, n, pairwise)
 
     def intercepts(self) -> Floats:
         """The constant of each problem."""

@@ -201,7 +201,8 @@ class HingeProblem:
         The path's are within its KKT residual, not to the bit.
         """
         X = np.asarray(X, dtype=np.float64) + 0.0
-        if not self.is_ahead:
+        free = np.abs(self.alpha - 0.5 * self.bounds) < (0.5 - 1e-9) * self.bounds
+        if not self.is_ahead or not free.any():  # no row says which b of an interval it is
             return self.canonical().decision_function(X)
         ids, c, b = self.terms(as_path=True)
         V = self.kernel.values(self._rows_of(self.rows, ids), np.ascontiguousarray(X.T))
