@@ -66,7 +66,8 @@ class ActiveSet:
         self.cache, self.strict = cache, False
         self._name(np.zeros(cache.capacity, POINT), np.zeros((4, cache.capacity)))
         self.moving, self.watch, self.row = np.empty((3, cache.capacity), np.int64)
-        margin = Margin(*np.empty((2, 0), np.int64), np.zeros((0, 0)), *np.zeros((5, 0)))
+        none: Any = np.empty((5, 0))
+        margin = Margin(*none[:2].astype(np.int64), none[:0], *none)
         window = Window(self.watch, np.zeros(cache.capacity), cache.packed, self.row)
         now = np.zeros(1, follow.NOW)
         self.path = Path(self.points, self.dg, margin, window, self.moving, cache.gram, now)

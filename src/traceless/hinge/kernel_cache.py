@@ -142,14 +142,15 @@ class KernelCache:
             self._enlarge(n)
         self.guest, self.n = guest, n
         self._filled[slots] = True
-        self.rows[:, slots] = X.T
+        run = slice(self.n - len(X), self.n) if not len(again) else slots  # copied faster
+        self.rows[:, run] = X.T
         self.y[slots] = y
         self.diagonal[slots] = diagonal
         self.root[slots] = np.sqrt(np.maximum(diagonal, 0.0))
         if values is not None and self.whole and not len(taken):
             self.gram[: len(values), : len(values)] = values
         else:
-            self._write(slots)
+            self._write(slots, X)
         return slots
 
     def hand_over(self, token: object, slots: Slots) -> None:
@@ -179,7 +180,7 @@ class KernelCache:
         if new.whole and self.whole:
             gather(self.gram, slots, slots, new.gram)
         elif new.whole:
-            new._write(np.arange(n))
+            new._write(np.arange(n), new.rows[:, :n].T)
         return new
 
     def need(self, slot: int, keep: Slots) -> None:
@@ -235,9 +236,8 @@ class KernelCache:
             new["gram"] = np.pad(self.gram, ((0, 0), (0, more)))
         self.__dict__.update(new)  # at once: whatever interrupts this, the arrays fit each other
 
-    def _write(self, slots: Slots) -> None:
+    def _write(self, slots: Slots, X: Floats) -> None:
         """Kernel values of new rows: against all, or against the lines that are kept."""
-        X = self.rows[:, slots].T
         if self.whole:
             step = max(1, _CHUNK // max(1, self.n))
             last = len(slots) > 0 and slots[0] + len(slots) == self.n  # no old slot follows

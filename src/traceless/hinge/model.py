@@ -281,9 +281,15 @@ class HingeModel:
         else:
             as_path = [p.is_ahead or (only_signs and not p.is_published) for p in problems]
             columns = self._sums(X, problems, as_path)
-            for k, problem in enumerate(problems if only_signs else ()):
-                if as_path[k] and (np.abs(columns[k]) <= problem.doubt(X)).any():
-                    columns[k] = self._sums(X, [problem], [problem.is_ahead])[0]
+            doubted = [
+                k
+                for k, problem in enumerate(problems if only_signs else ())
+                if as_path[k] and (np.abs(columns[k]) <= problem.doubt(X)).any()
+            ]
+            again = [problems[k] for k in doubted]
+            published = self._sums(X, again, [p.is_ahead for p in again]) if again else []
+            for k, f in zip(doubted, published, strict=True):
+                columns[k] = f
         scaled = [p.scale * f + p.offset for p, f in zip(problems, columns, strict=True)]
         return self.oriented(np.column_stack(scaled))
 

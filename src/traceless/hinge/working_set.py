@@ -70,4 +70,4 @@ def close_working_set(active: ActiveSet) -> NDArray[np.bool_]:
         active.drift[:n][missed] += g[missed] / left
         g[missed] = 0.0
         missed[:] = False
-    return missed
+    return np.asarray(missed)
