@@ -123,11 +123,16 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Returns
         -------
         self
+
+        Notes
+        -----
+        Coefficients are solved for at once; of rows that a GPU works on, when they are first asked
+        for, as after every other change.
         """
         with changing(self) as draft:
             draft._start_anew()
             draft._learn((X, y, sample_weight), None)
-            draft._weights()
+            draft._problem() if is_on_device(taken(X)) else draft._weights()
         return self
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

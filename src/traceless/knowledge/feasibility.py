@@ -146,8 +146,10 @@ def can_be_semidefinite(G: Sums) -> bool:
 def _distinct(G: Sums) -> Indices:
     """The first of each group of equal rows: the others, and their columns, add nothing."""
     rows = G.words.swapaxes(0, 1) if isinstance(G, Wide) else G
-    seen = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
-    return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
+    _, group, sizes = np.unique(G.diagonal(), return_inverse=True, return_counts=True)
+    alone = sizes[group] == 1  # equal rows are equal on the diagonal too
+    seen = {rows[i].tobytes(): i for i in reversed(np.flatnonzero(~alone).tolist())}
+    return np.sort(np.append(np.flatnonzero(alone), np.array([*seen.values()], dtype=np.intp)))
 
 
 def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
