@@ -167,9 +167,7 @@ def reach(found: Findings, J: int) -> str:
         kept = update_flops(J, L) if worth_updating(J, L) else 1.5 * cholesky_flops(J)
         least = t[FLOOR] * (gram_flops(L, J) + kept) / update_flops(J, L)
         ratio = t.get(GOALS_AGAINST[0], 0.0) / least
-        out.append(
-            f"L = {L}: {spoken(least, 's')}, so that {GOALS_AGAINST[0]} takes {times(ratio)}"
-        )
+        out.append(f"L = {L}: {spoken(least, 's')} ({GOALS_AGAINST[0]}: {times(ratio)})")
     t = {r.way: r.value for r in found.records if (r.job, r.case) == (job(J), "L = 1")}
     rest = t["traceless"] - t[CORE]
     return (
