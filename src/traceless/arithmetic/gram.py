@@ -62,7 +62,7 @@ class GramSum:
         self.width = width
         self._parts, self._cuts = _Parts(width), 0
         self._floats: Floats | None = None  # column-major, the upper triangle only
-        self._bound = 0.0
+        self._bound, self._moved = 0.0, False
         self._integers = ShiftedSum((width, width))
         self._zeros: Indices | None = None  # of the rows that parts were made for,
         self._squares = np.zeros(width)  # and the mean squares of their columns
@@ -95,6 +95,16 @@ class GramSum:
             if self._zeros is None:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
+
+    def taken(self) -> Floats | None:
+        """The sum so far in float64, its lower triangle, to go on from zero; None if it is beyond.
+
+        That is for sums of which no rows had to be cut, or moved to integers.
+        """
+        if self._cuts or self._moved or self._floats is None:
+            return None
+        lower, self._floats, self._bound = self._floats.T, None, 0.0
+        return lower[: self.width, : self.width]
 
     def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
@@ -170,6 +180,7 @@ class GramSum:
 
     def _move(self, shift: int, product: Integers) -> None:
         """Add a product of parts to the integers, 2^shift times, each part in its column."""
+        self._moved = True
         for i, (p, rows, from_rows) in enumerate(self._parts.groups):
             for j, (q, columns, from_columns) in enumerate(self._parts.groups):
                 part = product[_outer(from_rows, from_columns)]

@@ -51,8 +51,8 @@ def narrow(a: Integers) -> Integers:
 
 
 def wide(a: Sums) -> Integers:
-    """`a` as Python integers, which cannot overflow."""
-    return a.astype(object)
+    """`a`, or whole numbers in float64, as Python integers, which cannot overflow."""
+    return (a.astype(np.int64) if a.dtype == np.float64 else a).astype(object)
 
 
 def as_sums(a: Sums) -> Sums:
@@ -356,6 +356,13 @@ def mirror(lower: Integers) -> Integers:
         block += np.tril(block, -1).T
         lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
     return lower
+
+
+def in_full(S: Any) -> Any:
+    """A symmetric matrix of integers, which may be a lower triangle in float64, in integers."""
+    if not isinstance(S, np.ndarray) or S.dtype != np.float64:
+        return S
+    return mirror(np.tril(S).astype(np.int64))
 
 
 def matrix_times(S: Sums, D: Floats, bits: int) -> Integers:

@@ -77,6 +77,18 @@ class Gathering:
         empty = np.zeros((0, width, width), dtype=np.int64)
         return (integers.stack(totals) if totals else empty), exponent
 
+    def triangles(self, parts: Sequence[Any]) -> Iterator[Floats | None]:
+        """Σ [φ; r][φ; r]ᵀ of each of some parts of the rows, unweighted, as lower triangles.
+
+        They are integers in float64; None if a part's are too large for that.
+        """
+        width = len(self.phi.steps) + len(self.responses.names)
+        total = GramSum(width)
+        for part in progress(parts, "learning", True) if self.verbose else parts:
+            for rows in chunks(part, _chunk_rows(width)):
+                self._add_chunk(total, rows, 0, self.responses)
+            yield total.taken()
+
     def _sums(
         self, bands: Sequence[Band], extra: int, responses: Responses | None
     ) -> Iterator[Sums]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,15 +13,18 @@ from sklearn.base import clone
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
+from traceless.device.tensors import is_on_device
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
+from traceless.model_selection.fold_sums import FoldState, FoldSums
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.steps import KEPT
 
 Indices = NDArray[np.intp]
 
@@ -114,15 +117,28 @@ class Dataset:
         self.probe._check_first(total, self.X, self.y)
         return total
 
-    def model(self, knowledge: Knowledge) -> LeastSquares:
+    def fold_sums(self, folds: Sequence[Indices]) -> tuple[list[FoldSums], FoldSums] | None:
+        """The sums of folds that are all rows, and of these, if float64 has room for them."""
+        probe, recipe = self.probe, self.probe._recipe()
+        kept = probe.n_jobs is None and not recipe.classwise and not recipe.fingerprint
+        if not kept or self.sample_weight is not None or is_on_device(self.X):
+            return None
+        if self.n_outputs > KEPT:
+            return None
+        return FoldSums.of_parts(recipe, self.X, self.y, [as_slice(fold) for fold in folds])
+
+    def model(self, known: Knowledge | FoldSums) -> LeastSquares:
         """A new model with this knowledge, as if fitted to the rows it came from."""
-        if not knowledge.n_samples:
+        if not known.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
         model: LeastSquares = clone(self.estimator)
         parameters = model.get_params(deep=False)
         learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
         model.__dict__.update(learned)  # column names, and the feature map with its tables made
-        model._state = model._new_state(knowledge)  # merge would check what cannot be wrong
+        if isinstance(known, FoldSums):
+            model._state = FoldState(known)
+        else:
+            model._state = model._new_state(known)  # merge would check what cannot be wrong
         return model
 
     def codes(self, index: Indices) -> Floats:

@@ -24,6 +24,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, Indices, subset
+from traceless.model_selection.fold_sums import FoldSums
 from traceless.model_selection.held_out import FullModel
 from traceless.model_selection.precomputed import PrecomputedModels
 from traceless.model_selection.splits import Split, split_rows
@@ -135,16 +136,23 @@ class LeastSquaresFolds(Folds):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:
                     self.closed.add(k)
         self.known_scores: dict[int, Floats] = {}  # held-out scores of the test rows of folds
+        self._sums: FoldSums | None = None  # of all rows, where those of the parts are in float64
         self._parts = self._disjoint_parts()
 
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows: the sum of the folds, where these are all rows."""
-        return self.data.total(self._parts.values())
+        return self.data.total([self._sums.knowledge] if self._sums else self._parts.values())
+
+    def _training_sums(self, k: int) -> FoldSums | None:
+        """The same as `training` in float64, where that is possible."""
+        return self._sums - self._parts[k] if self._sums and k in self._parts else None
 
     def training(self, k: int) -> Knowledge:
         """The knowledge of the training part of a split."""
-        split = self.splits[k]
+        split, sums = self.splits[k], self._training_sums(k)
+        if sums is not None:
+            return sums.knowledge
         if split.is_short:
             assert split.train is not None
             return self.data.knowledge(split.train)
@@ -152,7 +160,7 @@ class LeastSquaresFolds(Folds):
             return self.total
         return self.total - (self._parts.get(k) or self.data.knowledge(split.left_out))
 
-    def _disjoint_parts(self) -> dict[int, Knowledge]:
+    def _disjoint_parts(self) -> dict[int, Any]:
         """The parts left out, each summed once, if together they are all rows, once each."""
         exact = {k: s.left_out for k, s in enumerate(self.splits) if k not in self.closed}
         if not exact or any(self.splits[k].is_short for k in exact):
@@ -161,6 +169,10 @@ class LeastSquaresFolds(Folds):
             return {}
         if not is_partition(list(exact.values()), len(self.data)):
             return {}
+        found = self.data.fold_sums(list(exact.values()))
+        if found is not None:
+            parts, self._sums = found
+            return dict(zip(exact, parts, strict=True))
         return {k: self.data.knowledge(part) for k, part in exact.items()}
 
     @cached_property
@@ -171,7 +183,9 @@ class LeastSquaresFolds(Folds):
         """The model of a fold (at another ρ): solved, or one that knows its held-out scores."""
 
         def make() -> LeastSquares:
-            model = self.data.model(self.training(k))
+            sums = None if self.needs_models else self._training_sums(k)
+            whole = sums is not None and all(sums.counts)  # without a class the coding is another
+            model = self.data.model(sums if sums is not None and whole else self.training(k))
             return model if rho is None else model.set_params(rho=rho)
 
         if k in self.known_scores:

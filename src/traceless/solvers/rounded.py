@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
-from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
+from traceless.arithmetic.integers import Floats, Integers, as_sums, in_full, wide
 from traceless.arithmetic.words import Sums, Wide
 from traceless.solvers.refinement import Mixture, refined
 from traceless.solvers.ridge import Ridge
@@ -46,6 +46,7 @@ def correctly_rounded_solve(
     Parameters
     ----------
     S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
+        Or such integers up to 2^53 in float64, of which only the lower triangle is read.
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -88,7 +89,7 @@ def correctly_rounded_solve(
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
         go_on = None if begin is None else partial(begin, ~decided, ridge)
-        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift, go_on)
+        part[:, ~decided] = refined(in_full(S), ridge, Q[:, ~decided], shift, go_on)
     if whole:
         return part
     Z = np.zeros(shape)
@@ -103,14 +104,14 @@ def _system(S: Any, ridge: Ridge, shift: Integers | None) -> Steps:
     try:
         return System(S, ridge, shift)
     except HardError:  # too large for limbs of two
-        return WideSystem(Mixture((S,)), ridge, shift)
+        return WideSystem(Mixture((in_full(S),)), ridge, shift)
 
 
 class System(Steps):
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
     def __init__(self, S: Any, ridge: Ridge, shift: Integers | None, on: Any = HOST) -> None:
-        J, own = len(S), S.diagonal()
+        J, own = len(S), S.diagonal().astype(np.int64)
         if not max(ridge.near.max(), own.max()) < 2.0**61:
             raise HardError
         self.on, whole = on, own + ridge.whole()
@@ -126,7 +127,7 @@ class System(Steps):
         self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
         self.rest = on.there(rest)
         self.units = self.plane_bits * len(planes)
-        self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
+        self._prepare(ridge, shift, wide(np.asarray(S[-1])), 1)
         A, self._products = on.prepared(S, whole, self.h)
         scaled = (plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes))
         on.put_diagonal(A, whole + (rest + sum(scaled))[:, 0])

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dsymm, dsymv, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
@@ -37,7 +37,7 @@ U = 2.0**-53  # unit roundoff
 _STEPS = 6
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
-_KEPT = 2**21  # entries of S up to which limbs are kept; larger ones are cut again for each product
+KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
 
 Expanded = tuple[Integers, Integers, NDArray[np.int64]]
 Products = Callable[[Any], tuple[Any, Any]]
@@ -54,12 +54,15 @@ class Host:
     there = staticmethod(np.asarray)  # the same for the solve
     sqrt, rint = np.sqrt, np.rint
 
-    def prepared(self, S: Integers, whole: Integers, h: int) -> tuple[Floats, Products]:
-        """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal."""
+    def prepared(self, S: Any, whole: Integers, h: int) -> tuple[Floats, Products]:
+        """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal.
+
+        Of S the lower triangle is read, and in float64 the upper one is written.
+        """
         J = len(S)
         A = np.empty((J, J), order="F")
         for rows in strips(J):
-            A.T[rows] = S[rows]
+            A.T[rows, : rows.stop] = S[rows, : rows.stop]
         return A, _Limbs(S, whole, h).products
 
     def put_diagonal(self, A: Floats, values: Any) -> None:
@@ -67,15 +70,18 @@ class Host:
         np.fill_diagonal(A, values)
 
     def factor(self, A: Floats) -> Floats:
-        """The Cholesky factor of A, whose memory is used for it."""
-        factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
+        """The Cholesky factor of A, in the upper triangle, whose memory is used for it."""
+        factor, failed = dpotrf(A, lower=False, clean=False, overwrite_a=True)
         if failed:
             raise LinAlgError("not positive definite")
         return np.asarray(factor)
 
     def solved(self, factor: Floats, B: Floats) -> Floats:
         """A⁻¹B."""
-        return np.asarray(dpotrs(factor, B, lower=True)[0])
+        if B.shape[1] > 1:
+            return np.asarray(dpotrs(factor, B, lower=False)[0])
+        half = dtrsv(factor, B[:, 0], trans=1)
+        return np.asarray(dtrsv(factor, half, overwrite_x=True)[:, None])
 
     def beside(self, A: Floats, B: Floats) -> Floats:
         """Two matrices beside each other."""
@@ -100,25 +106,25 @@ HOST = Host()
 class _Limbs:
     """H and L of H 2^h + L = S with another diagonal; H, L rounded.
 
-    Those of a large matrix would take twice its memory. They are cut a few rows at a time, for
-    each product, while these rows are in the cache.
+    Their lower triangles are kept. Those of a large matrix would take as much memory as it has
+    itself: they are cut a few rows at a time, for each product, while these are in the cache.
     """
 
-    def __init__(self, S: Integers, whole: Integers, h: int) -> None:
+    def __init__(self, S: Any, whole: Integers, h: int) -> None:
         self.S, self.whole, self.h = S, whole, h
         self.is_short = int(whole.max()) < 2**52  # so float64 has no rounding errors
-        self.kept: tuple[Floats, Floats] | None = None
+        self.kept: Floats | None = None
         J = len(S)
-        if J * J <= _KEPT:
-            self.kept = np.empty((J, J)), np.empty((J, J))
+        if J <= KEPT:
+            self.kept = np.empty((2, J, J))
             for rows in strips(J):
-                self._cut(rows, *(limb[rows] for limb in self.kept))
+                self._cut(rows, *self.kept[:, rows, : rows.stop])
 
     def products(self, pieces: Floats) -> tuple[Floats, Floats]:
         """H and L times pieces."""
         J = len(self.S)
         if self.kept is not None:
-            H, L = (dgemm(1.0, limb.T, pieces, trans_a=True) for limb in self.kept)
+            H, L = (_symmetric_times(limb.T, pieces) for limb in self.kept)
             return H, L
         out = np.empty((2, pieces.shape[1], J)).transpose(0, 2, 1)
         for rows in strips(J):
@@ -129,18 +135,25 @@ class _Limbs:
         return out[0], out[1]
 
     def _cut(self, rows: slice, H: Floats, L: Floats) -> None:
-        """Write H and L of some rows."""
-        own = np.arange(len(H)), np.arange(rows.start, rows.stop)
+        """Write H and L of some rows, in as many columns as they have."""
+        own, S = (np.arange(len(H)), np.arange(rows.start, rows.stop)), self.S[rows, : H.shape[1]]
         if self.is_short:
-            L[:] = self.S[rows]
+            L[:] = S
             L[own] = self.whole[rows]
             np.rint(np.multiply(L, 2.0**-self.h, out=H), out=H)
             L -= H * 2.0**self.h
         else:
-            S = self.S[rows].copy()
+            S = S.copy()
             S[own] = self.whole[rows]
             rounded = (S + (1 << (self.h - 1))) >> self.h
             H[:], L[:] = rounded, S - (rounded << self.h)
+
+
+def _symmetric_times(upper: Floats, pieces: Floats) -> Floats:
+    """A symmetric matrix, given by its upper triangle, times some columns."""
+    if pieces.shape[1] > 4:
+        return np.asarray(dsymm(1.0, upper, pieces))
+    return np.array([dsymv(1.0, upper, column) for column in pieces.T]).T
 
 
 def strips(J: int) -> list[slice]:
