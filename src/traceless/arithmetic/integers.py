@@ -272,6 +272,11 @@ def _quotient(a: int, b: int) -> float:
         return math.inf if a > 0 else -math.inf
 
 
+def powers(bits: NDArray[np.int64]) -> Integers:
+    """2^bits, as Python integers."""
+    return np.array([1 << int(b) for b in bits], dtype=object)
+
+
 # --- products ----------------------------------------------------------------------
 
 

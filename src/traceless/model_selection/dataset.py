@@ -125,7 +125,10 @@ class Dataset:
             return None
         if self.n_outputs > KEPT:
             return None
-        return FoldSums.of_parts(recipe, self.X, self.y, [as_slice(fold) for fold in folds])
+        found = FoldSums.of_parts(recipe, self.X, self.y, [as_slice(fold) for fold in folds])
+        if found is not None:
+            probe._check_first(found[1].knowledge, self.X, self.y)
+        return found
 
     def model(self, known: Knowledge | FoldSums) -> LeastSquares:
         """A new model with this knowledge, as if fitted to the rows it came from."""

@@ -142,7 +142,7 @@ class LeastSquaresFolds(Folds):
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows: the sum of the folds, where these are all rows."""
-        return self.data.total([self._sums.knowledge] if self._sums else self._parts.values())
+        return self._sums.knowledge if self._sums else self.data.total(self._parts.values())
 
     def _training_sums(self, k: int) -> FoldSums | None:
         """The same as `training` in float64, where that is possible."""
@@ -184,8 +184,10 @@ class LeastSquaresFolds(Folds):
 
         def make() -> LeastSquares:
             sums = None if self.needs_models else self._training_sums(k)
-            whole = sums is not None and all(sums.counts)  # without a class the coding is another
-            model = self.data.model(sums if sums is not None and whole else self.training(k))
+            if sums is None or not all(sums.counts):  # without a class the coding is another
+                model = self.data.model(self.training(k))
+            else:
+                model = self.data.model(sums)
             return model if rho is None else model.set_params(rho=rho)
 
         if k in self.known_scores:

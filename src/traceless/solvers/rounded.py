@@ -27,7 +27,8 @@ from scipy.linalg import LinAlgError
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, in_full, wide
 from traceless.arithmetic.words import Sums, Wide
-from traceless.solvers.refinement import Mixture, refined
+from traceless.solvers.mixture import Mixture
+from traceless.solvers.refinement import refined
 from traceless.solvers.ridge import Ridge
 from traceless.solvers.steps import HOST, HardError, Steps, U
 from traceless.solvers.wide import WideSystem

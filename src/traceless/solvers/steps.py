@@ -29,8 +29,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dsymm, dsymv, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, wide
-from traceless.solvers.refinement import powers
+from traceless.arithmetic.integers import Floats, Integers, nearest, powers, wide
 from traceless.solvers.ridge import Ridge
 
 U = 2.0**-53  # unit roundoff

@@ -19,7 +19,7 @@ from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.words import Wide
-from traceless.solvers.refinement import Mixture, digits_of
+from traceless.solvers.mixture import Mixture, digits_of
 from traceless.solvers.ridge import Ridge
 from traceless.solvers.steps import HardError, Steps, U, strips
 
