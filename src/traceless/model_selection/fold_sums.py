@@ -105,5 +105,5 @@ class FoldState(Cholesky):
         """The exact knowledge of all rows."""
         return self._sums.knowledge
 
-    def _equations(self) -> FoldSums:
+    def _known_sums(self) -> FoldSums:
         return self._sums
