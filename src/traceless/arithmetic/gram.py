@@ -61,7 +61,7 @@ class GramSum:
     def __init__(self, width: int) -> None:
         self.width = width
         self._parts, self._cuts = _Parts(width), 0
-        self._floats: Floats | None = None  # column-major, the upper triangle only
+        self._floats: Floats | None = None  # column-major, the lower triangle only
         self._bound, self._moved = 0.0, False
         self._integers = ShiftedSum((width, width))
         self._zeros: Indices | None = None  # of the rows that parts were made for,
@@ -88,23 +88,25 @@ class GramSum:
         elif bound <= LARGEST and self._parts.whole:
             self._make_room(bound)
             if self._floats is None:
-                self._floats = dsyrk(1.0, Z.T)
+                self._floats = dsyrk(1.0, Z.T, lower=True)
             else:
-                self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
+                self._floats = dsyrk(
+                    1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True, lower=True
+                )
         else:
             if self._zeros is None:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
 
     def taken(self) -> Floats | None:
-        """The sum so far in float64, its lower triangle, to go on from zero; None if it is beyond.
+        """The sum so far in float64, its upper triangle, to go on from zero; None if it is beyond.
 
         That is for sums of which no rows had to be cut, or moved to integers.
         """
         if self._cuts or self._moved or self._floats is None:
             return None
-        lower, self._floats, self._bound = self._floats.T, None, 0.0
-        return lower[: self.width, : self.width]
+        upper, self._floats, self._bound = self._floats.T, None, 0.0
+        return upper[: self.width, : self.width]
 
     def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
@@ -146,7 +148,7 @@ class GramSum:
         found = []
         for _, limb in weights:
             if limb is None:
-                found.append(dsyrk(1.0, W.T))
+                found.append(dsyrk(1.0, W.T, lower=True))
             else:
                 found.append(dgemm(1.0, W.T, (W * limb[:, None]).T, trans_b=True))
             if not _largest_sum(found[-1]) <= LARGEST:
@@ -175,7 +177,7 @@ class GramSum:
     def _flush(self) -> None:
         if self._floats is not None:
             n = self._parts.n
-            self._move(0, mirror(self._floats.T[:n, :n].astype(np.int64)))
+            self._move(0, mirror(self._floats[:n, :n].astype(np.int64)).T)
             self._floats, self._bound = None, 0.0
 
     def _move(self, shift: int, product: Integers) -> None:

@@ -364,10 +364,10 @@ def mirror(lower: Integers) -> Integers:
 
 
 def in_full(S: Any) -> Any:
-    """A symmetric matrix of integers, which may be a lower triangle in float64, in integers."""
+    """A symmetric matrix of integers, which may be an upper triangle in float64, in integers."""
     if not isinstance(S, np.ndarray) or S.dtype != np.float64:
         return S
-    return mirror(np.tril(S).astype(np.int64))
+    return mirror(np.triu(S).astype(np.int64).T).T
 
 
 def matrix_times(S: Sums, D: Floats, bits: int) -> Integers:

@@ -78,7 +78,7 @@ class Gathering:
         return (integers.stack(totals) if totals else empty), exponent
 
     def triangles(self, parts: Sequence[Any]) -> Iterator[Floats | None]:
-        """Σ [φ; r][φ; r]ᵀ of each of some parts of the rows, unweighted, as lower triangles.
+        """Σ [φ; r][φ; r]ᵀ of each of some parts of the rows, unweighted, as upper triangles.
 
         They are integers in float64; None if a part's are too large for that.
         """

@@ -25,6 +25,7 @@ from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
 from traceless.solvers.steps import KEPT
+from traceless.transaction import apart
 
 Indices = NDArray[np.intp]
 
@@ -134,14 +135,15 @@ class Dataset:
         """A new model with this knowledge, as if fitted to the rows it came from."""
         if not known.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
+        if isinstance(known, FoldSums):  # of folds whose models nobody keeps
+            own = apart(self.probe)
+            own._state = FoldState(known)
+            return own
         model: LeastSquares = clone(self.estimator)
         parameters = model.get_params(deep=False)
         learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
         model.__dict__.update(learned)  # column names, and the feature map with its tables made
-        if isinstance(known, FoldSums):
-            model._state = FoldState(known)
-        else:
-            model._state = model._new_state(known)  # merge would check what cannot be wrong
+        model._state = model._new_state(known)  # merge would check what cannot be wrong
         return model
 
     def codes(self, index: Indices) -> Floats:

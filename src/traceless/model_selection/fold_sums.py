@@ -35,14 +35,14 @@ class FoldSums:
         Those of all rows, whichever of them these rows have.
     counts : tuple of int
         Rows per class, or one number.
-    lower : ndarray of shape (J + K, J + K)
-        Of Σ [φ; r][φ; r]ᵀ the lower triangle.
+    upper : ndarray of shape (J + K, J + K)
+        Of Σ [φ; r][φ; r]ᵀ the upper triangle.
     """
 
     recipe: Recipe
     responses: tuple[Label, ...]
     counts: tuple[int, ...]
-    lower: Floats
+    upper: Floats
     weight_bits: ClassVar[int] = 0
 
     @classmethod
@@ -52,22 +52,22 @@ class FoldSums:
         """The sums of parts that are all rows, and of all; None if float64 is too short."""
         responses = responses_of(y, None, recipe.task, recipe.target_resolution)
         gathering = Gathering(recipe.phi, X, responses, None, verbose=recipe.verbose)
-        found, total = [], 0.0
-        for part, lower in zip(parts, gathering.triangles(parts), strict=True):
-            if lower is None:
+        found, total = [], np.zeros(1)
+        for part, upper in zip(parts, gathering.triangles(parts), strict=True):
+            if upper is None:
                 return None
-            total = total + lower
+            total = total + upper if total.ndim == 1 else np.add(total, upper, out=total)
             if not total.diagonal().max() < LARGEST:
                 return None
             # a class's indicators are their own squares
-            own = lower.diagonal()[len(recipe.phi.steps) :].astype(np.int64).tolist()
+            own = upper.diagonal()[len(recipe.phi.steps) :].astype(np.int64).tolist()
             counts = own if recipe.task == "classification" else [len(y[part])]
-            found.append(cls(recipe, responses.names, tuple(counts), lower))
+            found.append(cls(recipe, responses.names, tuple(counts), upper))
         return found, cls(recipe, responses.names, responses.counts, total)
 
     def __sub__(self, part: FoldSums) -> FoldSums:
         counts = tuple(a - b for a, b in zip(self.counts, part.counts, strict=True))
-        return replace(self, counts=counts, lower=self.lower - part.lower)
+        return replace(self, counts=counts, upper=self.upper - part.upper)
 
     @property
     def n_samples(self) -> int:
@@ -80,14 +80,14 @@ class FoldSums:
         return len(self.recipe.phi.steps)
 
     def normal_equations(self) -> tuple[Floats, Integers]:
-        """Of Σ φφᵀ the lower triangle, and Σ φ rᵀ."""
+        """Of Σ φφᵀ the upper triangle, and Σ φ rᵀ."""
         J = self.n_outputs
-        return self.lower[:J, :J], self.lower[J:, :J].T.astype(np.int64)
+        return self.upper[:J, :J], self.upper[:J, J:].astype(np.int64)
 
     @cached_property
     def knowledge(self) -> Knowledge:
         """The same as knowledge, of classes that these rows have."""
-        total = in_full(self.lower)
+        total = in_full(self.upper)
         total.setflags(write=False)
         recipe = self.recipe
         said = dict(recipe.specification), recipe.task, self.responses, self.counts

@@ -30,7 +30,7 @@ _CACHE = 2**14  # integers that are worked on together
 
 def whole_means(S: Sums) -> Integers:
     """Whole numbers near the means of the features, from Σφφᵀ whose last feature is 1."""
-    m = np.rint(S[-1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
+    m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
     m[-1] = 0.0
     return m.astype(np.int64)
@@ -39,13 +39,13 @@ def whole_means(S: Sums) -> Integers:
 def shifted(S: Sums, m: Integers) -> Sums:
     """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1; of a triangle, a triangle."""
     S = as_sums(S)
-    s, n = S[-1], int(S[-1, -1])
+    s, n = S[:, -1], int(S[-1, -1])
     if not isinstance(S, Wide):
         most = LARGEST if S.dtype == np.float64 else _FITS
         if _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < most:
             return _moved(S, m, s - n * m, s)  # all products fit
         S = in_full(S)
-        s = S[-1]
+        s = S[:, -1]
     wide_s, wide_m = wide(s), wide(m)
     new = wide_s - n * wide_m
     new[-1] = n
@@ -66,7 +66,7 @@ def _moved(S: Integers, m: Integers, new: Integers, s: Integers) -> Integers:
     size = max(1, _CACHE // len(S))
     for start in range(0, len(S), size):
         rows = slice(start, start + size)
-        columns = slice(rows.stop if S.dtype == np.float64 else None)
+        columns = slice(start if S.dtype == np.float64 else 0, None)
         part = out[rows, columns]
         np.subtract(S[rows, columns], m[rows, None] * new[columns], out=part)
         part -= s[rows, None] * m[columns]

@@ -60,7 +60,7 @@ class Penalty(NamedTuple):
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
-        n, s = max(int(S[-1, -1]), 1), wide(S[-1])  # of no rows all sums are 0
+        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])  # of no rows all sums are 0
         unit = rho.numerator << known.weight_bits
         numerators = (n * wide(S.diagonal()) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit

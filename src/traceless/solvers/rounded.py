@@ -47,7 +47,7 @@ def correctly_rounded_solve(
     Parameters
     ----------
     S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
-        Or such integers up to 2^53 in float64, of which only the lower triangle is read.
+        Or such integers up to 2^53 in float64, of which only the upper triangle is read.
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -76,7 +76,7 @@ def correctly_rounded_solve(
     if not used.size or not asked.size:
         return np.zeros(shape)
     if used.size < len(Q):
-        S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
+        S = S.of_features(used) if isinstance(S, Mixture) else S[used][:, used]
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
@@ -128,7 +128,7 @@ class System(Steps):
         self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
         self.rest = on.there(rest)
         self.units = self.plane_bits * len(planes)
-        self._prepare(ridge, shift, wide(np.asarray(S[-1])), 1)
+        self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
         A, self._products = on.prepared(S, whole, self.h)
         scaled = (plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes))
         on.put_diagonal(A, whole + (rest + sum(scaled))[:, 0])

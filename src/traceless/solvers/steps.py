@@ -56,21 +56,21 @@ class Host:
     def prepared(self, S: Any, whole: Integers, h: int) -> tuple[Floats, Products]:
         """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal.
 
-        Of S the lower triangle is read, and in float64 the upper one is written.
+        Of S the upper triangle is read, and of A, column-major, the lower one is written.
         """
         J = len(S)
         A = np.empty((J, J), order="F")
         for rows in strips(J):
-            A.T[rows, : rows.stop] = S[rows, : rows.stop]
-        return A, _Limbs(S, whole, h).products
+            A.T[rows, rows.start :] = S[rows, rows.start :]
+        return A, _Limbs(S, whole, h, A.T).products
 
     def put_diagonal(self, A: Floats, values: Any) -> None:
         """Replace the diagonal."""
         np.fill_diagonal(A, values)
 
     def factor(self, A: Floats) -> Floats:
-        """The Cholesky factor of A, in the upper triangle, whose memory is used for it."""
-        factor, failed = dpotrf(A, lower=False, clean=False, overwrite_a=True)
+        """The Cholesky factor of A, in the lower triangle, whose memory is used for it."""
+        factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
         if failed:
             raise LinAlgError("not positive definite")
         return np.asarray(factor)
@@ -78,9 +78,9 @@ class Host:
     def solved(self, factor: Floats, B: Floats) -> Floats:
         """A⁻¹B."""
         if B.shape[1] > 1:
-            return np.asarray(dpotrs(factor, B, lower=False)[0])
-        half = dtrsv(factor, B[:, 0], trans=1)
-        return np.asarray(dtrsv(factor, half, overwrite_x=True)[:, None])
+            return np.asarray(dpotrs(factor, B, lower=True)[0])
+        half = dtrsv(factor, B[:, 0], lower=True)
+        return np.asarray(dtrsv(factor, half, lower=True, trans=True, overwrite_x=True)[:, None])
 
     def beside(self, A: Floats, B: Floats) -> Floats:
         """Two matrices beside each other."""
@@ -105,11 +105,12 @@ HOST = Host()
 class _Limbs:
     """H and L of H 2^h + L = S with another diagonal; H, L rounded.
 
-    Their lower triangles are kept. Those of a large matrix would take as much memory as it has
-    itself: they are cut a few rows at a time, for each product, while these are in the cache.
+    Their upper triangles are kept, made of A, which is S in float64, where that is exact. Those of
+    a large matrix would take twice its memory: they are cut a few rows at a time, for each
+    product, while these are in the cache.
     """
 
-    def __init__(self, S: Any, whole: Integers, h: int) -> None:
+    def __init__(self, S: Any, whole: Integers, h: int, A: Floats) -> None:
         self.S, self.whole, self.h = S, whole, h
         self.is_short = int(whole.max()) < 2**52  # so float64 has no rounding errors
         self.kept: Floats | None = None
@@ -117,7 +118,8 @@ class _Limbs:
         if J <= KEPT:
             self.kept = np.empty((2, J, J))
             for rows in strips(J):
-                self._cut(rows, *self.kept[:, rows, : rows.stop])
+                own = np.s_[rows, rows.start :]
+                self._cut((A if self.is_short else S)[own], rows, *self.kept[:, *own])
 
     def products(self, pieces: Floats) -> tuple[Floats, Floats]:
         """H and L times pieces."""
@@ -128,31 +130,33 @@ class _Limbs:
         out = np.empty((2, pieces.shape[1], J)).transpose(0, 2, 1)
         for rows in strips(J):
             limbs = np.empty((2, rows.stop - rows.start, J))
-            self._cut(rows, *limbs)
+            self._cut(self.S[rows], rows, *limbs)
             for product, limb in zip(out, limbs, strict=True):
                 product[rows] = dgemm(1.0, limb.T, pieces, trans_a=True)
         return out[0], out[1]
 
-    def _cut(self, rows: slice, H: Floats, L: Floats) -> None:
-        """Write H and L of some rows, in as many columns as they have."""
-        own, S = (np.arange(len(H)), np.arange(rows.start, rows.stop)), self.S[rows, : H.shape[1]]
+    def _cut(self, S: Any, rows: slice, H: Floats, L: Floats) -> None:
+        """Write H and L of some rows of S, from their own or from the first column on."""
+        whole, first = self.whole[rows], rows.start + H.shape[1] - len(self.S)
+        own = np.arange(len(H)), first + np.arange(len(H))
         if self.is_short:
-            L[:] = S
-            L[own] = self.whole[rows]
-            np.rint(np.multiply(L, 2.0**-self.h, out=H), out=H)
-            L -= H * 2.0**self.h
+            np.rint(np.multiply(S, 2.0**-self.h, out=H), out=H)
+            H[own] = upper = np.rint(whole * 2.0**-self.h)
+            np.multiply(H, -(2.0**self.h), out=L)
+            L += S
+            L[own] = whole - upper * 2.0**self.h
         else:
             S = S.copy()
-            S[own] = self.whole[rows]
+            S[own] = whole
             rounded = (S + (1 << (self.h - 1))) >> self.h
             H[:], L[:] = rounded, S - (rounded << self.h)
 
 
-def _symmetric_times(upper: Floats, pieces: Floats) -> Floats:
-    """A symmetric matrix, given by its upper triangle, times some columns."""
+def _symmetric_times(lower: Floats, pieces: Floats) -> Floats:
+    """A symmetric matrix, given by its lower triangle, times some columns."""
     if pieces.shape[1] > 4:
-        return np.asarray(dsymm(1.0, upper, pieces))
-    return np.array([dsymv(1.0, upper, column) for column in pieces.T]).T
+        return np.asarray(dsymm(1.0, lower, pieces, lower=True))
+    return np.array([dsymv(1.0, lower, column, lower=True) for column in pieces.T]).T
 
 
 def strips(J: int) -> list[slice]:
