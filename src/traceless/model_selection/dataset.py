@@ -118,17 +118,20 @@ class Dataset:
         self.probe._check_first(total, self.X, self.y)
         return total
 
-    def fold_sums(self, folds: Sequence[Indices]) -> tuple[list[FoldSums], FoldSums] | None:
-        """The sums of folds that are all rows, and of these, if float64 has room for them."""
+    def fold_sums(self, folds: Sequence[Indices]) -> tuple[FoldSums, list[FoldSums]] | None:
+        """The sums of all rows, and those without each fold, if float64 has room for them.
+
+        The folds together are all rows, once each.
+        """
         probe, recipe = self.probe, self.probe._recipe()
         kept = probe.n_jobs is None and not recipe.classwise and not recipe.fingerprint
         if not kept or self.sample_weight is not None or is_on_device(self.X):
             return None
         if self.n_outputs > KEPT:
             return None
-        found = FoldSums.of_parts(recipe, self.X, self.y, [as_slice(fold) for fold in folds])
+        found = FoldSums.of_all_but(recipe, self.X, self.y, [as_slice(fold) for fold in folds])
         if found is not None:
-            probe._check_first(found[1].knowledge, self.X, self.y)
+            probe._check_first(found[0].knowledge, self.X, self.y)
         return found
 
     def model(self, known: Knowledge | FoldSums) -> LeastSquares:

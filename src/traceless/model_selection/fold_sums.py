@@ -46,28 +46,35 @@ class FoldSums:
     weight_bits: ClassVar[int] = 0
 
     @classmethod
-    def of_parts(
-        cls, recipe: Recipe, X: Any, y: Any, parts: Sequence[Any]
-    ) -> tuple[list[FoldSums], FoldSums] | None:
-        """The sums of parts that are all rows, and of all; None if float64 is too short."""
+    def of_all_but(
+        cls, recipe: Recipe, X: Any, y: Any, folds: Sequence[Any]
+    ) -> tuple[FoldSums, list[FoldSums]] | None:
+        """The sums of all rows, and those without each fold; None if float64 is too short.
+
+        The folds together are all rows, once each.
+        """
         responses = responses_of(y, None, recipe.task, recipe.target_resolution)
         gathering = Gathering(recipe.phi, X, responses, None, verbose=recipe.verbose)
-        found, total = [], np.zeros(1)
-        for part, upper in zip(parts, gathering.triangles(parts), strict=True):
+        found: list[Floats] = []
+        total = np.zeros(())
+        for upper in gathering.triangles(folds):
             if upper is None:
                 return None
-            total = total + upper if total.ndim == 1 else np.add(total, upper, out=total)
+            total = np.add(total, upper, out=total if found else None)
+            found.append(upper)
             if not total.diagonal().max() < LARGEST:
                 return None
-            # a class's indicators are their own squares
-            own = upper.diagonal()[len(recipe.phi.steps) :].astype(np.int64).tolist()
-            counts = own if recipe.task == "classification" else [len(y[part])]
-            found.append(cls(recipe, responses.names, tuple(counts), upper))
-        return found, cls(recipe, responses.names, responses.counts, total)
+        both = cls(recipe, responses.names, responses.counts, total)
+        sizes = [len(y[fold]) for fold in folds]
+        return both, [both._without(*fold) for fold in zip(found, sizes, strict=True)]
 
-    def __sub__(self, part: FoldSums) -> FoldSums:
-        counts = tuple(a - b for a, b in zip(self.counts, part.counts, strict=True))
-        return replace(self, counts=counts, upper=self.upper - part.upper)
+    def _without(self, upper: Floats, n: int) -> FoldSums:
+        """These sums without those of n of the rows, in whose memory the difference is kept."""
+        np.subtract(self.upper, upper, out=upper)
+        counts = [self.n_samples - n]
+        if self.recipe.task == "classification":  # indicators are their own squares
+            counts = upper.diagonal()[self.n_outputs :].astype(np.int64).tolist()
+        return replace(self, counts=tuple(counts), upper=upper)
 
     @property
     def n_samples(self) -> int:

@@ -136,23 +136,20 @@ class LeastSquaresFolds(Folds):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:
                     self.closed.add(k)
         self.known_scores: dict[int, Floats] = {}  # held-out scores of the test rows of folds
-        self._sums: FoldSums | None = None  # of all rows, where those of the parts are in float64
-        self._parts = self._disjoint_parts()
+        self._parts: dict[int, Knowledge] = {}  # what is left out, or else, in float64,
+        self._rests: dict[int, FoldSums] = {}  # what is not
+        self._gather_parts()
 
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows: the sum of the folds, where these are all rows."""
-        return self._sums.knowledge if self._sums else self.data.total(self._parts.values())
-
-    def _training_sums(self, k: int) -> FoldSums | None:
-        """The same as `training` in float64, where that is possible."""
-        return self._sums - self._parts[k] if self._sums and k in self._parts else None
+        return self.data.total(self._parts.values())
 
     def training(self, k: int) -> Knowledge:
         """The knowledge of the training part of a split."""
-        split, sums = self.splits[k], self._training_sums(k)
-        if sums is not None:
-            return sums.knowledge
+        split = self.splits[k]
+        if k in self._rests:
+            return self._rests[k].knowledge
         if split.is_short:
             assert split.train is not None
             return self.data.knowledge(split.train)
@@ -160,20 +157,21 @@ class LeastSquaresFolds(Folds):
             return self.total
         return self.total - (self._parts.get(k) or self.data.knowledge(split.left_out))
 
-    def _disjoint_parts(self) -> dict[int, Any]:
-        """The parts left out, each summed once, if together they are all rows, once each."""
+    def _gather_parts(self) -> None:
+        """Sum each part that is left out once, if together they are all rows, once each."""
         exact = {k: s.left_out for k, s in enumerate(self.splits) if k not in self.closed}
         if not exact or any(self.splits[k].is_short for k in exact):
-            return {}
+            return
         if 8 * len(exact) * self.data.n_outputs**2 > _MEMORY:
-            return {}
+            return
         if not is_partition(list(exact.values()), len(self.data)):
-            return {}
+            return
         found = self.data.fold_sums(list(exact.values()))
-        if found is not None:
-            parts, self._sums = found
-            return dict(zip(exact, parts, strict=True))
-        return {k: self.data.knowledge(part) for k, part in exact.items()}
+        if found is None:
+            self._parts = {k: self.data.knowledge(part) for k, part in exact.items()}
+        else:
+            self.total = found[0].knowledge
+            self._rests = dict(zip(exact, found[1], strict=True))
 
     @cached_property
     def _precomputed(self) -> PrecomputedModels:
@@ -183,7 +181,7 @@ class LeastSquaresFolds(Folds):
         """The model of a fold (at another ρ): solved, or one that knows its held-out scores."""
 
         def make() -> LeastSquares:
-            sums = None if self.needs_models else self._training_sums(k)
+            sums = None if self.needs_models else self._rests.get(k)
             if sums is None or not all(sums.counts):  # without a class the coding is another
                 model = self.data.model(self.training(k))
             else:
