@@ -48,6 +48,15 @@ def test_every_coefficient_is_the_nearest_float(system):
     assert (correctly_rounded_solve(*system) == rational_solve(*system)).all()
 
 
+@examples(100)
+@given(systems())
+def test_a_triangle_in_float64_is_a_matrix(system):
+    S, ridge, Q = system
+    upper = np.triu(S).astype(np.float64) if np.abs(S).max() < 2**53 else S
+    upper[np.tril_indices(len(S), -1)] = 7  # never read
+    assert (correctly_rounded_solve(upper, ridge, Q) == rational_solve(*system)).all()
+
+
 @st.composite
 def wide_systems(draw):
     """Targets and columns far from zero and of many sizes, as rows of a user's data have them."""

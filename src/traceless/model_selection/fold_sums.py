@@ -112,5 +112,9 @@ class FoldState(Cholesky):
         """The exact knowledge of all rows."""
         return self._sums.knowledge
 
+    def updated(self, *change: Any, **said: Any) -> Cholesky:
+        """The solver after a change, which has knowledge as any other."""
+        return Cholesky(self.recipe, self.knowledge()).updated(*change, **said)
+
     def _known_sums(self) -> FoldSums:
         return self._sums
