@@ -135,7 +135,7 @@ class Ridge:
         """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
 
         The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
-        of other fractions have no end: as many as hold 80 bits, and a rest of 53 bits, are enough.
+        of other fractions have no end: as many as hold 60 bits, and a rest of 53 bits, are enough.
         """
         planes: list[Integers] = []
         if self._numerators is None:
@@ -144,12 +144,12 @@ class Ridge:
                 rest, plane = np.modf(np.ldexp(rest, bits))
                 planes.append(plane.astype(np.int64)[:, None])
             return planes, np.ldexp(rest, -bits * len(planes))[:, None]
-        fraction, n = self._numerators % self._denominator, -(-80 // bits)
-        for _ in range(n):
-            fraction = fraction << bits
-            planes.append((fraction // self._denominator).astype(np.int64)[:, None])
-            fraction = fraction % self._denominator
-        rest = nearest(fraction, np.array(self._denominator, dtype=object))
+        n, denominator = -(-60 // bits), np.array(self._denominator, dtype=object)
+        fraction = self._numerators % denominator << n * bits
+        together, rest = fraction // denominator, nearest(fraction % denominator, denominator)
+        for k in reversed(range(n)):
+            plane = (together >> k * bits) & ((1 << bits) - 1)
+            planes.append(plane.astype(np.int64)[:, None])
         return planes, np.ldexp(rest, -n * bits)[:, None]
 
     def whole(self) -> Integers:

@@ -7,8 +7,8 @@ S = H 2^h + L with H, L rounded, and d into two pieces, so that no sum in a prod
 and pieces passes 2^53: float64 has no rounding error there. R is kept in int64 modulo 2^64. The
 same residual in float64 is off by less than 2^60; where the two differ by less than 2^61 and the
 float64 one is below 2^62, nothing has wrapped. The fractional bits of r and of the residual are
-kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 80
-bits; what that leaves out of R, below 2^-80 times X, is added in float64.
+kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 60
+bits; what that leaves out of R, below 2^-60 times X, is added in float64.
 
 Weighted classes and numbers beyond int64 are for `traceless.solvers.wide`. Whatever neither can
 decide (ill-conditioned systems, a coefficient exactly between two floats) is left to
@@ -17,7 +17,6 @@ decide (ill-conditioned systems, a coefficient exactly between two floats) is le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -125,7 +124,8 @@ class System(Steps):
             raise HardError
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
         planes, rest = ridge.planes(self.plane_bits, _PLANES)
-        self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
+        self.planes = on.there(np.array(planes)) if planes else None
+        self.has_rest = bool(rest.any())
         self.rest = on.there(rest)
         self.units = self.plane_bits * len(planes)
         self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
@@ -142,7 +142,7 @@ class System(Steps):
 
     def _kept(self, residual: _Residual, columns: NDArray[np.bool_]) -> Integers:
         total = wide(self.on.here(residual.whole)[:, columns])
-        for plane in residual.planes:
+        for plane in () if residual.planes is None else residual.planes:
             total = (total << self.plane_bits) + wide(self.on.here(plane)[:, columns])
         return total
 
@@ -153,28 +153,25 @@ class System(Steps):
     def _rest(self, residual: _Residual, X: Any) -> Any:
         cut = self._cut(X)
         bound = abs(residual.near - cut) + (8 * U) * (abs(residual.near) + abs(cut))
-        return bound + (2.0**-self.plane_bits if self.planes else 0.0)
+        return bound + (0.0 if self.planes is None else 2.0**-self.plane_bits)
 
-    def _after(self, before: _Residual, pieces: Any, shifts: NDArray[np.int64]) -> _Residual:
+    def _after(
+        self, before: _Residual, digits: Any, pieces: Any, shifts: NDArray[np.int64]
+    ) -> _Residual:
         """The same in int64 and, near to it, in float64."""
-        on, K, g, h = self.on, pieces.shape[1] // 2, self.g, self.h
-        H, L = self._products(pieces)
-        near = before.near * on.there(np.ldexp(1.0, shifts)) - (
-            (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
-        )
-        H, L, up = on.whole(H), on.whole(L), on.there(shifts)
-        whole = (before.whole << up) - (
-            (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
-        )
-        digits = on.whole(pieces[:, :K] * 2.0**g + pieces[:, K:])
-        planes: list[Any] = []
-        carry: Any = 0
-        for k in reversed(range(len(self.planes))):
-            held: Any = before.planes[k] << up if before.planes else 0
-            total = held - self.planes[k] * digits + carry
-            carry = total >> self.plane_bits
-            planes.insert(0, total & ((1 << self.plane_bits) - 1))
-        whole += carry
+        on, up, planes = self.on, self.on.there(shifts), None
+        near, whole = self._products(pieces, self.g)
+        near = before.near * on.there(np.ldexp(1.0, shifts)) - near
+        whole = (before.whole << up) - whole
+        if self.planes is not None:
+            planes, carry = -self.planes * on.whole(digits), 0
+            if before.planes is not None:
+                planes += before.planes << up
+            for k in reversed(range(len(planes))):
+                planes[k] += carry
+                carry = planes[k] >> self.plane_bits
+            whole += carry
+            planes &= (1 << self.plane_bits) - 1
         after = _Residual(on, whole, planes, self.plane_bits)
         if not (abs(after.near - near).max() < 2.0**61 and abs(near).max() < 2.0**62):
             raise HardError  # R may have wrapped
@@ -184,10 +181,8 @@ class System(Steps):
 class _Residual:
     """R, whole and (in planes, as the fractions of r) fractional; `near` is its float64."""
 
-    def __init__(
-        self, on: Any, whole: Integers, planes: Sequence[Integers] = (), plane_bits: int = 0
-    ) -> None:
+    def __init__(self, on: Any, whole: Any, planes: Any = None, plane_bits: int = 0) -> None:
         self.whole, self.planes = whole, planes
         self.near = on.floats(whole)
-        if planes:
+        if planes is not None:
             self.near += on.floats(planes[0]) * 2.0**-plane_bits

@@ -38,8 +38,10 @@ _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
 
+_COLUMNS = 4  # up to which products of one vector are faster
+
 Expanded = tuple[Integers, Integers, NDArray[np.int64]]
-Products = Callable[[Any], tuple[Any, Any]]
+Products = Callable[[Any, int], tuple[Any, Any]]
 
 
 class HardError(Exception):
@@ -54,9 +56,10 @@ class Host:
     sqrt, rint = np.sqrt, np.rint
 
     def prepared(self, S: Any, whole: Integers, h: int) -> tuple[Floats, Products]:
-        """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal.
+        """A, which is S in float64, and products with H 2^h + L = S with another diagonal.
 
-        Of S the upper triangle is read, and of A, column-major, the lower one is written.
+        These are of digits in two pieces, u 2^g + v, in float64 and modulo 2^64. Of S the upper
+        triangle is read; of A, column-major, the lower one is written.
         """
         J = len(S)
         A = np.empty((J, J), order="F")
@@ -84,7 +87,7 @@ class Host:
 
     def beside(self, A: Floats, B: Floats) -> Floats:
         """Two matrices beside each other."""
-        return np.hstack([A, B])
+        return np.concatenate([A, B], axis=1)
 
     def whole(self, A: Any) -> Integers:
         """Integers as int64, or OverflowError."""
@@ -121,19 +124,28 @@ class _Limbs:
                 own = np.s_[rows, rows.start :]
                 self._cut((A if self.is_short else S)[own], rows, *self.kept[:, *own])
 
-    def products(self, pieces: Floats) -> tuple[Floats, Floats]:
-        """H and L times pieces."""
-        J = len(self.S)
+    def products(self, pieces: Floats, g: int) -> tuple[Floats, Integers]:
+        """(H 2^h + L)(u 2^g + v) for pieces u beside v, in float64 and modulo 2^64."""
+        P = self._parts(pieces).reshape(4, -1, len(self.S))  # Hu, Hv, Lu, Lv
+        places = np.array([self.h + g, self.h, g, 0])
+        near = np.einsum("i,ikn->kn", np.ldexp(1.0, places), P)
+        return near.T, np.einsum("i,ikn->kn", 1 << places, P.astype(np.int64)).T
+
+    def _parts(self, pieces: Floats) -> Floats:
+        """H and L times pieces, exactly, transposed."""
+        J, n = pieces.shape
+        if self.kept is not None and n <= _COLUMNS:
+            both = [[dsymv(1.0, limb.T, p, lower=True) for p in pieces.T] for limb in self.kept]
+            return np.array(both)
         if self.kept is not None:
-            H, L = (_symmetric_times(limb.T, pieces) for limb in self.kept)
-            return H, L
-        out = np.empty((2, pieces.shape[1], J)).transpose(0, 2, 1)
+            return np.array([dsymm(1.0, limb.T, pieces, lower=True).T for limb in self.kept])
+        out = np.empty((2, n, J))
         for rows in strips(J):
             limbs = np.empty((2, rows.stop - rows.start, J))
             self._cut(self.S[rows], rows, *limbs)
             for product, limb in zip(out, limbs, strict=True):
-                product[rows] = dgemm(1.0, limb.T, pieces, trans_a=True)
-        return out[0], out[1]
+                product[:, rows] = dgemm(1.0, limb.T, pieces, trans_a=True).T
+        return out
 
     def _cut(self, S: Any, rows: slice, H: Floats, L: Floats) -> None:
         """Write H and L of some rows of S, from their own or from the first column on."""
@@ -150,13 +162,6 @@ class _Limbs:
             S[own] = whole
             rounded = (S + (1 << (self.h - 1))) >> self.h
             H[:], L[:] = rounded, S - (rounded << self.h)
-
-
-def _symmetric_times(lower: Floats, pieces: Floats) -> Floats:
-    """A symmetric matrix, given by its lower triangle, times some columns."""
-    if pieces.shape[1] > 4:
-        return np.asarray(dsymm(1.0, lower, pieces, lower=True))
-    return np.array([dsymv(1.0, lower, column, lower=True) for column in pieces.T]).T
 
 
 def strips(J: int) -> list[slice]:
@@ -208,7 +213,7 @@ class Steps:
             digits = on.rint(c * on.there(np.ldexp(1.0, shifts)))
             upper = on.rint(digits * 2.0**-self.g)
             pieces = on.beside(upper, digits - upper * 2.0**self.g)
-            residual = self._after(residual, pieces, shifts)
+            residual = self._after(residual, digits, pieces, shifts)
             if self.shift is not None:
                 moved = (moved << shifts.astype(object)) + self.shift.apart(on.here(pieces), self.g)
             E = E + shifts
@@ -258,8 +263,8 @@ class Steps:
         """R of no digits."""
         raise NotImplementedError
 
-    def _after(self, before: Any, pieces: Any, shifts: NDArray[np.int64]) -> Any:
-        """R ← 2^shifts R - A d for digits d in two pieces, the upper and the lower."""
+    def _after(self, before: Any, digits: Any, pieces: Any, shifts: NDArray[np.int64]) -> Any:
+        """R ← 2^shifts R - A d for digits d, whole and in two pieces, the upper first."""
         raise NotImplementedError
 
     def _near(self, residual: Any, X: Any) -> Any:

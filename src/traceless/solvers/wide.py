@@ -81,7 +81,13 @@ class WideSystem(Steps):
     def _rest(self, residual: Integers, X: Any) -> Floats:
         return np.asarray(np.abs(self._near(residual, X)) * (1 + 256 * U) + self.rest * np.abs(X))
 
-    def _after(self, before: Integers, pieces: Floats, shifts: NDArray[np.int64]) -> Integers:
+    def _after(
+        self,
+        before: Integers,
+        digits: Floats,  # noqa: ARG002
+        pieces: Floats,
+        shifts: NDArray[np.int64],
+    ) -> Integers:
         g, F = self.g, self.places
         out = np.zeros_like(before)
         whole, places = divmod(shifts, g)
