@@ -147,5 +147,5 @@ def chunks(rows: Any, size: int) -> list[Any]:
 
 
 def _chunk_rows(width: int) -> int:
-    """Rows coded at a time: about 8 MB, but enough of them for an efficient product."""
-    return max(1024, 2**20 // width)
+    """Rows coded at a time: about 2 MB, but enough of them for an efficient product."""
+    return max(1024, 2**18 // width)
