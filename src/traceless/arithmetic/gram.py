@@ -58,10 +58,10 @@ class GramSum:
     Blocks with larger columns are written as `_Parts` first.
     """
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, lower: bool = False) -> None:
+        self.width, self._lower = width, lower
         self._parts, self._cuts = _Parts(width), 0
-        self._floats: Floats | None = None  # column-major, the lower triangle only
+        self._floats: Floats | None = None  # column-major, the upper triangle or the lower one
         self._bound, self._moved = 0.0, False
         self._integers = ShiftedSum((width, width))
         self._zeros: Indices | None = None  # of the rows that parts were made for,
@@ -88,10 +88,10 @@ class GramSum:
         elif bound <= LARGEST and self._parts.whole:
             self._make_room(bound)
             if self._floats is None:
-                self._floats = dsyrk(1.0, Z.T, lower=True)
+                self._floats = dsyrk(1.0, Z.T, lower=self._lower)
             else:
                 self._floats = dsyrk(
-                    1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True, lower=True
+                    1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True, lower=self._lower
                 )
         else:
             if self._zeros is None:
@@ -99,14 +99,14 @@ class GramSum:
             self._add_rows(Z, [(0, None)])
 
     def taken(self) -> Floats | None:
-        """The sum so far in float64, its upper triangle, to go on from zero; None if it is beyond.
+        """The sum so far in float64, to go on from zero; None where some had no room there.
 
-        That is for sums of which no rows had to be cut, or moved to integers.
+        It is a triangle, row-major: the upper one if BLAS was to fill its column-major lower one.
         """
         if self._cuts or self._moved or self._floats is None:
             return None
-        upper, self._floats, self._bound = self._floats.T, None, 0.0
-        return upper[: self.width, : self.width]
+        taken, self._floats, self._bound = self._floats.T, None, 0.0
+        return taken[: self.width, : self.width]
 
     def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
@@ -148,7 +148,7 @@ class GramSum:
         found = []
         for _, limb in weights:
             if limb is None:
-                found.append(dsyrk(1.0, W.T, lower=True))
+                found.append(dsyrk(1.0, W.T, lower=self._lower))
             else:
                 found.append(dgemm(1.0, W.T, (W * limb[:, None]).T, trans_b=True))
             if not _largest_sum(found[-1]) <= LARGEST:
@@ -170,6 +170,8 @@ class GramSum:
 
     def _make_room(self, bound: float) -> None:
         """Make sure that a product of this bound can be added in float64."""
+        if self._bound + bound > LARGEST and self._floats is not None:
+            self._bound = _largest_sum(self._floats)  # nearer than the bounds of its parts
         if self._bound + bound > LARGEST:
             self._flush()
         self._bound += bound
@@ -177,7 +179,8 @@ class GramSum:
     def _flush(self) -> None:
         if self._floats is not None:
             n = self._parts.n
-            self._move(0, mirror(self._floats[:n, :n].astype(np.int64)).T)
+            lower = self._floats if self._lower else self._floats.T
+            self._move(0, mirror(lower[:n, :n].astype(np.int64)))
             self._floats, self._bound = None, 0.0
 
     def _move(self, shift: int, product: Integers) -> None:

@@ -83,7 +83,7 @@ class Gathering:
         They are integers in float64; None if a part's are too large for that.
         """
         width = len(self.phi.steps) + len(self.responses.names)
-        total = GramSum(width)
+        total = GramSum(width, lower=True)
         for part in progress(parts, "learning", True) if self.verbose else parts:
             for rows in chunks(part, _chunk_rows(width)):
                 self._add_chunk(total, rows, 0, self.responses)

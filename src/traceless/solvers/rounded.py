@@ -34,7 +34,7 @@ from traceless.solvers.wide import WideSystem
 
 __all__ = ["correctly_rounded_solve"]
 
-_DIGIT_BITS = 40  # at most, for each step
+_DIGIT_BITS = 44  # at most, for each step: what float64 gives a well-conditioned system
 _PLANES = 12
 
 

@@ -34,6 +34,7 @@ from traceless.solvers.ridge import Ridge
 
 U = 2.0**-53  # unit roundoff
 _STEPS = 6
+_ENOUGH = 86  # bits from which on it is asked what they decide
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
@@ -116,13 +117,13 @@ class _Limbs:
     def __init__(self, S: Any, whole: Integers, h: int, A: Floats) -> None:
         self.S, self.whole, self.h = S, whole, h
         self.is_short = int(whole.max()) < 2**52  # so float64 has no rounding errors
-        self.kept: Floats | None = None
+        self.kept: list[Floats] | None = None
         J = len(S)
         if J <= KEPT:
-            self.kept = np.empty((2, J, J))
+            self.kept = [np.empty((J, J)), np.empty((J, J))]
             for rows in strips(J):
                 own = np.s_[rows, rows.start :]
-                self._cut((A if self.is_short else S)[own], rows, *self.kept[:, *own])
+                self._cut((A if self.is_short else S)[own], rows, *(H[own] for H in self.kept))
 
     def products(self, pieces: Floats, g: int) -> tuple[Floats, Integers]:
         """(H 2^h + L)(u 2^g + v) for pieces u beside v, in float64 and modulo 2^64."""
@@ -223,7 +224,7 @@ class Steps:
             down = on.there(np.ldexp(1.0, -E))
             terms.append(digits * down)
             X = sum(terms) * on.there(np.ldexp(1.0, E))
-            if step < 2:
+            if (step + 1) * self.bits < _ENOUGH:
                 continue
             with np.errstate(all="ignore"):  # a bound beyond float64 decides nothing
                 bound = self._bound(residual, X)
