@@ -69,9 +69,7 @@ def jobs_of(
     jobs: dict[tuple[str, str], Callable[[], object]] = {}
     for job, (estimator, *rows) in folds.items():
         jobs[job, OURS] = partial(ours.cross_val_score, estimator, *rows, cv=ten)
-        jobs[job, FIT] = partial(
-            lambda unfitted, *rows: clone(unfitted).fit(*rows), estimator, *rows
-        )
+        jobs[job, FIT] = partial(clone(estimator).fit, *rows)
     jobs |= {
         (HUNDRED, OURS): lambda: ours.cross_val_score(model, X, t, cv=hundred),
         (ONE_OUT, "leave_one_out"): lambda: ours.leave_one_out(model, X, t),
