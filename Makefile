@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark test-torch lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test test-spark test-torch test-ray lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
-	@echo "             make test-torch those of tensors, which install torch"
+	@echo "             make test-torch those of tensors, which install torch; make test-ray with Ray (80 MB)"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
 	@echo "             bench-path, bench-probabilities, bench-store for small changes, when refitting is faster, free"
@@ -55,7 +55,11 @@ test: lint
 TORCH ?= torch
 test-torch: $(VENV)/with-test
 	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
-	$(BIN)/python -m pytest tests/device
+	$(BIN)/python -m pytest tests/device tests/sources/test_streams.py
+
+test-ray: $(VENV)/with-test
+	$(BIN)/python -c "import ray.data" 2>/dev/null || $(PIP) install 'ray[data]>=2.9'
+	$(BIN)/python -m pytest tests/sources/test_streams.py
 
 test-spark: $(VENV)/with-test $(VENV)/with-spark
 	$(BIN)/python -m pytest tests/sources/test_spark.py

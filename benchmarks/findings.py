@@ -168,7 +168,7 @@ def main(measure: Callable[[bool], Findings], doc: str | None) -> None:
     before, start = disturbances(), time.perf_counter()
     print("\n".join(f"The machine is not quiet: {it}." for it in before))
     found = measure(quick)
-    note = said(before, disturbances(own=1.0))
+    note = said(before, disturbances())
     found = replace(
         found,
         notes=[*found.notes, *([note] if note else [])],

@@ -43,13 +43,13 @@ def measured(folder: Path, n_jobs: int) -> tuple[float, str, int]:
     return float(seconds), digest, peak
 
 
-def watched(process: subprocess.Popen[str]) -> int:
+def watched(process: subprocess.Popen[str], *, workers: bool = True) -> int:
     """The largest sum of memory that is not shared, of all processes, seen ten times a second."""
     peak = 0
     while process.poll() is None:
         try:
             root = psutil.Process(process.pid)
-            family = [root, *root.children(recursive=True)]
+            family = [root, *(root.children(recursive=True) if workers else ())]
             peak = max(peak, sum(p.memory_full_info().uss for p in family))
         except psutil.Error:  # one has just ended
             pass

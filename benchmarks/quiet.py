@@ -8,18 +8,17 @@ long, which is no property of what is measured.
 
 from __future__ import annotations
 
-import os
 import time
+from pathlib import Path
 from statistics import quantiles
 
 import numpy as np
 from scipy.linalg.blas import dgemm
 
-from papers.timing import cores
-
 REPETITIONS, SIZE = 40, 400  # about 0.1 s on one core
 SPREAD = 1.3  # the third quartile over the fastest: 1.02 to 1.15 on machines that do nothing else
-BUSY = 0.5  # other processes that want to run, for each core
+BUSY = 0.1  # of the cores, by others
+STATISTICS = Path("/proc/stat")
 
 
 def spread(repetitions: int = REPETITIONS) -> float:
@@ -33,24 +32,34 @@ def spread(repetitions: int = REPETITIONS) -> float:
     return quantiles(seconds[3:], n=4)[2] / min(seconds[3:])
 
 
-def waiting() -> float:
-    """Processes that ran or wanted to in the last minute, for each core that we may use."""
-    return os.getloadavg()[0] / cores() if hasattr(os, "getloadavg") else 0.0
+def busy(seconds: float = 1.0) -> float:
+    """The part of all cores' time that others take while this process sleeps.
 
-
-def disturbances(own: float = 0.0) -> list[str]:
-    """What is wrong with the machine just now, a sentence each; none if it is quiet.
-
-    Parameters
-    ----------
-    own : float
-        What we have added to the load ourselves, for each core.
+    What a benchmark has just done itself does not count, as it would in the load of the last
+    minute. Where the system keeps no such count (it does on Linux), none is said to be busy.
     """
-    found, slow, load = [], spread(), waiting()
+    if not STATISTICS.exists():
+        return 0.0
+    before = ticks()
+    time.sleep(seconds)
+    idle, total = (new - old for new, old in zip(ticks(), before, strict=True))
+    return 1 - idle / total if total else 0.0
+
+
+def ticks() -> tuple[int, int]:
+    """Idle time of all cores since the start of the system, and all time, in its ticks."""
+    first = STATISTICS.read_text().partition("\n")[0]
+    user, nice, system, idle, waiting, *others = map(int, first.split()[1:9])
+    return idle + waiting, user + nice + system + idle + waiting + sum(others)
+
+
+def disturbances() -> list[str]:
+    """What is wrong with the machine just now, a sentence each; none if it is quiet."""
+    found, others, slow = [], busy(), spread()
     if slow > SPREAD:
         found.append(f"a quarter of equal products took {slow:.1f} times as long as the fastest")
-    if load > BUSY + own:
-        found.append(f"{load:.1f} processes for each core wanted to run")
+    if others > BUSY:
+        found.append(f"others kept {others:.0%} of the cores busy")
     return found
 
 

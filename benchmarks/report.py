@@ -2,7 +2,7 @@
 
     make bench-report                               everything, about two hours
     python -m benchmarks.report --quick             the short form of each
-    python -m benchmarks.report --only updates      run these again; the others as last kept
+    python -m benchmarks.report --only updates      run these, keep others
     python -m benchmarks.report --only              run none, write the page again
 
 Each benchmark runs in a process of its own and keeps its numbers in benchmarks/results. From
@@ -72,11 +72,12 @@ def run(names: Iterable[str], quick: bool) -> list[str]:
 
 
 def kept() -> list[Findings]:
-    """What was measured last, in the order of the page; what needs a GPU also elsewhere."""
-    paths = [RESULTS / f"{name}.json" for name in TITLES]
-    found = [Findings.from_json(json.loads(p.read_text())) for p in paths if p.exists()]
-    elsewhere = [one for one in committed() if one.name == "gpu"]
-    return found if any(one.name == "gpu" for one in found) else found + elsewhere
+    """What was measured last, in the order of the page: on this machine, else as committed."""
+    found = {one.name: one for one in committed()}
+    for path in (RESULTS / f"{name}.json" for name in TITLES):
+        if path.exists():
+            found[path.stem] = Findings.from_json(json.loads(path.read_text()))
+    return [found[name] for name in TITLES if name in found]
 
 
 def committed() -> list[Findings]:

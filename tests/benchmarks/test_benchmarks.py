@@ -1,5 +1,6 @@
 """The report on benchmarks: what it makes of numbers, and that the README has these numbers."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,18 +190,36 @@ def test_goals_that_were_missed_are_told_first(tmp_path):
     assert "All" not in page.markdown(report.missed([replace(FOUND, claims=[])]), tmp_path)
 
 
+def test_what_was_not_measured_here_stays_as_committed(monkeypatch, tmp_path):
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    before = {found.name: found for found in report.kept()}
+    assert {"gpu", "updates"} <= set(before)
+    again = replace(before["updates"], day="2099-01-01")
+    (tmp_path / "updates.json").write_text(json.dumps(again.to_json()))
+    after = {found.name: found for found in report.kept()}
+    assert after == before | {"updates": again}
+
+
 def test_a_machine_that_is_not_quiet_is_reported(monkeypatch):
     monkeypatch.setattr(quiet, "spread", lambda: 1.05)
-    monkeypatch.setattr(quiet, "waiting", lambda: 0.1)
+    monkeypatch.setattr(quiet, "busy", lambda: 0.02)
     assert quiet.disturbances() == []
     assert quiet.said([], []) == ""
-    monkeypatch.setattr(quiet, "waiting", lambda: 1.2)
-    assert quiet.disturbances(own=1.0) == []  # our own threads
-    assert len(quiet.disturbances()) == 1
+    monkeypatch.setattr(quiet, "busy", lambda: 0.6)
+    assert quiet.disturbances() == ["others kept 60% of the cores busy"]
     monkeypatch.setattr(quiet, "spread", lambda: 40.0)
     found = quiet.disturbances()
     assert "40.0 times as long" in found[0]
     assert "not quiet" in quiet.said(found, [])
+
+
+def test_how_busy_others_are_is_counted_in_ticks(monkeypatch, tmp_path):
+    counts = iter([(1000, 4000), (1150, 4200)])
+    monkeypatch.setattr(quiet, "ticks", lambda: next(counts))
+    monkeypatch.setattr(quiet, "STATISTICS", tmp_path)
+    assert quiet.busy(0.0) == 0.25
+    monkeypatch.setattr(quiet, "STATISTICS", tmp_path / "none")
+    assert quiet.busy(0.0) == 0.0
 
 
 def test_the_spread_of_equal_products():

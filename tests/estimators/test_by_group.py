@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceless import LSSVC, LSSVR, NotLearnedError, RangeError, fit_by
+from traceless.features import Linear
+from traceless.sources import queries
 
 NAMES = ["a", "b"]
 
@@ -50,8 +52,14 @@ def test_each_group_is_a_model_of_its_own(kind, options):
             assert close(models.intercept_[key, 0], alone.intercept_)
 
 
+def duck(frame):
+    return pytest.importorskip("duckdb").from_df(frame)
+
+
 CARRIERS = {
     "polars": pl.from_pandas,
+    "a LazyFrame": lambda frame: pl.from_pandas(frame).lazy(),
+    "DuckDB": duck,
     "Dask": lambda frame: dd.from_pandas(frame, npartitions=3),
     "batches": lambda frame: [frame[:50], frame[50:]],
 }
@@ -86,6 +94,90 @@ def test_any_history(first, last, task):
     if first > 0:
         rest = whole - made[0]
         assert {key: rest.model(key).digest() for key in rest.keys} == single(kind(), frame[first:])
+
+
+WEIGHTS = {
+    "counts": [0, 1, 3, 70_000],
+    "fractions": [0.1, 1 / 3, 2.5, 0.0],
+    "of any size": [1e-9, 1e12, 0.7, 5.0],
+}
+
+
+@pytest.mark.parametrize("kind", [LSSVR, LSSVC])
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+def test_weighted_rows(kind, weights, tmp_path):
+    frame = table(300, 8, "regression" if kind is LSSVR else "classes")
+    frame["w"] = np.array(weights)[np.arange(300) % 4]
+    frame.loc[frame["key"] == 3, "w"] = 0.0  # a group without rows
+    models = fit_by(kind(), frame, "key", "y", sample_weight="w")
+    assert models.keys == (0, 1, 2, 4, 5, 6)
+    for key, part in frame[frame["key"] != 3].groupby("key"):
+        alone = kind().fit(part[NAMES], part["y"], part["w"])
+        assert models.model(key).digest() == alone.digest()
+        found, expected = models.predict(part["key"], part[NAMES]), alone.predict(part[NAMES])
+        assert close(found, expected) if kind is LSSVR else np.array_equal(found, expected)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    for rows in (pl.from_pandas(frame), dd.from_pandas(frame, npartitions=3), tmp_path):
+        with dask.config.set(scheduler="sync"):
+            found = fit_by(kind(), rows, "key", "y", sample_weight="w", columns=NAMES)
+        assert (found.digest(), found.feature_names) == (models.digest(), ("a", "b"))
+    rest = models - fit_by(kind(), frame[:100], "key", "y", sample_weight="w")
+    assert rest.digest() == fit_by(kind(), frame[100:], "key", "y", sample_weight="w").digest()
+
+
+ENGINES = {"polars": pl.from_pandas, "DuckDB": duck}
+
+
+@pytest.mark.parametrize("carry", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("kind", [LSSVR, LSSVC])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_query_adds_what_python_does(carry, kind, data):
+    """Ties, signs and types: the engine's own sums have Python's digest."""
+    n = data.draw(st.integers(1, 40))
+    steps = st.integers(-(2**20), 2**20).map(lambda k: k * 2.0**-15)  # halves of a step
+    column = st.sampled_from([np.float64, np.float32, np.int16, np.bool_])
+    near = st.floats(-3, 3, allow_subnormal=False)
+    frame = pd.DataFrame(
+        {
+            f'a "{k}"': np.array(data.draw(st.lists(steps | near, min_size=n, max_size=n)))
+            for k in range(2)
+        }
+    )
+    frame['a "0"'] = frame['a "0"'].astype(data.draw(column))
+    frame["key"] = np.arange(n) % data.draw(st.integers(1, 4))
+    labels = st.sampled_from(["u", "v", "w"]) if kind is LSSVC else steps
+    frame["y"] = data.draw(st.lists(labels, min_size=n, max_size=n))
+    options = {"feature_map": Linear(bias=data.draw(st.booleans()))}
+    expected = fit_by(kind(**options), [frame], "key", "y")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "from_batches", None)  # the rows are not read
+        found = fit_by(kind(**options), carry(frame), "key", "y")
+    assert found.digest() == expected.digest()
+    assert np.array_equal(found.table.counts, expected.table.counts)
+
+
+@pytest.mark.parametrize("carry", ENGINES.values(), ids=ENGINES)
+def test_what_a_query_cannot_add_is_read(carry):
+    frame = table(60, 9)
+    large = frame.assign(a=np.rint(frame["a"] * 1e7))
+    assert fit_by(LSSVR(), carry(large), "key", "y").digest() == single_table(large)
+    for column, wrong, error, message in [
+        ("a", np.nan, RangeError, "NaN"),
+        ("a", np.inf, RangeError, "infinity"),
+        ("key", None, ValueError, "'key' of the batch has nulls"),
+        ("y", None, ValueError, "nulls|not finite"),
+        ("a", "text", TypeError, "Column 'a' of the batch is of type"),
+    ]:
+        bad = frame.astype({column: object})
+        bad.loc[7, column] = wrong
+        bad[column] = bad[column].astype(str) if wrong == "text" else bad[column].astype("Float64")
+        with pytest.raises(error, match=message):
+            fit_by(LSSVR(), carry(bad), "key", "y")
+
+
+def single_table(frame):
+    return fit_by(LSSVR(), [frame], "key", "y").digest()
 
 
 def test_thousands_of_groups_in_one_pass():
@@ -127,3 +219,7 @@ def test_what_can_be_wrong():
         fit_by(LSSVR(), frame.assign(key=None), "key", "y")
     with pytest.raises(ValueError, match="no column 'shop'"):
         fit_by(LSSVR(), frame, "shop", "y")
+    with pytest.raises(ValueError, match="no column 'w' of weights"):
+        fit_by(LSSVR(), frame, "key", "y", sample_weight="w")
+    with pytest.raises(ValueError, match="finite and not negative"):
+        fit_by(LSSVR(), frame.assign(w=-1.0), "key", "y", sample_weight="w")

@@ -92,8 +92,47 @@ def test_a_torch_loader(table):
     torch = pytest.importorskip("torch")
     X, _, w = rows(table)
     data = torch.utils.data.TensorDataset(torch.tensor(X), torch.tensor(w))
-    loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
-    assert LSSVR().fit(from_batches(loader)).digest() == LSSVR().fit(X, w).digest()
+    expected = LSSVR().fit(X, w).digest()
+    for options in ({}, {"num_workers": 2}, {"collate_fn": by_name}):
+        loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True, **options)
+        target = "w" if "collate_fn" in options else None
+        source = from_batches(loader, target)
+        assert LSSVR().fit(source).digest() == expected
+        assert LSSVR().fit(source).digest() == expected  # asked anew, and shuffled anew
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray warns of itself
+def test_a_ray_dataset(table):
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    X, y, _ = rows(table)
+    expected = LSSVC().fit(X, y).digest()
+    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=80_000_000)
+    try:
+        named = ray.data.from_arrow(table.drop_columns("w")).repartition(3)
+        tensors = ray.data.from_items([{"x": a, "y": b} for a, b in zip(X, y, strict=True)])
+        for data in (named, tensors):
+            source = from_batches(data, "y")
+            assert LSSVC().fit(source).digest() == expected
+            assert LSSVC().fit(source).digest() == expected  # asked anew
+    finally:
+        ray.shutdown()
+
+
+def by_name(rows):
+    """A dict of tensors, as many data sets give it."""
+    import torch
+
+    X, w = zip(*rows, strict=True)
+    return {"X": torch.stack(X), "w": torch.stack(w)}
+
+
+def test_a_dict_of_matrices(table):
+    X, y, _ = rows(table)
+    batches = [{"pixels": X[i:j], "y": y[i:j]} for i, j in pairwise(CUTS) if j > i]
+    source = from_batches(batches, "y")
+    assert (source.n_features, source.feature_names) == (2, None)
+    assert LSSVC().fit(source).digest() == LSSVC().fit(X, y).digest()
 
 
 def test_a_column_of_lists(table):
@@ -134,11 +173,27 @@ def test_what_can_be_wrong(table, tmp_path):
         ([table], None, TypeError, "say which one is the target"),
         ([table], "z", ValueError, "no column 'z'"),
         ([pa.table([[1], [2]], names=["a", "a"])], "a", ValueError, "'a' more than once"),
+        ([{"x": np.eye(2), "b": [1, 2], "y": [0, 1]}], "y", TypeError, "'x' of the batch is of"),
+        ([{"t": ["u", "v"], "y": [0, 1]}], "y", TypeError, "'t' of the batch is of type string"),
     ]:
         with pytest.raises(error, match=message):
             from_batches(batches, target)
     with pytest.raises(ValueError, match="no column 'b'"):
         LSSVC().fit(from_batches([table, table.drop_columns("b")], "y"))
+
+
+def test_a_wrong_rho_is_found_before_the_pass(table):
+    X, _, w = rows(table)
+    read = []
+
+    def batches():
+        for i, j in pairwise(CUTS):
+            read.append(i)
+            yield X[i:j], w[i:j]
+
+    with pytest.raises(ValueError, match="rho has 2 numbers, and there is one target"):
+        LSSVR(rho=[1.0, 2.0]).fit(from_batches(batches))
+    assert len(read) == 1  # to know the columns
 
 
 def test_parquet_by_a_dataset_with_a_filter(table, tmp_path):

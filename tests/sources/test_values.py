@@ -6,6 +6,7 @@ from decimal import Decimal
 import dask
 import dask.array as da
 import dask.dataframe as dd
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from traceless import LSSVC, LSSVR, scan
+from traceless import LSSVC, LSSVR, from_batches, scan
 
 DAYS = [dt.date(2025, 1, 1 + k) for k in range(6)]
 TIMES = [dt.datetime(2025, 1, 1 + k) for k in range(6)]
@@ -153,9 +154,19 @@ def by_dask_array(model, table, tmp_path):
         return model.fit(*lazy)
 
 
+def by_batches(model, table, tmp_path):
+    weight = "w" if "w" in table.column_names else None
+    return model.fit(from_batches(table.to_reader(4), "y", sample_weight=weight))
+
+
+def by_duckdb(model, table, tmp_path):
+    weight = "w" if "w" in table.column_names else None
+    return model.fit(from_batches(duckdb.from_arrow(table), "y", sample_weight=weight))
+
+
 BY = [
     *(by_numpy_columns, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy, by_zarr),
-    *(by_dask_frame, by_dask_array),
+    *(by_dask_frame, by_dask_array, by_batches, by_duckdb),
 ]
 IGNORED = "ignore:A column-vector y was passed"
 

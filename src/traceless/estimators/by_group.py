@@ -27,10 +27,10 @@ from traceless.knowledge.groups import GroupRecipe, KnowledgeTable
 from traceless.knowledge.responses import label_array
 from traceless.parameters import check_parameters
 from traceless.solvers.ridge import Penalty
+from traceless.sources.queries import from_query
 from traceless.sources.scanning import scan
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
-from traceless.sources.streams import from_batches
 
 _ROWS = 4096  # predicted at a time
 
@@ -42,6 +42,7 @@ def fit_by(
     target: Any,
     *,
     columns: Any = None,
+    sample_weight: str | None = None,
     n_jobs: int | None = None,
 ) -> GroupedModels:
     """Fit a model to the rows of each group, all in one pass, where the rows are.
@@ -52,14 +53,17 @@ def fit_by(
         Its parameters are those of all models. Class weights, guards and fingerprints are for
         single models.
     rows : dataframe, path, or stream of batches
-        A dataframe of pandas, polars, Dask or Spark, an Arrow table, files as `scan` takes them,
-        or batches with named columns as `from_batches` takes them.
+        A dataframe of pandas, polars, Dask or Spark, an Arrow table, a DuckDB relation, files as
+        `scan` takes them, or batches with named columns as `from_batches` takes them. Where the map
+        is `Linear`, with up to 32 features, polars and DuckDB add up the groups themselves.
     key : str
         The column that says which group a row is of: whole numbers or text, no nulls.
     target : str or list of str
         The column of labels or targets.
     columns : list of str, optional
         The features; all other columns by default.
+    sample_weight : str, optional
+        The column of weights.
     n_jobs : int, optional
         Processes that read files.
 
@@ -84,12 +88,22 @@ def fit_by(
             "Models by group have no class weights, guards or fingerprints: set class_weight=None, "
             "guard=False and fingerprint=False."
         )
+    if columns is not None and sample_weight is not None:
+        columns = [*([columns] if isinstance(columns, str) else columns), sample_weight]
     source = _source(rows, key, target, columns)
+    names, weight = source.feature_names, None
+    if sample_weight is not None:
+        if names is None or sample_weight not in names:
+            raise ValueError(
+                f"There is no column {sample_weight!r} of weights beside features that are columns "
+                f"of numbers; there are {'lists' if names is None else names}."
+            )
+        weight = names.index(sample_weight)
+        names = [name for name in names if name != sample_weight]
     plain = clone(estimator)
-    plain.n_features_in_ = source.n_features
-    recipe: Any = GroupRecipe.of(plain._recipe())
+    plain.n_features_in_ = source.n_features - (weight is not None)
+    recipe: Any = GroupRecipe.of(plain._recipe(), weight)
     table: Any = source.knowledge(recipe, n_jobs)
-    names = source.feature_names
     return GroupedModels(plain, table, None if names is None else tuple(names))
 
 
@@ -199,7 +213,7 @@ class GroupedModels:
         """
         phi, J = self._phi, len(self._phi.steps)
         steps, resolution = phi.steps, self.table.recipe.target_resolution
-        sums = self.table.sums.astype(np.longdouble)
+        sums = np.ldexp(self.table.sums.astype(np.longdouble), -self.table.weight_bits)
         S = sums[:, :J, :J] * np.outer(steps, steps)
         V = sums[:, :J, J:] * steps[:, None]
         if self.table.recipe.task == "regression":
@@ -219,7 +233,7 @@ class GroupedModels:
 def _solve(S: Any, V: Any, penalty: Penalty, has_bias: bool) -> Floats:
     """Coefficients of all groups, from Σφφᵀ and Σφy of each in extended precision."""
     rho, diagonal = float(penalty.rho), np.arange(S.shape[1])
-    n = np.maximum(S[:, -1, -1], 1)[:, None]
+    n = np.where(S[:, -1, -1] > 0, S[:, -1, -1], 1)[:, None]  # or the weights, added up
     means = S[:, :, -1] / n
     if penalty.standardize:
         ridge = rho * (S[:, diagonal, diagonal] / n - means**2)
@@ -256,7 +270,7 @@ def _source(rows: Any, key: str, target: Any, columns: Any) -> Source:
     if module.startswith("pyspark."):
         return from_spark(rows, target, sample_weight=key, columns=columns)
     if not module.startswith(("dask.", "dask_expr.")):
-        return from_batches(rows, target, sample_weight=key, columns=columns)
+        return from_query(rows, key, target, columns)
     several = [target] if isinstance(target, str) else list(target)
     if columns is None:
         columns = [name for name in rows.columns if name not in (key, *several)]

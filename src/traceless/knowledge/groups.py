@@ -10,28 +10,34 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Floats, Integers
+from traceless.arithmetic.integers import Integers
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import MismatchError
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import (
     Label,
+    Responses,
     framed,
     label_bytes,
     label_of,
     responses_of,
     union,
 )
+from traceless.knowledge.sample_weights import rounded_weights, units
 from traceless.knowledge.specifications import check_same_specification, check_targets
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.knowledge.values import has_missing
 
 _ROWS = 2**14  # coded at a time
+_INT64 = 2.0**62  # sums of squares up to here leave no sum of products beyond int64
+_FEW = 2**22  # products that NumPy's own integers do as fast as BLAS does in several parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +55,9 @@ class KnowledgeTable:
     counts : int64 array of shape (G, K), or (G, 1) for regression
         Rows of each group, by class.
     sums : array of shape (G, J + K, J + K)
-        Σ [φ; r][φ; r]ᵀ over the rows of each group, in integers.
+        Σ ω [φ; r][φ; r]ᵀ over the rows of each group, in integers.
+    weight_bits : int
+        `sums` is in units of 2^-weight_bits: 0 unless some weights were fractions.
     """
 
     recipe: Recipe
@@ -57,6 +65,7 @@ class KnowledgeTable:
     responses: tuple[Label, ...]
     counts: NDArray[np.int64]
     sums: Integers
+    weight_bits: int = 0
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -73,7 +82,7 @@ class KnowledgeTable:
             self.responses,
             tuple(self.counts[place].tolist()),
             integers.narrow(self.sums[place].copy()),
-            0,
+            self.weight_bits,
         )._canonical()
 
     def place(self, key: Any) -> int:
@@ -100,8 +109,10 @@ class KnowledgeTable:
             check_targets(self.recipe.task, self.responses, other.responses)
         keys, responses = union(self.keys, other.keys), union(self.responses, other.responses)
         a, b = self._spread(keys, responses), other._spread(keys, responses)
-        sums = integers.as_array(integers.add(a.sums, b.sums))
-        return replace(a, counts=a.counts + b.counts, sums=sums)._canonical()
+        bits = max(a.weight_bits, b.weight_bits)
+        sums = integers.as_array(integers.add(a._in_unit(bits), b._in_unit(bits)))
+        counts = a.counts + b.counts
+        return replace(a, counts=counts, sums=sums, weight_bits=bits)._canonical()
 
     def __neg__(self) -> KnowledgeTable:
         return replace(self, counts=-self.counts, sums=-self.sums)
@@ -134,6 +145,10 @@ class KnowledgeTable:
             found = {key: place for place, key in enumerate(self.keys)}
             self.__dict__["_found"] = found
         return found
+
+    def _in_unit(self, bits: int) -> Sums:
+        """The sums in units of 2^-bits, which is not larger than their own."""
+        return integers.shift_left(integers.as_sums(self.sums), bits - self.weight_bits)
 
     def _spread(self, keys: tuple[Label, ...], responses: tuple[Label, ...]) -> KnowledgeTable:
         """The same with room for further groups and classes, all zero."""
@@ -174,78 +189,107 @@ class KnowledgeTable:
 
 @dataclass(frozen=True)
 class GroupRecipe(Recipe):
-    """A recipe that makes a table: in place of the weights of rows it is given their groups."""
+    """A recipe that makes a table: in place of the weights of rows it is given their groups.
+
+    Where rows are weighted, `weight` is the column of X that has the weights.
+    """
+
+    weight: int | None = None
 
     @classmethod
-    def of(cls, recipe: Recipe) -> GroupRecipe:
+    def of(cls, recipe: Recipe, weight: int | None = None) -> GroupRecipe:
         """The same recipe, group by group."""
-        return cls(recipe.phi, recipe.task, recipe.target_resolution)
+        return cls(recipe.phi, recipe.task, recipe.target_resolution, weight=weight)
+
+    @property
+    def of_one_group(self) -> Recipe:
+        """The recipe of the rows of a group."""
+        return Recipe(self.phi, self.task, self.target_resolution)
 
     def knowledge(self, rows: Rows) -> Any:
         """The table of some rows (X, y, key)."""
         X, y, key = rows
-        keys, group = _groups(key)
+        keys, group = numbered(key)
         order = np.argsort(group, kind="stable")
-        X, y, group = X[order], np.asarray(y)[order], group[order]
-        responses = responses_of(y, None, self.task, self.target_resolution)
-        J, K = len(self.phi.steps), len(responses.names)
-        sums = np.zeros((len(keys), J + K, J + K), dtype=np.int64)
-        wide: list[int] = []
+        X, y, group, weights = X[order], np.asarray(y)[order], group[order], None
+        if self.weight is not None:
+            weights = rounded_weights(X[:, self.weight], len(X))
+            X = np.delete(X, self.weight, axis=1)
+        responses = responses_of(y, weights, self.task, self.target_resolution)
+        names, unit = responses.names, units(weights)
+        counts = self._counts(y, group, weights, len(keys), names)
+        width = len(self.phi.steps) + len(names)
+        sums = np.zeros((len(keys), width, width), dtype=np.int64)
+        bits, wide = 0, np.arange(len(keys))
+        if isinstance(unit, int):  # else the weights span more than one product can hold
+            bits = max(0, -unit)
+            wide = self._add(sums, X, responses, group, weights, bits)
+        sums[wide], counts[wide] = 0, 0
+        recipe = self.of_one_group
+        table = KnowledgeTable(recipe, keys, names, counts, sums, bits)
+        if wide.size:  # gathered one by one
+            held = np.ones(len(group)) if weights is None else weights
+            ends = np.searchsorted(group, [wide, wide + 1]).T.tolist()
+            known = [recipe.knowledge((X[a:b], y[a:b], held[a:b])) for a, b in ends]
+            table += _stacked(recipe, tuple(keys[g] for g in wide), known)
+        return table._canonical()
+
+    def _counts(
+        self, y: Any, group: Any, weights: Any, n_groups: int, names: tuple[Label, ...]
+    ) -> NDArray[np.int64]:
+        """Rows of each group with positive weight, by class."""
+        alive = slice(None) if weights is None else weights > 0
+        if self.task != "classification":
+            return np.bincount(group[alive], minlength=n_groups)[:, None]
+        counts = np.zeros((n_groups, len(names)), dtype=np.int64)
+        labels = {label: k for k, label in enumerate(names)}
+        number = np.array([labels[label_of(v)] for v in y.ravel().tolist()], dtype=np.intp)
+        np.add.at(counts, (group[alive], number[alive]), 1)
+        return counts
+
+    def _add(
+        self, sums: Integers, X: Any, responses: Responses, group: Any, weights: Any, bits: int
+    ) -> NDArray[np.intp]:
+        """Add the products of the rows of each group, which are together, in units of 2^-bits.
+
+        Returns the groups whose sums int64 does not hold, or that are not finite.
+        """
+        J = len(self.phi.steps)
+        energy = np.zeros(len(sums))
         for start in range(0, len(group), _ROWS):
             part = slice(start, min(start + _ROWS, len(group)))
-            Z = np.empty((part.stop - part.start, J + K))
+            Z = np.empty((part.stop - part.start, sums.shape[1]))
             self.phi.encode(dense_rows(X, part), Z[:, :J])
             responses.encode(part, Z[:, J:])
-            wide += _add_groups(sums, Z, group[part])
-        classes = group if self.task != "classification" else None
-        counts = np.zeros((len(keys), K if classes is None else 1), dtype=np.int64)
-        if classes is None:
-            labels = {label: k for k, label in enumerate(responses.names)}
-            number = np.array([labels[label_of(v)] for v in y.ravel().tolist()], dtype=np.intp)
-            np.add.at(counts, (group, number), 1)
-        else:
-            counts[:, 0] = np.bincount(group, minlength=len(keys))
-        table = KnowledgeTable(Recipe(*self._made()), keys, responses.names, counts, sums)
-        return self._replaced(table, sorted({*wide}), X, y, group)
-
-    def _made(self) -> tuple[Any, ...]:
-        return self.phi, self.task, self.target_resolution
-
-    def _replaced(
-        self, table: KnowledgeTable, wide: list[int], X: Any, y: Any, group: Any
-    ) -> KnowledgeTable:
-        """The table with the groups gathered anew whose sums float64 does not hold exactly."""
-        if not wide:
-            return table
-        J, sums = len(self.phi.steps), table.sums.astype(object)
-        for g in wide:
-            members = group == g
-            known = super().knowledge((X[members], y[members], None))
-            where = [table.responses.index(r) for r in known.responses]
-            both = np.array([*range(J), *(J + k for k in where)])
-            sums[g] = 0
-            sums[g][np.ix_(both, both)] = known.sums
-        return replace(table, sums=integers.narrow(sums))
+            weighted = Z if weights is None else Z * np.ldexp(weights[part], bits)[:, None]
+            starts = np.flatnonzero(np.diff(group[part], prepend=-1))
+            for a, b in pairwise([*starts.tolist(), len(Z)]):
+                g, left, right = group[start + a], Z[a:b].T, weighted[a:b]
+                size = float(np.vdot(left.T, right)) * (1 + 1e-6)  # bounds all their products
+                energy[g] += size
+                if size <= integers.LARGEST:
+                    sums[g] += (left @ right).astype(np.int64)
+                elif energy[g] <= _INT64 and len(right) * len(left) ** 2 <= _FEW:
+                    sums[g] += left.astype(np.int64) @ right.astype(np.int64)
+                else:
+                    energy[g] = np.inf
+        return np.flatnonzero(~(energy <= _INT64))
 
 
-def _groups(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
+def _stacked(recipe: Recipe, keys: tuple[Label, ...], known: list[Knowledge]) -> KnowledgeTable:
+    """The table of groups whose knowledge is there."""
+    responses = union(*(one.responses for one in known))
+    bits = max(one.weight_bits for one in known)
+    spread = [one._spread(responses) for one in known]
+    sums = [integers.wide(integers.shift_left(k.total, bits - k.weight_bits)) for k in spread]
+    counts = np.array([one.counts for one in spread], dtype=np.int64)
+    return KnowledgeTable(recipe, keys, responses, counts, integers.narrow(np.stack(sums)), bits)
+
+
+def numbered(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
     """The groups in order, and the number of each row's."""
     keys = np.asarray(key)
     if keys.dtype.kind == "O" and has_missing(keys):
         raise ValueError("The group of some rows is missing. Drop these rows first.")
     found, group = np.unique(keys, return_inverse=True)
     return tuple([label_of(v) for v in found.tolist()]), group.reshape(-1)
-
-
-def _add_groups(sums: Integers, Z: Floats, group: NDArray[np.intp]) -> list[int]:
-    """Add ZᵀZ of the rows of each group, which are together; the groups that need more care."""
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    ends = np.append(starts[1:], len(group))
-    wide = []
-    for a, b in zip(starts.tolist(), ends.tolist(), strict=True):
-        g, rows = int(group[a]), Z[a:b]
-        if not integers.energy(np.ascontiguousarray(rows)) <= integers.LARGEST:
-            wide.append(g)
-            continue
-        sums[g] += (rows.T @ rows).astype(np.int64)
-    return wide

@@ -14,7 +14,6 @@ import numpy as np
 
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, listed, one_kind, reading
-from traceless.sources.partitions import Scanned
 from traceless.sources.stamps import Stamp, check_rows, unchanged
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
@@ -31,6 +30,14 @@ class RowRange:
     start: int
     stop: int
     stamps: tuple[Stamp, ...]  # of all files that hold some of these rows
+
+    @property
+    def n_targets(self) -> int:
+        """Number of columns of y."""
+        if not isinstance(self.target, Path):
+            return 0 if self.target is None else 1
+        shape = opened(self.target).shape
+        return 1 if len(shape) == 1 else int(shape[1])
 
     def batches(self) -> Iterator[Rows]:
         """All rows, as one batch."""
@@ -59,8 +66,8 @@ def scan_arrays(
     columns: Any,
     batch_rows: int | None,
     missing_chunks: bool,
-) -> Scanned:
-    """See `traceless.scan`."""
+) -> tuple[list[RowRange], int]:
+    """The partitions, and the number of features; see `traceless.scan`."""
     width = _table(files[0]).shape[1]
     targets: list[Any] = [None] * len(files)
     if target != []:
@@ -87,7 +94,7 @@ def scan_arrays(
                 for part in _parts(place, held, start, stop, missing_chunks)
             ]
             partitions.append(RowRange(file, features, y, w, start, stop, tuple(stamps)))
-    return partitions, width if features is None else len(features), None
+    return partitions, width if features is None else len(features)
 
 
 def opened(file: Path) -> Any:

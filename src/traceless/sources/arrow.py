@@ -65,6 +65,15 @@ def check_once(names: list[str], where: str) -> None:
         )
 
 
+def check_kinds(schema: Any, features: tuple[str, ...], where: str) -> None:
+    """Raise unless features are columns of numbers, or one column of lists of numbers."""
+    for name in features:
+        kind = schema.field(name).type
+        single = is_list(kind) and len(features) == 1
+        if not is_number(kind.value_type if single else kind):
+            raise not_numbers(name, kind, where)
+
+
 def not_numbers(name: str, kind: Any, where: str) -> TypeError:
     """The error for a feature that does not hold numbers."""
     return TypeError(

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from traceless.exceptions import EngineError
 from traceless.sources.batches import Rows, Source, as_arrays, quiet
-from traceless.sources.partitions import TASKS_PER_WORKER, Partition, grouped, learn
+from traceless.sources.partitions import Partition, grouped, learn
 from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def sum_on_dask(recipe: Recipe, partitions: Sequence[Partition], client: Any) ->
             f"The Dask client is {client.status}: it must stay open until the rows are learned. "
             "Nothing was changed."
         )
-    groups = grouped(partitions, TASKS_PER_WORKER * max(1, sum(client.nthreads().values())))
+    groups = grouped(partitions, max(1, sum(client.nthreads().values())))
     with client.as_current():
         return _sum(_learn_group, recipe, [], [(Sent(group),) for group in groups])
 

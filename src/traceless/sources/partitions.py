@@ -84,7 +84,7 @@ def sum_partitions(
     ``joblib.parallel_config`` says otherwise. Workers must share this machine's temporary folder.
     """
     jobs = effective_n_jobs(n_jobs)
-    groups = grouped(partitions, TASKS_PER_WORKER * jobs) if jobs > 1 else []
+    groups = grouped(partitions, jobs) if jobs > 1 else []
     if len(groups) <= 1:
         one = recipe if len(partitions) == 1 else quiet(recipe)
         watched = progress(partitions, "learning", recipe.verbose)
@@ -100,16 +100,19 @@ def sum_partitions(
         return knowledge
 
 
-def grouped(partitions: Sequence[Partition], n: int) -> list[Sequence[Partition]]:
-    """Partitions for at most `n` tasks, about as many for each; large ones are cut."""
-    if 0 < len(partitions) < n:
-        each = -(-n // len(partitions))
+def grouped(partitions: Sequence[Partition], workers: int) -> list[Sequence[Partition]]:
+    """Partitions for the tasks of some workers, about as many for each.
+
+    Where there are fewer partitions than workers they are cut, so that each worker has one.
+    """
+    if 0 < len(partitions) < workers:
+        each = -(-workers // len(partitions))
         partitions = [
             part
             for one in partitions
             for part in (one.parts(each) if hasattr(one, "parts") else [one])
         ]
-    n = min(len(partitions), n)
+    n = min(len(partitions), TASKS_PER_WORKER * workers)
     return [partitions[a:b] for a, b in pairwise(len(partitions) * k // n for k in range(n + 1))]
 
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from traceless.sources.arrow import (
     Columns,
+    check_kinds,
     check_once,
     check_present,
     choose,
     is_list,
-    is_number,
-    not_numbers,
     rows_of,
 )
 from traceless.sources.batches import Rows
@@ -71,9 +70,10 @@ class RowGroups:
                 yield rows_of(_with(batch, self.constants), self.columns, name)
 
     def parts(self, n: int) -> list[RowGroups]:
-        """The same rows for up to n tasks.
+        """The same rows for up to n workers.
 
-        A row group can only be read from its beginning, so the last task reads all of it.
+        A row group can only be read from its beginning: the last part reads all of it, which takes
+        as long as one worker takes to read it. So there are never more parts than workers.
         """
         n = max(1, min(n, MOST_PARTS, (self.stop - self.start) // LEAST_ROWS))
         ends = [self.start + (self.stop - self.start) * k // n for k in range(n + 1)]
@@ -162,11 +162,7 @@ def _width(
 
 def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
     check_present(schema.names, layout.names, where)
-    for name in layout.features:
-        kind = schema.field(name).type
-        single = is_list(kind) and len(layout.features) == 1
-        if not is_number(kind.value_type if single else kind):
-            raise not_numbers(name, kind, where)
+    check_kinds(schema, layout.features, where)
     extra = [name for name in schema.names if name not in layout.names] if every else []
     if extra:
         raise ValueError(

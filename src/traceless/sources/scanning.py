@@ -173,5 +173,7 @@ def scan(
         raise ValueError(
             f"{files[0]}: only Parquet is read from there; convert or copy the arrays."
         )
-    found = scan_arrays(here, target, sample_weight, columns, batch_rows, missing_chunks)
-    return Partitioned(*found, None if target != [] else 0)
+    partitions, width = scan_arrays(
+        here, target, sample_weight, columns, batch_rows, missing_chunks
+    )
+    return Partitioned(partitions, width, None, partitions[0].n_targets)

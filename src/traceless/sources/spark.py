@@ -26,7 +26,7 @@ import numpy as np
 from traceless.exceptions import EngineError
 from traceless.sources.arrow import Columns, check_once, choose, not_numbers, rows_of
 from traceless.sources.batches import Rows, Source, portable, quiet, sum_batches
-from traceless.sources.partitions import TASKS_PER_WORKER, Partition
+from traceless.sources.partitions import TASKS_PER_WORKER, Partition, all_batches, grouped
 from traceless.sources.threads import one_thread
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def from_spark(
 
 def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: Any) -> Source:
     """Partitions of files, opened by Spark's tasks: Java never sees the rows."""
-    n = len(partitions)
-    numbers = spark.range(0, n, 1, min(n, TASKS_PER_WORKER * spark.sparkContext.defaultParallelism))
+    groups = grouped(partitions, spark.sparkContext.defaultParallelism)
+    numbers = spark.range(0, len(groups), 1, len(groups))
 
     def rows(batch: Any) -> Iterator[Rows]:
         for number in batch.column(0).to_pylist():
-            yield from partitions[number].batches()
+            yield from all_batches(groups[number])
 
     no_rows = np.empty((0, source.n_features)), np.empty(0), None
     found = SparkSource(numbers, rows, no_rows, source.feature_names)

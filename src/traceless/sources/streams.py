@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceless.sources.arrow import Columns, check_once, check_present, choose, is_list, rows_of
+from traceless.sources.arrow import (
+    Columns,
+    check_kinds,
+    check_once,
+    check_present,
+    choose,
+    is_list,
+    rows_of,
+)
 from traceless.sources.batches import Rows, Source, as_arrays, sum_batches
 
 if TYPE_CHECKING:
@@ -79,10 +87,13 @@ class StreamSource(Source):
                     "target, columns and sample_weight name columns, and these batches have none: "
                     f"they are {type(first).__name__}s of X and y."
                 )
-            self.n_features, self.feature_names = int(np.shape(_three(first)[0])[1]), None
+            X, y, _ = _three(first)
+            self.n_features, self.feature_names = int(np.shape(X)[1]), None
+            self.n_targets = 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
         else:
             self._layout = _layout(named, target, columns, weight)
             self.n_features = self._layout.width
+            self.n_targets = 1 if isinstance(target, str) else len(self._layout.target)
             one_column = is_list(named.schema.field(self._layout.features[0]).type)
             self.feature_names = None if one_column else list(self._layout.features)
 
@@ -172,14 +183,31 @@ def _named(batch: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(batch, pa.RecordBatch):
-        return batch
+        return _stored(batch)
     if isinstance(batch, Mapping):
-        table = pa.table({name: _host(values) for name, values in batch.items()})
+        table = pa.table({name: _column(values) for name, values in batch.items()})
     else:
         table = pa.table(batch)
-    check_once(table.schema.names, WHERE)
     whole = table.combine_chunks().to_batches()
-    return whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema)
+    return _stored(whole[0] if whole else pa.RecordBatch.from_pylist([], table.schema))
+
+
+def _stored(batch: Any) -> Any:
+    """A record batch with columns of special types, such as tensors, as they are stored."""
+    check_once(batch.schema.names, WHERE)
+    columns = [getattr(column, "storage", column) for column in batch.columns]
+    return type(batch).from_arrays(columns, names=batch.schema.names)
+
+
+def _column(values: Any) -> Any:
+    """A column of a dict of arrays or tensors: of numbers, or of lists where it is a matrix."""
+    values = _host(values)
+    if np.ndim(values) != 2:
+        return values
+    import pyarrow as pa
+
+    values = np.asarray(values)
+    return pa.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
 
 
 def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Columns:
@@ -188,6 +216,7 @@ def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Column
     features, target = choose(batch.schema.names, columns, target, weight, WHERE)
     width = len(features)
     kind = batch.schema.field(features[0]).type
+    check_kinds(batch.schema, features, WHERE)
     if width == 1 and is_list(kind):
         size = getattr(kind, "list_size", None)
         if size is None:
