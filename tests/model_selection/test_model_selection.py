@@ -1,5 +1,6 @@
 """scikit-learn's own functions are the oracle: same estimator, same splits, same numbers."""
 
+import pickle
 import re
 import warnings
 from itertools import count
@@ -30,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cases import MAPS, PENALTIES, name, penalty_name
-from traceless import LSSVC, LSSVR, ResolutionWarning
+from traceless import LSSVC, LSSVR, Knowledge, ResolutionWarning
 from traceless.features import Linear, Polynomial, RandomFourier
 from traceless.knowledge.gathering import Gathering
 from traceless.model_selection import (
@@ -45,6 +46,7 @@ from traceless.model_selection import rho as rho_module
 from traceless.model_selection.dataset import UncopiedRows
 from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import FullModel
+from traceless.model_selection.triangles import TriangularKnowledge
 
 N = 60
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
@@ -655,7 +657,8 @@ def test_folds_in_float64_have_the_bits_and_the_knowledge_of_refits(size, penalt
     X = np.column_stack([X * size, np.zeros(N)])  # and a column without a coefficient
     estimator.set_params(**penalty)
     folds = LeastSquaresFolds(estimator, (X, y, None), KFold(4, shuffle=True, random_state=3), None)
-    assert bool(folds._rests) == (size < 2.0**22)
+    short = [isinstance(rest, TriangularKnowledge) for rest in folds._rests.values()]
+    assert short == [size < 2.0**22] * 4
     for k, split in enumerate(folds.splits):
         train = np.setdiff1d(np.arange(N), split.test)
         theirs, ours = clone(estimator).fit(X[train], y[train]), folds.model(k)
@@ -666,6 +669,11 @@ def test_folds_in_float64_have_the_bits_and_the_knowledge_of_refits(size, penalt
         assert ours.n_samples_ == len(train)
         assert ours.forget(X[train[:5]], y[train[:5]]).digest() == (
             theirs.forget(X[train[:5]], y[train[:5]]).digest()
+        )
+        known = folds.training(k)
+        assert type(pickle.loads(pickle.dumps(known))) is Knowledge
+        assert (
+            known + (folds.total - known) == folds.total == pickle.loads(pickle.dumps(folds.total))
         )
     assert folds.total.digest() == clone(estimator).fit(X, y).digest()
 

@@ -19,7 +19,7 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.fold_sums import FoldState, FoldSums
+from traceless.model_selection.triangles import without_each
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
@@ -118,35 +118,32 @@ class Dataset:
         self.probe._check_first(total, self.X, self.y)
         return total
 
-    def fold_sums(self, folds: Sequence[Indices]) -> tuple[FoldSums, list[FoldSums]] | None:
-        """The sums of all rows, and those without each fold, if float64 has room for them.
-
-        The folds together are all rows, once each.
-        """
+    def without_each(self, folds: Sequence[Indices]) -> tuple[Knowledge, list[Knowledge]]:
+        """The knowledge of all rows, and of those without each fold; each row is in one fold."""
         probe, recipe = self.probe, self.probe._recipe()
-        kept = probe.n_jobs is None and not recipe.classwise and not recipe.fingerprint
-        if not kept or self.sample_weight is not None or is_on_device(self.X):
-            return None
-        if self.n_outputs > KEPT:
-            return None
-        found = FoldSums.of_all_but(recipe, self.X, self.y, [as_slice(fold) for fold in folds])
-        if found is not None:
-            probe._check_first(found[0].knowledge, self.X, self.y)
-        return found
+        plain = probe.n_jobs is None and not recipe.classwise and not recipe.fingerprint
+        if plain and self.sample_weight is None and self.n_outputs <= KEPT:
+            spans = [as_slice(fold) for fold in folds]
+            found = None if is_on_device(self.X) else without_each(recipe, self.X, self.y, spans)
+            if found is not None:
+                probe._check_first(found[0], self.X, self.y)
+                return found
+        parts = [self.knowledge(fold) for fold in folds]
+        total = self.total(parts)
+        return total, [total - part for part in parts]
 
-    def model(self, known: Knowledge | FoldSums) -> LeastSquares:
-        """A new model with this knowledge, as if fitted to the rows it came from."""
-        if not known.n_samples:
+    def model(self, knowledge: Knowledge, own_map: bool = True) -> LeastSquares:
+        """A new model with this knowledge, as if fitted to the rows it came from.
+
+        Without a feature map of its own it is made faster, and is not to be handed out.
+        """
+        if not knowledge.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
-        if isinstance(known, FoldSums):  # of folds whose models nobody keeps
-            own = apart(self.probe)
-            own._state = FoldState(known)
-            return own
-        model: LeastSquares = clone(self.estimator)
-        parameters = model.get_params(deep=False)
-        learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
-        model.__dict__.update(learned)  # column names, and the feature map with its tables made
-        model._state = model._new_state(known)  # merge would check what cannot be wrong
+        model: LeastSquares = apart(self.probe)
+        if own_map:
+            parameters = clone(self.estimator).get_params(deep=False)
+            model.__dict__.update(parameters)
+        model._state = model._new_state(knowledge)  # merge would check what cannot be wrong
         return model
 
     def codes(self, index: Indices) -> Floats:

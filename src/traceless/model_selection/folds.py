@@ -24,7 +24,6 @@ from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, Indices, subset
-from traceless.model_selection.fold_sums import FoldSums
 from traceless.model_selection.held_out import FullModel
 from traceless.model_selection.precomputed import PrecomputedModels
 from traceless.model_selection.splits import Split, split_rows
@@ -136,42 +135,36 @@ class LeastSquaresFolds(Folds):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:
                     self.closed.add(k)
         self.known_scores: dict[int, Floats] = {}  # held-out scores of the test rows of folds
-        self._parts: dict[int, Knowledge] = {}  # what is left out, or else, in float64,
-        self._rests: dict[int, FoldSums] = {}  # what is not
-        self._gather_parts()
+        self._rests: dict[int, Knowledge] = self._disjoint_rests()
 
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows: the sum of the folds, where these are all rows."""
-        return self.data.total(self._parts.values())
+        return self.data.total()
 
     def training(self, k: int) -> Knowledge:
         """The knowledge of the training part of a split."""
         split = self.splits[k]
         if k in self._rests:
-            return self._rests[k].knowledge
+            return self._rests[k]
         if split.is_short:
             assert split.train is not None
             return self.data.knowledge(split.train)
         if not len(split.left_out):
             return self.total
-        return self.total - (self._parts.get(k) or self.data.knowledge(split.left_out))
+        return self.total - self.data.knowledge(split.left_out)
 
-    def _gather_parts(self) -> None:
-        """Sum each part that is left out once, if together they are all rows, once each."""
+    def _disjoint_rests(self) -> dict[int, Knowledge]:
+        """The training parts, if those left out are all rows, once each: each is summed once."""
         exact = {k: s.left_out for k, s in enumerate(self.splits) if k not in self.closed}
         if not exact or any(self.splits[k].is_short for k in exact):
-            return
+            return {}
         if 8 * len(exact) * self.data.n_outputs**2 > _MEMORY:
-            return
+            return {}
         if not is_partition(list(exact.values()), len(self.data)):
-            return
-        found = self.data.fold_sums(list(exact.values()))
-        if found is None:
-            self._parts = {k: self.data.knowledge(part) for k, part in exact.items()}
-        else:
-            self.total = found[0].knowledge
-            self._rests = dict(zip(exact, found[1], strict=True))
+            return {}
+        self.total, rests = self.data.without_each(list(exact.values()))
+        return dict(zip(exact, rests, strict=True))
 
     @cached_property
     def _precomputed(self) -> PrecomputedModels:
@@ -181,11 +174,7 @@ class LeastSquaresFolds(Folds):
         """The model of a fold (at another ρ): solved, or one that knows its held-out scores."""
 
         def make() -> LeastSquares:
-            sums = None if self.needs_models else self._rests.get(k)
-            if sums is None or not all(sums.counts):  # without a class the coding is another
-                model = self.data.model(self.training(k))
-            else:
-                model = self.data.model(sums)
+            model = self.data.model(self.training(k), own_map=self.needs_models)
             return model if rho is None else model.set_params(rho=rho)
 
         if k in self.known_scores:

@@ -73,10 +73,6 @@ class Cholesky:
         """The exact knowledge of all rows."""
         return self._known
 
-    def _known_sums(self) -> Any:
-        """What has the normal equations: the knowledge, or the same sums in another form."""
-        return self.knowledge()
-
     def sealed(self) -> Cholesky:
         """The same with correctly rounded coefficients."""
         return self
@@ -112,7 +108,7 @@ class Cholesky:
         """Correctly rounded coefficients, in steps of the grids."""
         question, found = (penalty, class_weights), self._solved
         if found is None or found[0] != question:
-            Z, shift = solved(self._known_sums(), penalty, phi, code, class_weights)
+            Z, shift = solved(self.knowledge(), penalty, phi, code, class_weights)
             found = self._solved = question, Coefficients(Z, shift)
         return found[1]
 

@@ -29,7 +29,7 @@ from traceless.arithmetic.words import Sums, Wide
 from traceless.solvers.mixture import Mixture
 from traceless.solvers.refinement import refined
 from traceless.solvers.ridge import Ridge
-from traceless.solvers.steps import HOST, HardError, Steps, U
+from traceless.solvers.steps import HOST, Digits, HardError, Steps, U
 from traceless.solvers.wide import WideSystem
 
 __all__ = ["correctly_rounded_solve"]
@@ -155,16 +155,14 @@ class System(Steps):
         bound = abs(residual.near - cut) + (8 * U) * (abs(residual.near) + abs(cut))
         return bound + (0.0 if self.planes is None else 2.0**-self.plane_bits)
 
-    def _after(
-        self, before: _Residual, digits: Any, pieces: Any, shifts: NDArray[np.int64]
-    ) -> _Residual:
+    def _after(self, before: _Residual, digits: Digits, shifts: NDArray[np.int64]) -> _Residual:
         """The same in int64 and, near to it, in float64."""
         on, up, planes = self.on, self.on.there(shifts), None
-        near, whole = self._products(pieces, self.g)
+        near, whole = self._products(digits[1], self.g)
         near = before.near * on.there(np.ldexp(1.0, shifts)) - near
         whole = (before.whole << up) - whole
         if self.planes is not None:
-            planes, carry = -self.planes * on.whole(digits), 0
+            planes, carry = -self.planes * on.whole(digits[0]), 0
             if before.planes is not None:
                 planes += before.planes << up
             for k in reversed(range(len(planes))):

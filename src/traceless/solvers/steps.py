@@ -42,6 +42,7 @@ KEPT = 1448  # features up to which limbs are kept; larger ones are cut again fo
 _COLUMNS = 4  # up to which products of one vector are faster
 
 Expanded = tuple[Integers, Integers, NDArray[np.int64]]
+Digits = tuple[Any, Any]  # as they are, and in pieces
 Products = Callable[[Any, int], tuple[Any, Any]]
 
 
@@ -214,7 +215,7 @@ class Steps:
             digits = on.rint(c * on.there(np.ldexp(1.0, shifts)))
             upper = on.rint(digits * 2.0**-self.g)
             pieces = on.beside(upper, digits - upper * 2.0**self.g)
-            residual = self._after(residual, digits, pieces, shifts)
+            residual = self._after(residual, (digits, pieces), shifts)
             if self.shift is not None:
                 moved = (moved << shifts.astype(object)) + self.shift.apart(on.here(pieces), self.g)
             E = E + shifts
@@ -264,7 +265,7 @@ class Steps:
         """R of no digits."""
         raise NotImplementedError
 
-    def _after(self, before: Any, digits: Any, pieces: Any, shifts: NDArray[np.int64]) -> Any:
+    def _after(self, before: Any, digits: Digits, shifts: NDArray[np.int64]) -> Any:
         """R ← 2^shifts R - A d for digits d, whole and in two pieces, the upper first."""
         raise NotImplementedError
 
