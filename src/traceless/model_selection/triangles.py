@@ -77,7 +77,7 @@ class TriangularKnowledge(Knowledge):
         return known
 
     @cached_property
-    def total(self) -> Sums:  # type: ignore[override]
+    def total(self) -> Sums:
         """The whole matrix in integers."""
         total: Integers = in_full(self.upper)
         total.setflags(write=False)
