@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceless.cli.command import command
-from traceless.cli.inputs import split_names
+from traceless.cli.inputs import path_option, split_names
 from traceless.cli.model_options import REGRESSORS, as_options, build, model_options
 from traceless.cli.output import Result, fields
 from traceless.cli.table_options import declared_schema, number, pair, table_options, whole
@@ -39,16 +39,12 @@ MOST_PROBLEMS = 20  # that --check lists
 @click.option("--regression", is_flag=True, help="Predict numbers (--model lssvr).")
 @model_options
 @click.option("--organisation", metavar="NAME", help="Who keeps the store, for its receipts.")
-@click.option(
-    "--secret",
-    type=click.Path(),
-    metavar="FILE",
-    help="Share the secret of another store, to merge with it row by row: OTHER/secret.",
+@path_option(
+    "--secret", help="Share the secret of another store, to merge with it row by row: OTHER/secret."
 )
-@click.option(
+@path_option(
     "--check",
     multiple=True,
-    metavar="FILE",
     help="Make nothing; try this file against the declarations, and list what does not fit.",
 )
 @click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
@@ -91,12 +87,9 @@ def new(
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     chosen = as_options(described(estimator))
-    facts = {
-        "store": store,
-        "model": ", map ".join([chosen["model"], *([chosen["map"]] if "map" in chosen else [])]),
-        "features": schema.width,
-        "target": ", ".join(schema.target),
-    }
+    kind = ", map ".join(chosen[name] for name in ("model", "map") if name in chosen)
+    facts = {"store": store, "model": kind, "features": schema.width}
+    facts |= {"target": ", ".join(schema.target)}
     data = {"store": store, "options": chosen, "table": schema.facts()}
     return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
 
