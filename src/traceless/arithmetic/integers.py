@@ -363,13 +363,6 @@ def mirror(lower: Integers) -> Integers:
     return lower
 
 
-def in_full(S: Any) -> Any:
-    """A symmetric matrix of integers, which may be an upper triangle in float64, in integers."""
-    if not isinstance(S, np.ndarray) or S.dtype != np.float64:
-        return S
-    return mirror(np.triu(S).astype(np.int64).T).T
-
-
 def matrix_times(S: Sums, D: Floats, bits: int) -> Integers:
     """``S D`` exactly as Python integers, for integers ``|D| ≤ 2^bits``.
 

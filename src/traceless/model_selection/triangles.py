@@ -17,11 +17,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from traceless.arithmetic.integers import LARGEST, Floats, Integers, in_full
+from traceless.arithmetic.integers import LARGEST, Floats, Integers
 from traceless.arithmetic.words import Sums
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import Responses, responses_of
 from traceless.knowledge.sums import Knowledge, Recipe
+from traceless.solvers.triangle import Triangle
 
 
 def without_each(
@@ -79,16 +80,16 @@ class TriangularKnowledge(Knowledge):
     @cached_property
     def total(self) -> Sums:
         """The whole matrix in integers."""
-        total: Integers = in_full(self.upper)
+        total = Triangle(self.upper).whole()
         total.setflags(write=False)
         return total
 
-    def normal_equations(self) -> tuple[Sums, Integers]:
-        """Of Σ φφᵀ the upper triangle, in float64, and Σ φ rᵀ."""
+    def normal_equations(self) -> tuple[Any, Integers]:
+        """Σ φφᵀ, of which there is the upper triangle, and Σ φ rᵀ."""
         if "upper" not in vars(self):  # a sum, or what else was made of it
             return super().normal_equations()
         J = self.n_outputs
-        return self.upper[:J, :J], self.upper[:J, J:].astype(np.int64)
+        return Triangle(self.upper[:J, :J]), self.upper[:J, J:].astype(np.int64)
 
     def __reduce__(self) -> Any:
         """Copies, and what pickle makes, are knowledge as any other."""

@@ -17,10 +17,13 @@ others, rows and columns of few features, are made in Python integers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from traceless.arithmetic.integers import LARGEST, Integers, as_sums, in_full, wide
+from traceless.arithmetic.integers import Integers, as_sums, wide
 from traceless.arithmetic.words import Sums, Wide, with_rows
+from traceless.solvers.triangle import Triangle
 
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
 _FITS = 2**62
@@ -28,7 +31,7 @@ _WORD = 2**64 - 1
 _CACHE = 2**14  # integers that are worked on together
 
 
-def whole_means(S: Sums) -> Integers:
+def whole_means(S: Any) -> Integers:
     """Whole numbers near the means of the features, from Σφφᵀ whose last feature is 1."""
     m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
@@ -36,16 +39,14 @@ def whole_means(S: Sums) -> Integers:
     return m.astype(np.int64)
 
 
-def shifted(S: Sums, m: Integers) -> Sums:
-    """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1; of a triangle, a triangle."""
+def shifted(S: Any, m: Integers) -> Any:
+    """Σφ'φ'ᵀ of the features φ' = φ - m, where the last of φ is 1."""
+    if isinstance(S, Triangle):
+        return S.shifted(m) or shifted(S.whole(), m)
     S = as_sums(S)
     s, n = S[:, -1], int(S[-1, -1])
-    if not isinstance(S, Wide):
-        most = LARGEST if S.dtype == np.float64 else _FITS
-        if _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < most:
-            return _moved(S, m, s - n * m, s)  # all products fit
-        S = in_full(S)
-        s = S[:, -1]
+    if not isinstance(S, Wide) and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
+        return _moved(S, m, s - n * m, s)  # all products fit
     wide_s, wide_m = wide(s), wide(m)
     new = wide_s - n * wide_m
     new[-1] = n
@@ -61,15 +62,13 @@ def shifted(S: Sums, m: Integers) -> Sums:
 
 
 def _moved(S: Integers, m: Integers, new: Integers, s: Integers) -> Integers:
-    """S - m new' - s m', modulo 2^64 if it is int64, a few rows at a time."""
-    out = np.empty(S.shape, dtype=S.dtype)
+    """S - m new' - s m', modulo 2^64, a few rows at a time."""
+    out = np.empty(S.shape, dtype=np.int64)
     size = max(1, _CACHE // len(S))
     for start in range(0, len(S), size):
         rows = slice(start, start + size)
-        columns = slice(start if S.dtype == np.float64 else 0, None)
-        part = out[rows, columns]
-        np.subtract(S[rows, columns], m[rows, None] * new[columns], out=part)
-        part -= s[rows, None] * m[columns]
+        np.subtract(S[rows], m[rows, None] * new, out=out[rows])
+        out[rows] -= s[rows, None] * m
     return out
 
 

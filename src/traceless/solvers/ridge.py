@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
-from traceless.arithmetic.words import Sums
 from traceless.exceptions import RangeError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Penalty(NamedTuple):
             for rho in dict.fromkeys(each)
         ]
 
-    def ridge(self, S: Sums, known: Knowledge, phi: BoundMap) -> Ridge:
+    def ridge(self, S: Any, known: Knowledge, phi: BoundMap) -> Ridge:
         """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
         if not self.standardize:
             plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)

@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
-from traceless.arithmetic.integers import Floats, Integers, as_sums, in_full, wide
+from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
 from traceless.arithmetic.words import Sums, Wide
 from traceless.solvers.mixture import Mixture
 from traceless.solvers.refinement import refined
 from traceless.solvers.ridge import Ridge
 from traceless.solvers.steps import HOST, Digits, HardError, Steps, U
+from traceless.solvers.triangle import Triangle
 from traceless.solvers.wide import WideSystem
 
 __all__ = ["correctly_rounded_solve"]
@@ -39,14 +40,13 @@ _PLANES = 12
 
 
 def correctly_rounded_solve(
-    S: Sums | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+    S: Sums | Triangle | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     Parameters
     ----------
-    S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
-        Or such integers up to 2^53 in float64, of which only the upper triangle is read.
+    S : integer array of shape (J, J), positive semidefinite, a Triangle, or a Mixture
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -67,7 +67,7 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
-    S = S if isinstance(S, Mixture) else as_sums(S)
+    S = S if isinstance(S, Mixture | Triangle) else as_sums(S)
     shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
@@ -75,7 +75,7 @@ def correctly_rounded_solve(
     if not used.size or not asked.size:
         return np.zeros(shape)
     if used.size < len(Q):
-        S = S.of_features(used) if isinstance(S, Mixture) else S[used][:, used]
+        S = S[used][:, used] if isinstance(S, np.ndarray | Wide) else S.of_features(used)
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
@@ -89,7 +89,7 @@ def correctly_rounded_solve(
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
         go_on = None if begin is None else partial(begin, ~decided, ridge)
-        part[:, ~decided] = refined(in_full(S), ridge, Q[:, ~decided], shift, go_on)
+        part[:, ~decided] = refined(_whole(S), ridge, Q[:, ~decided], shift, go_on)
     if whole:
         return part
     Z = np.zeros(shape)
@@ -104,7 +104,11 @@ def _system(S: Any, ridge: Ridge, shift: Integers | None) -> Steps:
     try:
         return System(S, ridge, shift)
     except HardError:  # too large for limbs of two
-        return WideSystem(Mixture((in_full(S),)), ridge, shift)
+        return WideSystem(Mixture((_whole(S),)), ridge, shift)
+
+
+def _whole(S: Any) -> Any:
+    return S.whole() if isinstance(S, Triangle) else S
 
 
 class System(Steps):

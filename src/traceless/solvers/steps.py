@@ -160,7 +160,7 @@ class _Limbs:
             L += S
             L[own] = whole - upper * 2.0**self.h
         else:
-            S = S.copy()
+            S = S.astype(np.int64)
             S[own] = whole
             rounded = (S + (1 << (self.h - 1))) >> self.h
             H[:], L[:] = rounded, S - (rounded << self.h)
