@@ -436,7 +436,7 @@ class Knowledge(saving.Savable):
         return integers.as_array(total[:, J, :J].T if self.classwise else total[:J, J:])
 
     def normal_equations(self) -> tuple[Sums, Integers]:
-        """Σ ω φφᵀ and Σ ω φ rᵀ for an exact solve, which also takes a `solvers.triangle.Triangle`."""
+        """Σ ω φφᵀ and Σ ω φ rᵀ, for an exact solve: the first may be a `Triangle`."""
         return self.feature_gram, self.response_sums
 
     def large_features(self) -> NDArray[np.intp]:
