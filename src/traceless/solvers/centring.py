@@ -36,7 +36,7 @@ def whole_means(S: Any) -> Integers:
     m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
     m[-1] = 0.0
-    return m.astype(np.int64)
+    return np.asarray(m.astype(np.int64))
 
 
 def shifted(S: Any, m: Integers) -> Any:

@@ -43,12 +43,11 @@ class Triangle:
             found = self.upper[:, columns][rows]
         else:
             found = self.upper[rows].take(columns, axis=1)
-        if self.moved is None:
-            return found
-        m, s, t = self.moved
-        return np.asarray(
-            found - np.multiply.outer(m[rows], t[columns]) - np.multiply.outer(s[rows], m[columns])
-        )
+        if self.moved is not None:
+            m, s, t = self.moved
+            found = found - np.multiply.outer(m[rows], t[columns])
+            found -= np.multiply.outer(s[rows], m[columns])
+        return np.asarray(found)
 
     def diagonal(self) -> Integers:
         """The diagonal in int64."""
