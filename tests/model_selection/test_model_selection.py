@@ -639,9 +639,9 @@ def test_each_row_is_gathered_once(monkeypatch, weight):
     gathered = []
     original = Gathering._add_chunk
 
-    def add_chunk(self, total, rows, *others):
+    def add_chunk(self, total, short, rows, *others):
         gathered.extend(np.arange(len(self.X))[rows].tolist())
-        original(self, total, rows, *others)
+        original(self, total, short, rows, *others)
 
     monkeypatch.setattr(Gathering, "_add_chunk", add_chunk)
     weights = None if weight is None else {"sample_weight": np.full(N, weight)}

@@ -124,8 +124,10 @@ def relabel(
         raise click.UsageError("Say which rows: FILES, or --from FILE and --where COLUMN=IDS.")
     if (to is None) == (new_column is None):
         raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
-    if len(chosen.table.schema.target) > 1:
-        raise ValueError("Rows with several targets cannot be relabelled: forget and learn them.")
+    if len(chosen.table.schema.target) != 1:
+        raise ValueError(
+            "Rows with several targets, or none, have no label to change: forget and learn them."
+        )
 
     def change(**options: Any) -> Any:
         X, old, weight, ids, new = _relabelled(chosen.table, to, new_column)

@@ -109,7 +109,7 @@ def cv(
 
     from traceless.model_selection import cross_validate
 
-    model, (X, y, weight) = store.model(), chosen.table.arrays()
+    model, (X, y, weight) = store.model(), _labelled(chosen.table).arrays()
     splitter, name = StratifiedKFold, "accuracy"
     if chosen.table.schema.labels == "number":
         splitter, name = KFold, "r2"
@@ -153,13 +153,20 @@ def export(store: Store, out: str) -> Result:
     return Result(data, [f"{out}: {size} bytes, digest {digest}"])
 
 
+def _labelled(table: Table) -> Table:
+    """A table, if it has a target to compare answers with."""
+    if not table.schema.target:
+        raise click.UsageError("The table of this store has no target to compare answers with.")
+    return table
+
+
 def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     """Targets, predictions, and what compares them."""
     import numpy as np
 
     answered = (
         (y, model.predict(X), *weight)
-        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
+        for X, y, *weight in inputs.rows_of(_labelled(table), "scoring", ids="never")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification

@@ -11,7 +11,7 @@ import click
 
 from traceless.cli.command import command
 from traceless.cli.inputs import path_option, split_names
-from traceless.cli.model_options import REGRESSORS, as_options, build, model_options
+from traceless.cli.model_options import REGRESSORS, UNLABELLED, as_options, build, model_options
 from traceless.cli.output import Result, fields
 from traceless.cli.table_options import declared_schema, number, pair, table_options, whole
 
@@ -31,6 +31,7 @@ MOST_PROBLEMS = 20  # that --check lists
     "traceless new shop --target bought --columns age,income --check january.csv",
     "traceless new digits --target digit --like digits.parquet --map fourier --components 300",
     "traceless new prices --target price --columns rooms,area --regression --rho 0.1",
+    "traceless new sensors --columns heat,noise --model pathoneclass --nu 0.05",
 )
 @click.argument("store", type=click.Path())
 @table_options
@@ -73,7 +74,12 @@ def new(
     model = model or ("lssvr" if regression else "lssvc")
     if model in REGRESSORS and (labels or options["classes"]):
         raise click.UsageError("--labels and --classes are for classes, and this is a regression.")
+    if options["target"] is None and model not in UNLABELLED:
+        raise click.UsageError("Say which column to predict: --target NAME.")
+    if options["target"] is None and (labels or options["classes"]):
+        raise click.UsageError("--labels and --classes are of --target, and there is none.")
     labels = "number" if model in REGRESSORS else labels or "text"
+    labels = "none" if options["target"] is None else labels
     format_ = options["format_"]
     schema = declared_schema(options, labels)
     estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})
@@ -89,7 +95,7 @@ def new(
     chosen = as_options(described(estimator))
     kind = ", map ".join(chosen[name] for name in ("model", "map") if name in chosen)
     facts = {"store": store, "model": kind, "features": schema.width}
-    facts |= {"target": ", ".join(schema.target)}
+    facts |= {"target": ", ".join(schema.target) or "none"}
     data = {"store": store, "options": chosen, "table": schema.facts()}
     return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
 
@@ -128,7 +134,7 @@ def _try(estimator: Any, schema: Schema) -> None:
     from sklearn.base import clone
 
     X = np.array([[0.0], [1.0]]).repeat(schema.width, axis=1)
-    y = np.array([0, 1]) if len(schema.target) == 1 else np.zeros((2, len(schema.target)))
+    y = np.array([0, 1]) if len(schema.target) < 2 else np.zeros((2, len(schema.target)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clone(estimator).fit(X, y).predict(X)

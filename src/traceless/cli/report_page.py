@@ -62,7 +62,7 @@ def _purpose(store: Store) -> str:
         schema = Schema.from_facts(store.about.get("table"))
     except ValueError:
         return ""
-    targets = ", ".join(map(named, schema.target))
+    targets = ", ".join(map(named, schema.target)) or "what is unlike the rest"
     return f" that predicts {targets} from {len(schema.columns)} columns"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from traceless.store import Store
 
 MOST = 40  # coefficients in a terminal
-_LABELS = {"text": "labels", "int": "labels, whole numbers", "number": "numbers"}
+_LABELS = {"text": "labels", "int": "labels, whole numbers", "number": "numbers", "none": ""}
 
 
 @command(

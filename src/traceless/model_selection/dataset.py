@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
-from traceless.device.tensors import is_on_device
+from traceless.device.byte_gram import ByteGram
+from traceless.device.tensors import on_host, taken_rows
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
@@ -75,7 +77,8 @@ class Dataset:
                 "pipelines, use the function of the same name in sklearn.model_selection."
             )
         probe = clone(estimator)
-        X, y, weight = checked_arrays(probe, (X, y, sample_weight), probe._task, reset=True)
+        rows = on_host(taken_rows((X, y, sample_weight)))
+        X, y, weight = checked_arrays(probe, rows, probe._task, reset=True)
         rounded_weights(weight, len(y))  # raises what is wrong with them
         if weight is not None:
             weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
@@ -121,10 +124,11 @@ class Dataset:
     def without_each(self, folds: Sequence[Indices]) -> tuple[Knowledge, list[Knowledge]]:
         """The knowledge of all rows, and of those without each fold; each row is in one fold."""
         probe, recipe = self.probe, self.probe._recipe()
-        plain = probe.n_jobs is None and not recipe.classwise and not recipe.fingerprint
-        if plain and self.sample_weight is None and self.n_outputs <= KEPT:
+        plain = probe.n_jobs is None and self.sample_weight is None and not issparse(self.X)
+        kept = not recipe.classwise and not recipe.fingerprint and self.n_outputs <= KEPT
+        if plain and kept and ByteGram.where_faster(len(folds[0]), self.n_outputs) is None:
             spans = [as_slice(fold) for fold in folds]
-            found = None if is_on_device(self.X) else without_each(recipe, self.X, self.y, spans)
+            found = without_each(recipe, self.X, self.y, spans)
             if found is not None:
                 probe._check_first(found[0], self.X, self.y)
                 return found

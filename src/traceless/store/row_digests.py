@@ -40,6 +40,7 @@ _CHUNK = 2**14  # rows made dense at a time
 
 Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often it is held
 RowBatch = tuple[Any, ...]  # X, y, sample_weight, and ids if there are any, as the caller gave them
+Given = tuple[Any, Any, Any, Any]  # all four, or batches in place of X
 
 
 class HashedId(bytes):
@@ -245,8 +246,16 @@ def checksum_text(checksum: int) -> str:
     return f"{checksum % _MODULUS:032x}"
 
 
-def row_batches(X: Any, y: Any, sample_weight: Any, ids: Any = None) -> Iterator[RowBatch]:
-    """Rows that came as arrays, or as an iterable of batches, as batches (X, y, weight[, ids])."""
+def row_batches(
+    X: Any, y: Any, sample_weight: Any, ids: Any = None, origin: Mapping[str, Any] | None = None
+) -> Iterator[RowBatch]:
+    """Rows that came as arrays, or as an iterable of batches, as batches (X, y, weight[, ids]).
+
+    Where the model of a store with this `origin` has no labels, rows in an array need none.
+    """
+    kind = None if origin is None else origin["model"]["kind"]
+    if y is None and kind == "PathOneClass" and hasattr(X, "shape"):
+        y = np.zeros(X.shape[0], dtype=np.int64)
     if y is not None:
         yield (X, y, sample_weight) if ids is None else (X, y, sample_weight, ids)
         return

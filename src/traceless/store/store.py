@@ -87,7 +87,7 @@ class Store(StoreReader):
         ----------
         path : str or path
             A folder that does not exist, or is empty.
-        estimator : LSSVC, LSSVR or PathSVC
+        estimator : LSSVC, LSSVR or one of the path family
             It is cloned. The first two get ``fingerprint=True``, so that their digests, and the
             roots in receipts, tell which rows they hold.
         about : dict, optional
@@ -135,6 +135,7 @@ class Store(StoreReader):
         X, y, sample_weight
             As `partial_fit` takes them; or in place of X an iterable of batches (X, y),
             (X, y, sample_weight) or (X, y, sample_weight, ids), which are one change together.
+            `PathOneClass` needs no y for an array X.
         ids : sequence of str or int, optional
             What each row is known by, such as the number of a customer; None for a row that has
             none. It is no feature, and only its keyed hash is kept.

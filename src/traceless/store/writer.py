@@ -21,7 +21,7 @@ from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import Queued, plain_arrays
 from traceless.store.receipts import Receipt
 from traceless.store.row_counts import Taken
-from traceless.store.row_digests import RowBatch, RowDigests, Tally, row_batches
+from traceless.store.row_digests import Given, RowBatch, RowDigests, Tally, row_batches
 
 Take = Callable[[list[bytes], list[bytes]], Taken]  # digests and ids
 _SHOWN = 5  # positions of rows that an error names
@@ -108,9 +108,9 @@ class Writer(Change):
 
     # --- rows -----------------------------------------------------------------------------
 
-    def learn(self, rows: RowBatch, once: bool) -> Any:
+    def learn(self, rows: Given, once: bool) -> Any:
         """Learn rows."""
-        batches = row_batches(*rows)
+        batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("learn", added=batches)
         for batch in batches:
@@ -128,13 +128,13 @@ class Writer(Change):
             )
         return self.finish("learn", request)
 
-    def forget(self, rows: RowBatch, batch: bool, name: str | None, whole: bool) -> Any:
+    def forget(self, rows: Given, batch: bool, name: str | None, whole: bool) -> Any:
         """Forget rows, or a slice; with `batch`, once there are enough rows in the queue."""
         X = rows[0]
         known = isinstance(X, str | os.PathLike | Knowledge)
         if known or hasattr(X, "partial_fit") or hasattr(X, "_folder"):
             return self.take_out(X, name)
-        batches = row_batches(*rows)
+        batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("forget", removed=batches)
         if batch:
@@ -142,9 +142,9 @@ class Writer(Change):
         self._forget(batches, self.ledger.rows.remove, whole)
         return self.finish("forget", self._rows_request())
 
-    def undo(self, rows: RowBatch) -> Any:
+    def undo(self, rows: Given) -> Any:
         """Forget what the last change that learned has learned, if it is these rows."""
-        kept = list(row_batches(*rows))
+        kept = list(row_batches(*rows, self.origin))
         if self._known:
             return self._rows_again("forget", removed=kept)
         tally, since = self.hasher.tally(kept), set()
