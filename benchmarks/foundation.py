@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
+from scipy.sparse import random as random_rows
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
 
@@ -42,6 +43,9 @@ WIDTH = "A fit of J features, 2000 rows"
 EPOCH = "2000 × 500, all columns from N(0, 1), or one of seconds since 1970"
 WIDE = "4001 random features of 6000 rows, ten classes"
 SCORES = "Scores of ten classes, 784 columns"
+NARROW = "Scores of 10000 rows of few columns"
+SPARSE = "Sparse rows, 20000 × 5000, ten classes, a two-hundredth of the numbers not zero"
+BYTES = "Sums of products with torch loaded, MNIST 60000 × 784"
 
 
 def fast_ridge() -> Any:
@@ -159,6 +163,65 @@ def scores(rounds: int) -> list[Record]:
     return [Record(SCORES, way, value, case) for (way, case), value in found.items()]
 
 
+def narrow(rounds: int) -> list[Record]:
+    """The same of few columns, where a product in floats takes a hundredth of a microsecond."""
+    rng = np.random.default_rng(0)
+    jobs: dict[tuple[str, str], Callable[[], Any]] = {}
+    for J in (10, 64):
+        X = rng.normal(size=(10_000, J))
+        for K in (2, 10):
+            model = LSSVC().fit(X, rng.integers(0, K, 10_000))
+            W, case = np.ascontiguousarray(model.coef_), f"{J} columns, {K} classes"
+            jobs["decision_function", case] = partial(model.decision_function, X)
+            jobs["X @ coef_.T in floats", case] = partial(X.__matmul__, W.T)
+    found = interleave(jobs, rounds)
+    return [Record(NARROW, way, value, case) for (way, case), value in found.items()]
+
+
+def sparse(rounds: int) -> list[Record]:
+    """Sparse rows as they come, and the same rows made dense."""
+    X = random_rows(20_000, 5_000, 0.005, "csr", random_state=0)
+    y = np.arange(20_000) % 10
+    some, few = slice(0, 2_000), slice(0, 25)
+    D, model = X[some].toarray(), LSSVC().fit(X[:, :500], y)
+    jobs: dict[tuple[str, str], Callable[[], Any]] = {
+        ("as they are", "knowledge of 20000"): lambda: Knowledge.of(Linear(), X, y),
+        ("as they are", "knowledge of 2000"): lambda: Knowledge.of(Linear(), X[some], y[some]),
+        ("made dense", "knowledge of 2000"): lambda: Knowledge.of(Linear(), D, y[some]),
+        ("as they are", "knowledge of 25"): lambda: Knowledge.of(Linear(), X[few], y[few]),
+        ("made dense", "knowledge of 25"): lambda: Knowledge.of(Linear(), D[few], y[few]),
+        ("as they are", "scores of 2000, 500 columns"): partial(
+            model.decision_function, X[some, :500]
+        ),
+        ("made dense", "scores of 2000, 500 columns"): partial(
+            model.decision_function, np.ascontiguousarray(D[:, :500])
+        ),
+    }
+    found = interleave(jobs, rounds)
+    return [Record(SPARSE, way, value, case) for (way, case), value in found.items()]
+
+
+def by_bytes(rounds: int) -> list[Record]:
+    """Exact sums by torch's product of bytes, in a process of their own: others load no torch."""
+    if importlib.util.find_spec("torch") is None:
+        return []
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+        found = pool.submit(_seconds_by_bytes, rounds).result()
+    return [Record(BYTES, way, value) for way, value in found.items()]
+
+
+def _seconds_by_bytes(rounds: int) -> dict[str, float]:
+    importlib.import_module("torch")
+    X, y = mnist_or_random()
+    F = np.hstack([X, np.ones((len(X), 1))])
+    jobs = {
+        "Knowledge.of": lambda: Knowledge.of(Linear(), X, y),
+        "NumPy F.T @ F in floats": lambda: F.T @ F,
+    }
+    return interleave(jobs, rounds)
+
+
 def peak_memory(n: int) -> tuple[int, int]:
     """Bytes of peak resident memory of a fit over what the process held, and of knowledge."""
     rng = np.random.default_rng(0)
@@ -247,6 +310,13 @@ def claims_of(t: Findings) -> list[Claim]:
     for way in ("LSSVR.fit", "one + one", "digest"):
         ratio = t.value(EPOCH, way, "with seconds") / t.value(EPOCH, way, "all alike")
         claims.append(Claim(f"{way}: with a column of seconds since 1970 / without", ratio, 2.0))
+    if any(record.job == BYTES for record in t.records):
+        ratio = t.value(BYTES, "Knowledge.of") / t.value(BYTES, "NumPy F.T @ F in floats")
+        claims.append(Claim("exact knowledge with torch loaded / numpy's F.T @ F", ratio, 0.7))
+    for case in dict.fromkeys(record.case for record in t.records if record.job == NARROW):
+        ratio = t.value(NARROW, "decision_function", case)
+        ratio /= t.value(NARROW, "X @ coef_.T in floats", case)
+        claims.append(Claim(f"scores of 10000 rows, {case} / X @ coef_.T in floats", ratio, 2.0))
     many = t.value(SCORES, "decision_function", "10000 rows")
     return [
         *claims,
@@ -272,6 +342,8 @@ def measure(quick: bool) -> Findings:
     rates = Rates.measured()
     records = speed(3 if quick else 9, rates)
     records += [*epoch(3 if quick else 15), *wide(2 if quick else 5), *scores(5 if quick else 30)]
+    records += [*narrow(5 if quick else 50), *sparse(2 if quick else 5)]
+    records += by_bytes(3 if quick else 9)
     claims = claims_of(Findings(records))
     for n in [60_000] if quick else [60_000, 240_000]:
         sizes, claim = memory(n)

@@ -1,39 +1,44 @@
-"""Updates of the hinge SVM along a path, against refitting and one point at a time.
+"""Updates of the path family, each up to its first prediction, against refitting.
 
-    make bench-path                            n = 500, 1423, 5000 and 20 000: about half an hour
-    python -m benchmarks.paths --quick         n = 500 only
+    make bench-path                            about six minutes
+    python -m benchmarks.paths --quick         small sizes
 
-m rows come and m go, for m = 1, 10, 30 and a tenth of n. Each round times, one after another:
-PathSVC, its engine alone, the engine one point at a time (SID), SMO that starts from the
-solution before (`warm_start`), and scikit-learn's SVC fitted to the same rows, both at SVC's
-default tolerance and at 1e-9 (which SVC does not reach: it keeps kernel values in single
-precision). Then leaving out each of 1423 rows in turn. Medians, one core. Writes paths.json to
+m rows come and m go; then one row is predicted, which is when a `PathSVC` computes what it
+publishes. Each round times, one after another: the update and the prediction; SMO that starts from
+the solution before (`warm_start`); the peers of scikit-learn and of scikit-learn-intelex, fitted to
+the same rows at their default tolerance, and their prediction. Then leaving out each row in turn,
+ten classes of images, and the first call in a new process. Medians, one core. Writes paths.json to
 benchmarks/results.
 """
 
 from __future__ import annotations
 
-import copy
 import os
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import product
 from statistics import median
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from sklearn.model_selection import LeaveOneOut
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 from benchmarks.findings import FLOOR, Findings, Record, main, records_of
 from benchmarks.floor import Rates
+from benchmarks.updates import peer
 from benchmarks.warm_start import WarmStart
-from papers.datasets import Floats, Indices
-from traceless import PathSVC
+from papers.claims import Claim
+from papers.datasets import Floats, find_mnist, mnist_images, small_images
+from papers.timing import interleave
+from traceless import PathOneClass, PathSVC, PathSVR
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 from traceless.hinge.solver import MANY
 from traceless.model_selection import cross_val_predict
 
@@ -56,22 +61,83 @@ def wide(rng: np.random.Generator, n: int) -> Points:
     return X, np.where((f > 0) ^ (rng.random(n) < 0.1), 1.0, -1.0)
 
 
+def wave(rng: np.random.Generator, n: int) -> Points:
+    """A wave over the plane, with noise as large as the tube is wide."""
+    X = rng.normal(size=(n, 2))
+    return X, np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=n)
+
+
 CASES = {
     "plane, C=1": (plane, 1.0),
     "plane, C=100": (plane, 100.0),
     "20 columns, C=1": (wide, 1.0),
 }
-
-
-ROUNDS = {500: 9, 1423: 9, 5000: 3, 20_000: 1}
-SIZES = list(ROUNDS)
-PARTS = {"one row": 1, "10 rows": 10, "30 rows": 30, "a tenth of the rows": None}
+PARTS = {"one row": 1, "30 rows": 30, "250 rows": 250}
+SIZES: dict[
+    str, dict[int, tuple[int, ...]]
+] = {  # rows of each size that come and go, and how often
+    "plane, C=1": {500: (1, 30), 5000: (1, 30)},
+    "plane, C=100": {500: (1, 30), 5000: (1, 30)},
+    "20 columns, C=1": {500: (1, 30), 5000: (1, 30, 250)},
+}
+ROUNDS = {500: 25, 1400: 9, 5000: 5}
+GOALS = [  # the least that SVC may take, as a multiple of the update and its first prediction
+    ("plane, C=1", "one row", 500, 6.0),
+    ("plane, C=100", "one row", 500, 15.0),
+    ("20 columns, C=1", "one row", 5000, 15.0),
+    ("20 columns, C=1", "30 rows", 5000, 8.0),
+    ("plane, C=100", "one row", 5000, 200.0),
+    ("20 columns, C=1", "250 rows", 5000, 3.0),
+]
+OURS, SKLEARN, ONEDAL, SMO = "PathSVC", "SVC 0.001", "oneDAL 0.001", "warm SMO 0.001"
+IMAGES = "Ten classes, the first fit of 2000 images"
+PREDICTED = "Ten classes, 1000 images predicted"
+FIRST = "The first fit and prediction in a new process"
+PROGRAM = """
+import time, numpy
+from traceless import PathSVC
+X = numpy.random.default_rng(0).normal(size=(200, 2))
+start = time.perf_counter()
+PathSVC(gamma=1.0).fit(X, X[:, 0] > 0).predict(X[:1])
+print(time.perf_counter() - start)
+"""
 NOTE = (
-    "One core. 'engine' is the path without the checks of an estimator, 'SID' one path for each "
-    "row, 'warm SMO' LIBSVM's algorithm started from the solution before; numbers are tolerances. "
-    "The floor is that of a path with as many breakpoints as were met; from 1000 rows on windows "
-    "spare the path most of what it counts, and none is given."
+    "One core. Times are those of an update and the first prediction after it; peers are fitted "
+    "anew and predict the same row. 'update alone' is without the prediction, 'warm SMO' LIBSVM's "
+    "algorithm started from the solution before; numbers are tolerances. The floor is that of a "
+    "path with as many breakpoints as were met; from 1000 rows on working sets spare the path most "
+    "of what it counts, and none is given."
 )
+
+
+class Contest(NamedTuple):
+    """An estimator of the path family, its peers, and rows for all of them."""
+
+    draw: Callable[[np.random.Generator, int], Points]
+    ours: Any
+    peers: Mapping[str, Callable[[], Any]]
+    C: float = 0.0  # of a PathSVC, which SMO is compared with
+
+
+def contest(name: str) -> Contest:
+    """A `PathSVC` of one of the cases against its peers."""
+    draw, C = CASES[name]
+    peers = {SKLEARN: partial(SVC, C=C, gamma=1.0)}
+    if (theirs := peer("sklearnex.svm", "SVC")) is not None:
+        peers[ONEDAL] = partial(theirs, C=C, gamma=1.0)
+    return Contest(draw, PathSVC(C=C, gamma=1.0), peers, C)
+
+
+def others() -> dict[str, Contest]:
+    """A regressor and one class."""
+    svr: dict[str, Callable[[], Any]] = {"SVR 0.001": partial(SVR, C=10.0, gamma=1.0)}
+    one: dict[str, Callable[[], Any]] = {"OneClassSVM 0.001": partial(OneClassSVM, nu=0.1, gamma=1)}
+    if (theirs := peer("sklearnex.svm", "SVR")) is not None:
+        svr[ONEDAL] = partial(theirs, C=10.0, gamma=1.0)
+    return {
+        "PathSVR": Contest(wave, PathSVR(C=10.0, gamma=1.0), svr),
+        "PathOneClass": Contest(wide, PathOneClass(nu=0.1, gamma=1.0), one),
+    }
 
 
 def seconds(job: Callable[[], object]) -> float:
@@ -80,63 +146,49 @@ def seconds(job: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def one_at_a_time(problem: HingeProblem, new: Points, gone: Indices, C: float) -> None:
-    """What SID does: each point has a path of its own. `gone` must be in falling order."""
-    for place in gone:
-        problem.update(remove=[place])
-    for x, label in zip(*new, strict=True):
-        problem.update(add=(x[None], [label], C))
+def fit_and_predict(make: Callable[[], Any], X: Floats, y: Any, ask: Floats) -> None:
+    make().fit(X, y).predict(ask)
 
 
-def _tolerances(n: int) -> tuple[float, ...]:
-    """Those at which SMO ends in reasonable time."""
-    return (1e-3, 1e-9) if n <= 500 else (1e-3,)
-
-
-def race(name: str, n: int, m: int, rounds: int, rates: Rates) -> dict[str, float]:
+def race(it: Contest, n: int, m: int, rounds: int, rates: Rates) -> dict[str, float]:
     """Median seconds of each way; the first round is not counted."""
-    draw, C = CASES[name]
     rng = np.random.default_rng([n, m])
-    X, y = draw(rng, n)
-    kernel = Kernel("rbf", gamma=1.0)
-    engine = HingeProblem(kernel, X.shape[1]).fit(X, y, C)
-    model = PathSVC(C=C, gamma=1.0).fit(X, y)
-    warm = {tol: WarmStart(kernel, X, y, C, engine.alpha) for tol in _tolerances(n)}
+    X, y = it.draw(rng, n)
+    model, name = it.ours.fit(X, y), type(it.ours).__name__
     told: dict[str, list[float]] = {}
+    warm = None
+    if it.C:
+        alpha = np.zeros(n)
+        alpha[model.support_] = np.abs(model.dual_coef_[0])
+        warm = WarmStart(Kernel("rbf", gamma=1.0), X, y, it.C, alpha)
     for turn in range(rounds + 1):
-        new, gone = draw(rng, m), np.sort(rng.choice(n, size=m, replace=False))[::-1]
-        alone = copy.deepcopy(engine)
-        before, ids = engine.n_breakpoints, model.ids_[gone]
-        found = {
-            "PathSVC": seconds(partial(model.update, add=new, forget=ids)),
-            "engine": seconds(partial(engine.update, (*new, C), gone)),
-        }
-        found["breakpoints"] = float(engine.n_breakpoints - before)
-        if m <= 30:
-            found["SID"] = seconds(partial(one_at_a_time, alone, new, gone, C))
-        for tol, other in warm.items():
+        new, gone = it.draw(rng, m), np.sort(rng.choice(n, size=m, replace=False))
+        X = np.concatenate([np.delete(X, gone, axis=0), new[0]])
+        y = np.concatenate([np.delete(y, gone), new[1]])
+        alone = seconds(partial(model.update, add=new, forget=model.ids_[gone]))
+        found = {name: alone + seconds(partial(model.predict, X[:1])), "update alone": alone}
+        found["breakpoints"] = float(model.n_breakpoints_)
+        if warm is not None:
             places = rng.choice(n, size=m, replace=False)
-            found[f"warm SMO {tol:g}"] = seconds(partial(other.update, new, places, tol))
-        rows = engine.X, engine.y
-        for tol in (1e-3, 1e-9) if n <= 5000 else (1e-3,):
-            svc = SVC(C=C, gamma=1.0, tol=tol)
-            found[f"SVC {tol:g}"] = seconds(partial(svc.fit, *rows))
+            found[SMO] = seconds(partial(warm.update, new, places, 1e-3))
+        for way, make in it.peers.items():
+            found[way] = seconds(partial(fit_and_predict, make, X, y, X[:1]))
         for key, value in found.items() if turn else ():
             told.setdefault(key, []).append(value)
     t = {key: median(values) for key, values in told.items()}
     breakpoints = t.pop("breakpoints")
-    if n < MANY:
-        t[FLOOR] = floor(n, X.shape[1], m, breakpoints, engine, rates)
+    if it.C and n < MANY:
+        t[FLOOR] = floor(n, X.shape[1], m, breakpoints, model, rates)
     return t
 
 
-def floor(n: int, d: int, m: int, breakpoints: float, engine: HingeProblem, rates: Rates) -> float:
+def floor(n: int, d: int, m: int, breakpoints: float, model: Any, rates: Rates) -> float:
     """A path of that many breakpoints: at each, solve on the margin and move all n rows.
 
     Reading the margin's kernel columns is 8 n |M| bytes, the solve and the product
     2 |M|² + 2 n |M| flops; the kernel of m new rows is 2 n d m flops before.
     """
-    M = float((engine.sides == 1).sum())
+    M = float((np.abs(model.dual_coef_[0]) < model.C).sum())
     flops = breakpoints * (2 * M * M + 2 * n * M) + 2.0 * n * d * m
     return rates.floor(flops, breakpoints * 8 * n * M)
 
@@ -148,20 +200,78 @@ def leave_one_out(name: str, n: int) -> list[Record]:
     model = PathSVC(C=C, gamma=1.0)
     ours = seconds(partial(cross_val_predict, model, X, y, cv=LeaveOneOut()))
     theirs = [seconds(partial(SVC(C=C, gamma=1.0).fit, X[1:], y[1:])) for _ in range(12)]
-    t = {"PathSVC": ours, "SVC, extrapolated": n * median(theirs)}
+    t = {OURS: ours, "SVC, extrapolated": n * median(theirs)}
     return records_of(f"Leave-one-out of {n} rows", t, name)
+
+
+def images(rounds: int, quick: bool) -> list[Record]:
+    """Ten classes of MNIST, or of scikit-learn's digits: a first fit, and 1000 predictions."""
+    small = quick or find_mnist() is None
+    some = small_images(1200, 500) if small else mnist_images(2000, 1000)
+    X, y, ask = some.X, some.digits, some.X_test
+    gamma = PathSVC().fit(X[:500], y[:500]).gamma_
+    models = {OURS: partial(PathSVC, gamma=gamma), SKLEARN: partial(SVC, gamma=gamma)}
+    if (theirs := peer("sklearnex.svm", "SVC")) is not None:
+        models[ONEDAL] = partial(theirs, gamma=gamma)
+    fitted = {way: make().fit(X, y) for way, make in models.items()}
+    for model in fitted.values():
+        model.predict(ask)
+    fits = {way: partial(fit_and_predict, make, X, y, ask[:1]) for way, make in models.items()}
+    asks = {way: partial(model.predict, ask) for way, model in fitted.items()}
+    return [
+        *records_of(IMAGES, interleave(fits, rounds), some.name),
+        *records_of(PREDICTED, interleave(asks, rounds), some.name),
+    ]
+
+
+def first_calls(rounds: int) -> list[Record]:
+    """The first fit and prediction of a process, with what numba kept on disk and without."""
+    path = os.pathsep.join(filter(None, sys.path))
+    found: dict[str, list[float]] = {"cache warm": [], "cache cold": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(rounds):
+            environment = os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": f"{folder}/{turn}"}
+            for way in ("cache cold", "cache warm"):  # the first fills what the second finds
+                command = [sys.executable, "-c", PROGRAM]
+                done = subprocess.run(command, env=environment, capture_output=True, check=True)
+                found[way].append(float(done.stdout))
+    return records_of(FIRST, {way: median(values) for way, values in found.items()})
+
+
+def claims_of(t: Findings) -> list[Claim]:
+    """What was measured beside the goals."""
+    claims = []
+    for name, part, n, goal in GOALS:
+        job, case = f"{name}: {part} in and out", f"n = {n}"
+        for way in (SKLEARN, SMO) if part == "30 rows" else (SKLEARN,):
+            ratio = t.value(job, way, case) / t.value(job, OURS, case)
+            hope = goal if way == SKLEARN else 1.0
+            claims.append(Claim(f"{job}, {case}: {way} / {OURS}", ratio, hope, at_least=True))
+    for job, hope in ((IMAGES, 1.5), (PREDICTED, 1.0)):
+        case = next(r.case for r in t.records if r.job == job)
+        ratio = t.value(job, OURS, case) / t.value(job, SKLEARN, case)
+        claims.append(Claim(f"{job}: {OURS} / {SKLEARN}", ratio, hope))
+    for way, hope in (("cache warm", 0.3), ("cache cold", 3.0)):
+        claims.append(Claim(f"{FIRST}, {way}: seconds", t.value(FIRST, way), hope))
+    return claims
 
 
 def measure(quick: bool) -> Findings:
     rates = Rates.measured(512)  # a matrix that stays in the caches, as small kernels do
-    records = [r for name in CASES for r in leave_one_out(name, 500 if quick else 1423)]
-    for name, (part, m) in product(CASES, PARTS.items()):
-        for n in [500] if quick else SIZES:
-            if n == SIZES[-1] and m not in (1, 30):
-                continue  # an hour of SVC
-            t = race(name, n, m or n // 10, ROUNDS[n], rates)
+    records = [r for name in CASES for r in leave_one_out(name, 300 if quick else 1423)]
+    for name, sizes in SIZES.items():
+        for part, m in PARTS.items():
+            for n in [n for n in sizes if m in sizes[n] and not (quick and n > 500)]:
+                t = race(contest(name), n, m, 3 if quick else ROUNDS[n], rates)
+                records += records_of(f"{name}: {part} in and out", t, f"n = {n}")
+    for name, it in others().items():
+        for part, m in PARTS.items():
+            n = 300 if quick else 1400
+            t = race(it, n, min(m, n // 10), 3 if quick else ROUNDS[n], rates)
             records += records_of(f"{name}: {part} in and out", t, f"n = {n}")
-    return Findings(records, notes=[NOTE, str(rates)])
+    records += images(2 if quick else 5, quick) + first_calls(1 if quick else 3)
+    found = Findings(records)
+    return Findings(records, [] if quick else claims_of(found), [NOTE, str(rates)])
 
 
 if __name__ == "__main__":

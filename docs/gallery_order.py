@@ -18,6 +18,8 @@ ORDER = [
     "plot_imbalance.py",
     "plot_esvm_moons.py",
     "plot_path.py",
+    "plot_tube.py",
+    "plot_one_class.py",
     "plot_update_cost.py",
     "plot_dask.py",
 ]

@@ -182,9 +182,8 @@ def _criteria(criteria: Sequence[Criterion]) -> Table:
     for c in criteria:
         cells = [c.cases.get(name) for name in names]
         line = [Mark(it.measured, "holds" if it.holds else "fails") if it else "" for it in cells]
-        lines.append(
-            [c.text if c.essential else Mark("(not essential)", "grey", f"{c.text} "), *line]
-        )
+        text = c.text if c.essential else Mark("(not essential)", "grey", f"{c.text} ")
+        lines.append([text, *line])
     return Table(["Criterion", *names], lines)
 
 

@@ -15,21 +15,10 @@ from threadpoolctl import threadpool_info
 
 from traceless.progress import progress
 
-PACKAGES = [
-    "traceless",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "numba",
-    "scikit-learn-intelex",
-    "polars-ds",
-    "padasip",
-    "river",
-    "cvmatrix",
-    "dask",
-    "pyspark",
-    "pyarrow",
-]
+PACKAGES = (
+    *("traceless", "numpy", "scipy", "scikit-learn", "numba", "scikit-learn-intelex", "polars-ds"),
+    *("padasip", "river", "cvmatrix", "dask", "pyspark", "pyarrow"),
+)
 SETTLE = 0.1  # seconds of rest: threads of one BLAS must not spin into the next job's time
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")

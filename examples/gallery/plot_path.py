@@ -33,3 +33,14 @@ plt.show()
 svc.update(add=(X[90:], y[90:]), forget=(X[:15], y[:15]))
 refit = PathSVC(C=2.0, gamma=1.0).fit(X[15:], y[15:])
 print("same digest as a refit:", svc.digest() == refit.digest())
+
+# %%
+# The solution for every C between two is a path as well. Lines at 1 are
+# rows on the wrong side of the margin, at their bound, which they leave as
+# C grows. ``path.at(C)`` is the model at any C.
+
+path = svc.c_path(0.01, 100.0)
+PathDisplay.from_c_path(path)
+plt.show()
+fresh = PathSVC(C=7.0, gamma=1.0).fit(X[15:], y[15:])
+print("the model at C = 7:", path.at(7.0).digest() == fresh.digest())

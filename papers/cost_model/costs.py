@@ -14,14 +14,14 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor
 
 from papers.cost_model.model import GATHER, SOLVE, Costs, Handling, Terms, evaluated, fitted
 from papers.datasets import Floats, Labels
-from papers.rows import Rows
+from papers.rows import Row, Rows
 from papers.timing import interleave
 from traceless import Knowledge, scan, wESVM
 from traceless.arithmetic import integers
@@ -147,20 +147,18 @@ def _fit(
     times = interleave(jobs, rounds, f"(e) {what}", prepared=prepared)
     used = {point: s for point, s in times.items() if point[1] != kept_back}
     coefficients = fitted(terms, list(used), list(used.values()), known)
-    rows = [
-        {
-            "what": what,
-            "workers": 1,
-            "rows": point[0],
-            "features": point[1],
-            "classes": point[2],
-            "measured": seconds,
-            "predicted": evaluated(terms, coefficients, *point),
-            "used": "fitted" if point in used else "kept back",
-        }
-        for point, seconds in times.items()
-    ]
+    rows = []
+    for point, seconds in times.items():
+        predicted = evaluated(terms, coefficients, *point)
+        kind = "fitted" if point in used else "kept back"
+        rows.append(compared(what, 1, *point, seconds, predicted, kind))
     return coefficients, rows
+
+
+def compared(*values: Any) -> Row:
+    """A measured time beside a predicted one, as a row of a table."""
+    names = ("what", "workers", "rows", "features", "classes", "measured", "predicted", "used")
+    return dict(zip(names, values, strict=True))
 
 
 def _factor_seconds(J: int) -> float:

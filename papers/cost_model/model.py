@@ -287,19 +287,8 @@ def grid(model: Model) -> Rows:
         problem = Problem(n, J, K, kind)
         for how in ("tree", "flat"):
             wall = model.wall(problem, p, how)
-            rows.append(
-                {
-                    "features": J,
-                    "classes": K,
-                    "knowledge": kind,
-                    "rows": n,
-                    "workers": p,
-                    "merging": how,
-                    **asdict(wall),
-                    "seconds": wall.total,
-                    "dominant": wall.dominant,
-                    "piece_bytes": 8 * problem.entries,
-                    "beyond_int64": problem.is_wide(n, model.limit),
-                }
-            )
+            told = {"features": J, "classes": K, "knowledge": kind, "rows": n, "workers": p}
+            told |= {"merging": how, **asdict(wall), "seconds": wall.total}
+            told |= {"dominant": wall.dominant, "piece_bytes": 8 * problem.entries}
+            rows.append(told | {"beyond_int64": problem.is_wide(n, model.limit)})
     return rows

@@ -172,14 +172,14 @@ def coefficients(rows: Rows) -> Any:
     return figure
 
 
-def _curves(rows: Rows, lively: int = 3) -> list[tuple[str, list[float], list[float]]]:
+def _curves(rows: Rows) -> list[tuple[str, list[float], list[float]]]:
     """Role, θ and α of every point; those that stay and go the longest way are told apart."""
     curves = [
         (r[0]["role"], column(r, "theta"), column(r, "alpha"))
         for r in groups(rows, "point").values()
     ]
     ways = [sum(abs(b - a) for a, b in pairwise(c[2])) * (c[0] == "stays") for c in curves]
-    longest = sorted(ways)[-lively:]
+    longest = sorted(ways)[-3:]
     return [
         ("lively", *c[1:]) if way > 0 and way in longest else c
         for c, way in zip(curves, ways, strict=True)

@@ -6,7 +6,8 @@ in `paper.toml`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -16,24 +17,14 @@ from scipy.stats import spearmanr
 from papers.claims import Case, Finding, at_least, at_most, by, every
 from papers.karasuyama2009 import draw
 from papers.karasuyama2009.changes import LIBSVMS, METHODS
-from papers.karasuyama2009.numbers import (
-    LIMITS,
-    PAPER,
-    advantages,
-    counted,
-    good,
-    shares,
-    typical,
-)
+from papers.karasuyama2009.numbers import LIMITS, PAPER, advantages, counted, good, shares, typical
 from papers.karasuyama2009.plane import CROSSES, GAMMA, LATTICE, C, N
 from papers.karasuyama2009.series import MONTH
 from papers.page import Table
 from papers.report import Plan
 from papers.rows import Rows, column, groups, select, values
 
-
-def _by_scenario(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
-    return by("scenario", rows, test)
+_by_scenario = partial(by, "scenario")
 
 
 # --- (a) -----------------------------------------------------------------------------------------
@@ -53,31 +44,22 @@ def plane_times(rows: Rows) -> Finding:
     main = select(rows, C=C)
     most = max(values(main, "points"))
     single = [r for r in select(main, points=1) if r["scenario"] != "both"]
-    return PAPER.finding(
-        "a",
-        rows,
-        draw.plane_times,
-        [
-            _by_scenario(main, lambda r: at_least(_last(advantages(r)), LIMITS.faster, "{:.1f} ×")),
-            _by_scenario(single, _one_point_is_the_same),
-            _by_scenario(main, _advantage_grows),
-            _by_scenario(main, _libsvm_is_steady),
-            _by_scenario(main, _always_faster_than_libsvm),
-        ],
-        {"Median CPU time in milliseconds": _times_table(rows)},
-        N=N,
-        gamma=GAMMA,
-        C=C,
-        trials=len(values(main, "trial")),
-        most=most,
-        **_in_numbers(main, most),
-    )
+    cases = [
+        _by_scenario(main, lambda r: at_least(_last(advantages(r)), LIMITS.faster, "{:.1f} ×")),
+        _by_scenario(single, _one_point_is_the_same),
+        _by_scenario(main, _advantage_grows),
+        _by_scenario(main, _libsvm_is_steady),
+        _by_scenario(main, _always_faster_than_libsvm),
+    ]
+    tables = {"Median CPU time in milliseconds": _times_table(rows)}
+    said = {"N": N, "gamma": GAMMA, "C": C, "trials": len(values(main, "trial")), "most": most}
+    said |= _in_numbers(main, most)
+    return PAPER.finding("a", rows, draw.plane_times, cases, tables, **said)
 
 
 def _one_point_is_the_same(rows: Rows) -> Case:
-    return every(
-        [r["breakpoints_MID"] == r["breakpoints_SID"] and r["SID_same_bits"] for r in rows]
-    )
+    same = [r["breakpoints_MID"] == r["breakpoints_SID"] and r["SID_same_bits"] for r in rows]
+    return every(same)
 
 
 def _advantage_grows(rows: Rows) -> Case:
@@ -107,11 +89,9 @@ def _in_numbers(rows: Rows, most: int) -> dict[str, Any]:
     both = select(rows, scenario="both")
     per_breakpoint, call = np.polyfit(column(rows, "breakpoints_MID"), column(rows, "MID"), 1)
     each = groups(rows, "scenario").values()
+    ratios = {key: [_last(advantages(r, m)) for r in each] for key, m in _COMPARED.items()}
     return {
-        **{
-            key: _ends([_last(advantages(r, name)) for r in each])
-            for key, name in _COMPARED.items()
-        },
+        **{key: _ends(several) for key, several in ratios.items()},
         "mid": 1e3 * typical(both, "MID")[most],
         "passed": 1 / _last(shares(both)),
         "longer": _last(advantages(both)),
@@ -165,25 +145,17 @@ def breakpoints(rows: Rows, widths: Rows) -> Finding:
     falls = ", ".join(f"{_exponent(r):.2f} ({s})".replace("-", "−") for s, r in each.items())
     off = [v for r in each.values() for v in _off_theory(r).values()]
     names = ("scenario", "C", "points", "trial", "breakpoints_MID", "breakpoints_SID", "theory")
+    kept = [{name: r[name] for name in names} for r in rows]
+    tests = (_fewer_breakpoints, _close_to_theory, _falls_as_the_root)
+    cases = [_by_scenario(main, test) for test in tests]
     other = f"Kernels of other widths, C = {C:g}, and points of one class only"
-    return PAPER.finding(
-        "b",
-        [{name: r[name] for name in names} for r in rows],
-        draw.breakpoints,
-        [
-            _by_scenario(main, _fewer_breakpoints),
-            _by_scenario(main, _close_to_theory),
-            _by_scenario(main, _falls_as_the_root),
-        ],
-        {
-            "Breakpoints, means over trials": _breakpoints_table(rows, "C", "C"),
-            other: _breakpoints_table(widths, "gamma", "γ"),
-        },
-        falls=falls,
-        low=signed(min(off)),
-        high=signed(max(off)),
-        **_other_widths(widths),
-    )
+    tables = {
+        "Breakpoints, means over trials": _breakpoints_table(rows, "C", "C"),
+        other: _breakpoints_table(widths, "gamma", "γ"),
+    }
+    said = {"falls": falls, "low": signed(min(off)), "high": signed(max(off))}
+    said |= _other_widths(widths)
+    return PAPER.finding("b", kept, draw.breakpoints, cases, tables, **said)
 
 
 def _fewer_breakpoints(rows: Rows) -> Case:
@@ -269,10 +241,8 @@ def _faster_than_the_others(rows: Rows) -> Case:
 def _series_table(rows: Rows) -> Table:
     head = ["γ", "C", "On the margin", "α = C", "Breakpoints MID", "SID", *METHODS]
     line = "{gamma:g}|{C:g}|{margin}|{bounded}|{breakpoints_MID}|{breakpoints_SID}"
-    return Table(
-        head,
-        [[*line.format(**r).split("|"), *(f"{1e3 * r[m]:.3g}" for m in METHODS)] for r in rows],
-    )
+    times = [[f"{1e3 * r[m]:.3g}" for m in METHODS] for r in rows]
+    return Table(head, [line.format(**r).split("|") + t for r, t in zip(rows, times, strict=True)])
 
 
 def cost_and_error(rows: Rows, name: str) -> Finding:
@@ -282,18 +252,11 @@ def cost_and_error(rows: Rows, name: str) -> Finding:
         there, all_ = (median(r[libsvm] / r["MID"] for r in some) for some in (good(rows), rows))
         return Case(f"{there:.1f} × against {all_:.1f} ×", there > all_)
 
-    return PAPER.finding(
-        "c2",
-        rows,
-        draw.cost_and_error,
-        [{libsvm: cheap_where_good(libsvm) for libsvm in LIBSVMS}],
-        name=name,
-        points=100 * LIMITS.good,
-        best=min(rows, key=lambda r: float(r["cv_error"])),
-        found_good=len(good(rows)),
-        settings=len(rows),
-        remark=PAPER.say(PAPER.texts["remarks"].get(name, "")),
-    )
+    cases = [{libsvm: cheap_where_good(libsvm) for libsvm in LIBSVMS}]
+    said = {"name": name, "settings": len(rows), "found_good": len(good(rows))}
+    said |= {"points": 100 * LIMITS.good, "best": min(rows, key=lambda r: float(r["cv_error"]))}
+    said |= {"remark": PAPER.say(PAPER.texts["remarks"].get(name, ""))}
+    return PAPER.finding("c2", rows, draw.cost_and_error, cases, **said)
 
 
 # --- (d) and (e) ---------------------------------------------------------------------------------
@@ -302,17 +265,10 @@ def cost_and_error(rows: Rows, name: str) -> Finding:
 def path(found: Rows, drawn: Rows, plan: Plan) -> Finding:
     """(d) One path, and whether its breakpoints are spread evenly."""
     aside = {(r["scenario"], r["trial"]): r["aside"] for r in found}
-    return PAPER.finding(
-        "d",
-        drawn,
-        draw.coefficients,
-        [_by_scenario(found, _evenly_spread), _by_scenario(found, _steps_meet_the_same)],
-        points=plan.path_points,
-        steps=plan.steps,
-        paths=len(aside),
-        aside=sum(aside.values()),
-        counted=len(found),
-    )
+    cases = [_by_scenario(found, test) for test in (_evenly_spread, _steps_meet_the_same)]
+    said = {"points": plan.path_points, "steps": plan.steps, "paths": len(aside)}
+    said |= {"aside": sum(aside.values()), "counted": len(found)}
+    return PAPER.finding("d", drawn, draw.coefficients, cases, **said)
 
 
 def _evenly_spread(rows: Rows) -> Case:

@@ -10,6 +10,7 @@ aside. A breakpoint is known to within a step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -111,14 +112,8 @@ def _coefficients(path: Path, change: Change) -> Rows:
     roles = np.full(path.alpha.shape[1], "stays", dtype=object)
     roles[change.gone], roles[len(change.y) :] = "goes", "comes"
     moves = np.flatnonzero(np.ptp(path.alpha, axis=0) > 0)
-    return [
-        {
-            "point": int(i),
-            "role": roles[i],
-            "theta": float(path.theta[k]),
-            "alpha": float(path.alpha[k, i]),
-            "breakpoints": path.breakpoints[k],
-        }
-        for i in moves
-        for k in kept
-    ]
+    rows: Rows = []
+    for i, k in product(moves, kept):
+        told = {"point": int(i), "role": roles[i], "theta": float(path.theta[k])}
+        rows.append(told | {"alpha": float(path.alpha[k, i]), "breakpoints": path.breakpoints[k]})
+    return rows

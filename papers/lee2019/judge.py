@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from statistics import median
 
@@ -24,8 +25,7 @@ def _each(rows: Rows, words: Callable[[Rows], str]) -> str:
     return "; ".join(f"{name} {words(some)}" for name, some in groups(rows, "map").items())
 
 
-def _by_map(rows: Rows, test: Callable[[Rows], Case]) -> dict[str, Case]:
-    return by("map", rows, test)
+_by_map = partial(by, "map")
 
 
 def _points(change: float) -> str:
@@ -41,19 +41,11 @@ def groups_learned(rows: Rows) -> Finding:
     def equal(r: Rows) -> list[bool]:
         return [x["digest"] == x["digest_from_scratch"] for x in r]
 
+    tests = (_rises_mostly, lambda r: every(equal(r)), _dips_at_four)
+    cases = [_by_map(rows, test) for test in tests]
     series = _each(rows, lambda r: " → ".join(f"{v:.1%}" for v in column(r, "accuracy")))
-    return PAPER.finding(
-        "1a",
-        rows,
-        draw.groups_learned,
-        [
-            _by_map(rows, _rises_mostly),
-            _by_map(rows, lambda r: every(equal(r))),
-            _by_map(rows, _dips_at_four),
-        ],
-        series=series,
-        equal=(sum(equal(rows)), len(rows)),
-    )
+    said = {"series": series, "equal": (sum(equal(rows)), len(rows))}
+    return PAPER.finding("1a", rows, draw.groups_learned, cases, **said)
 
 
 def _rises_mostly(rows: Rows) -> Case:
@@ -68,9 +60,8 @@ def _dips_at_four(rows: Rows) -> Case:
     steps = {b["group"]: b["accuracy"] - a["accuracy"] for a, b in pairwise(rows)}
     falls = {group: change for group, change in steps.items() if change < 0}
     measured = ", ".join(f"{group}: {_points(change)}" for group, change in falls.items())
-    return Case(
-        measured or "no step falls", list(falls) == ["4&5"] and 100 * falls["4&5"] > -LIMITS.minor
-    )
+    dips = list(falls) == ["4&5"] and 100 * falls["4&5"] > -LIMITS.minor
+    return Case(measured or "no step falls", dips)
 
 
 def wrong_labels_forgotten(rows: Rows) -> Finding:
@@ -81,19 +72,14 @@ def wrong_labels_forgotten(rows: Rows) -> Finding:
     def from_to(r: Rows) -> str:
         return _each(r, lambda r: f"{r[0]['accuracy']:.1%} → {r[-1]['accuracy']:.1%}")
 
-    return PAPER.finding(
-        "1b",
-        rows,
-        draw.wrong_labels_forgotten,
-        [
-            _by_map(flipped, lambda r: _climbs(r, LIMITS.rise)),
-            _by_map(drawn, lambda r: _climbs(r, 0.0)),
-            _by_map(last, lambda r: every(column(r, "equals_never_learned"))),
-        ],
-        flipped=from_to(flipped),
-        drawn=from_to(drawn),
-        equal=(sum(column(last, "equals_never_learned")), len(last)),
-    )
+    cases = [
+        _by_map(flipped, lambda r: _climbs(r, LIMITS.rise)),
+        _by_map(drawn, lambda r: _climbs(r, 0.0)),
+        _by_map(last, lambda r: every(column(r, "equals_never_learned"))),
+    ]
+    said = {"flipped": from_to(flipped), "drawn": from_to(drawn)}
+    equal = sum(column(last, "equals_never_learned")), len(last)
+    return PAPER.finding("1b", rows, draw.wrong_labels_forgotten, cases, equal=equal, **said)
 
 
 def _climbs(rows: Rows, rise: float) -> Case:
@@ -131,20 +117,11 @@ def update_times(rows: Rows) -> Finding:
         faster = [x["seconds"] < retrain[x["size"]] for x in select(r, how="update")]
         return Case(f"{sum(faster)} of {len(faster)}", sum(faster) > len(faster) / 2)
 
-    return PAPER.finding(
-        "1c",
-        rows,
-        draw.update_times,
-        [
-            _by_map(large, lambda r: at_least(speedup(r), LIMITS.faster, "{:.3g} ×")),
-            _by_map(rows, mostly_faster),
-        ],
-        size=most,
-        least=least,
-        times=_each(large, times),
-        update=growth("update"),
-        retrain=growth("retrain"),
-    )
+    much_faster = _by_map(large, lambda r: at_least(speedup(r), LIMITS.faster, "{:.3g} ×"))
+    cases = [much_faster, _by_map(rows, mostly_faster)]
+    said = {"size": most, "least": least, "times": _each(large, times)}
+    said |= {how: growth(how) for how in ("update", "retrain")}
+    return PAPER.finding("1c", rows, draw.update_times, cases, **said)
 
 
 def times_per_row(rows: Rows) -> Finding:
@@ -162,19 +139,14 @@ def times_per_row(rows: Rows) -> Finding:
         one, cut = (select(r, how=how)[-1]["seconds"] for how in ("one block", "traceless"))
         return at_least(one / cut, 1 + LIMITS.slower)
 
-    return PAPER.finding(
-        "1d",
-        rows,
-        draw.times_per_row,
-        [
-            _by_map(block, _has_a_best),
-            _by_map(rows, cutting_pays),
-            _by_map(block, _best_around_1000),
-            _by_map(ours, lambda r: at_most(_slower(r)[-1], LIMITS.flat, "{:.2f} ×")),
-        ],
-        block=_each(block, fastest),
-        ours=_each(ours, fastest),
-    )
+    cases = [
+        _by_map(block, _has_a_best),
+        _by_map(rows, cutting_pays),
+        _by_map(block, _best_around_1000),
+        _by_map(ours, lambda r: at_most(_slower(r)[-1], LIMITS.flat, "{:.2f} ×")),
+    ]
+    said = {"block": _each(block, fastest), "ours": _each(ours, fastest)}
+    return PAPER.finding("1d", rows, draw.times_per_row, cases, **said)
 
 
 def _best(rows: Rows) -> dict[str, float]:
@@ -216,14 +188,9 @@ def storage(rows: Rows) -> Finding:
     def much_smaller(r: Rows) -> Case:
         return at_least(r[0]["rows_float64"] / r[0]["w_and_C"], LIMITS.smaller, "{:.1f} ×")
 
-    return PAPER.finding(
-        "1e",
-        rows,
-        draw.storage,
-        [_by_map(rows, same), _by_map(large, much_smaller)],
-        size=size,
-        sizes=_each(large, sizes),
-    )
+    cases = [_by_map(rows, same), _by_map(large, much_smaller)]
+    said = _each(large, sizes)
+    return PAPER.finding("1e", rows, draw.storage, cases, size=size, sizes=said)
 
 
 # --- (f): estimates of rows ----------------------------------------------------------------------
@@ -240,14 +207,12 @@ def estimates_forgotten(rows: Rows) -> Finding:
         each = groups(r, "noise").items()
         return ", ".join(f"{_percent(median(column(n, 'w_error')))} ({name})" for name, n in each)
 
+    tried = (large, "on the ink"), (large, "everywhere"), (small, "on the ink")
     return PAPER.finding(
         "1f",
         rows,
         draw.estimates_forgotten,
-        [
-            _by_map(select(at, size=size, noise=noise), _error_small)
-            for size, noise in ((large, "on the ink"), (large, "everywhere"), (small, "on the ink"))
-        ],
+        [_by_map(select(at, size=size, noise=noise), _error_small) for size, noise in tried],
         small=small,
         large=large,
         with_large=_each(most, typical),

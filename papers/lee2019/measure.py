@@ -23,7 +23,7 @@ import scipy.linalg
 
 from papers.datasets import Floats, Images, Labels, find_mnist, mnist_images, small_images
 from papers.report import Paper, Plan
-from papers.rows import Rows
+from papers.rows import Row, Rows
 from papers.timing import interleave, shown
 from traceless import LSSVC, NotLearnedError
 from traceless.features import FeatureMap, Linear, RandomFourier
@@ -95,17 +95,14 @@ def groups_learned(data: Data) -> Rows:
         new, held = data.digits // 2 == first // 2, data.digits <= first + 1
         model.partial_fit(data.X[new], data.y[new])
         scratch = exact_model(data.maps[name]).fit(data.X[held], data.y[held])
-        rows.append(
-            {
-                "map": name,
-                "group": f"{first}&{first + 1}",
-                "rows": model.n_samples_,
-                "accuracy": model.score(data.X_test, data.y_test),
-                "digest": model.digest(),
-                "digest_from_scratch": scratch.digest(),
-            }
-        )
+        told = {"map": name, "group": f"{first}&{first + 1}"} | _scored(model, data)
+        digests = {"digest": model.digest(), "digest_from_scratch": scratch.digest()}
+        rows.append(told | digests)
     return rows
+
+
+def _scored(model: LSSVC, data: Data) -> Row:
+    return {"rows": model.n_samples_, "accuracy": model.score(data.X_test, data.y_test)}
 
 
 def wrong_labels_forgotten(data: Data) -> Rows:
@@ -123,16 +120,9 @@ def wrong_labels_forgotten(data: Data) -> Rows:
         for step, part in enumerate([wrong[:0], *np.array_split(wrong, STEPS)]):
             if step:
                 model.forget(data.X[part], y[part])
-            rows.append(
-                {
-                    "map": name,
-                    "wrong_labels": reading,
-                    "removed": step / STEPS,
-                    "rows": model.n_samples_,
-                    "accuracy": model.score(data.X_test, data.y_test),
-                    "equals_never_learned": model.digest() == clean,
-                }
-            )
+            told = {"map": name, "wrong_labels": reading, "removed": step / STEPS}
+            equal = {"equals_never_learned": model.digest() == clean}
+            rows.append(told | _scored(model, data) | equal)
     return rows
 
 
@@ -246,18 +236,9 @@ def estimates_forgotten(data: Data, plan: Plan) -> Rows:
         w = coefficients(copy.deepcopy(model).forget(x, y))
         kept = _relative(coefficients(model), w)
         for noise, error in product(NOISES, ERRORS):
-            guess = estimate(x, noise, error, rng)
-            rows.append(
-                {
-                    "map": name,
-                    "size": size,
-                    "row": k,
-                    "noise": noise,
-                    "row_error": error,
-                    "w_error": _relative(without(model, guess, y), w),
-                    "w_error_not_forgotten": kept,
-                }
-            )
+            guess = without(model, estimate(x, noise, error, rng), y)
+            told = {"map": name, "size": size, "row": k, "noise": noise, "row_error": error}
+            rows.append(told | {"w_error": _relative(guess, w), "w_error_not_forgotten": kept})
     return rows
 
 

@@ -16,14 +16,8 @@ _KINDS = {
 }
 _LINES = (BLUE, GREEN, ORANGE, PURPLE)
 _PARTS = {"gather": ("o", "gathering"), "merge": ("s", "merging"), "solve": ("^", "the solve")}
-_TICKS = {
-    1: "1 s",
-    60: "1 min",
-    3600: "1 h",
-    86_400: "1 day",
-    2_592_000: "1 month",
-    31_536_000: "1 year",
-}
+_TICKS = {1: "1 s", 60: "1 min", 3600: "1 h", 86_400: "1 day"}
+_TICKS |= {2_592_000: "1 month", 31_536_000: "1 year"}
 _SHOWN = ((1024, 10, "pooled"), (4096, 100, "class-wise"))
 
 

@@ -91,16 +91,8 @@ def ratios(stages: int, largest: float) -> list[float]:
 def two_classes(plan: Plan, seed: int) -> list[Stage]:
     """Two overlapping classes of two clusters each, in ten dimensions; class 1 becomes rare."""
     enough = plan.drift * plan.stream_rows + 3_000
-    X, y = make_classification(
-        2 * enough,
-        n_features=10,
-        n_informative=4,
-        n_redundant=0,
-        n_clusters_per_class=2,
-        class_sep=1.0,
-        flip_y=0.0,
-        random_state=seed,
-    )
+    clusters = {"n_features": 10, "n_informative": 4, "n_redundant": 0, "n_clusters_per_class": 2}
+    X, y = make_classification(2 * enough, **clusters, class_sep=1.0, flip_y=0.0, random_state=seed)
     test = np.concatenate([np.flatnonzero(y == k)[-2_000:] for k in (0, 1)])
     rest = np.setdiff1d(np.arange(len(y)), test)
     wanted = ratios(plan.drift, TWO_CLASS_RATIO)

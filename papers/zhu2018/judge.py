@@ -36,23 +36,16 @@ def equality(rows: Rows) -> Finding:
     def nodes(row: Row) -> str:
         return f"{row['nodes']} node{'s' if row['nodes'] > 1 else ''}"
 
-    residue = column(rows, "float64_difference")
-    return PAPER.finding(
-        "a",
-        rows,
-        draw.equality,
-        [
-            _by_case(
-                rows, nodes, lambda r: at_most(max(column(r, "difference")), 0.0, "{:g} at most")
-            ),
-            _by_case(rows, nodes, lambda r: every(column(r, "digest_equal"))),
-        ],
-        n=len(rows),
-        difference=max(column(rows, "difference")),
-        equal=sum(column(rows, "digest_equal")),
-        residue=(min(residue), median(residue), max(residue)),
-        last=select(rows, event="learned")[-1],
-    )
+    def apart(r: Rows) -> Case:
+        return at_most(max(column(r, "difference")), 0.0, "{:g} at most")
+
+    residue, equal = column(rows, "float64_difference"), column(rows, "digest_equal")
+    same = _by_case(rows, nodes, lambda r: every(column(r, "digest_equal")))
+    said = {"n": len(rows), "difference": max(column(rows, "difference")), "equal": sum(equal)}
+    said |= {"residue": (min(residue), median(residue), max(residue))}
+    said |= {"last": select(rows, event="learned")[-1]}
+    cases = [_by_case(rows, nodes, apart), same]
+    return PAPER.finding("a", rows, draw.equality, cases, **said)
 
 
 # --- (b) -----------------------------------------------------------------------------------------
@@ -129,20 +122,13 @@ def stage_times(rows: Rows) -> Finding:
     """(c) Incremental learning against retraining."""
     stages = [r["learn"] + r["solve"] for r in rows]
     retrain = column(rows, "retrain")
-    return PAPER.finding(
-        "c",
-        rows,
-        draw.stage_times,
-        [
-            {"wESVM": at_least(retrain[-1] / stages[-1], LIMITS.faster)},
-            {"wESVM": at_least(sum(retrain) / sum(stages), LIMITS.faster_in_all)},
-            {"wESVM": at_most(stages[-1] / stages[1], LIMITS.flat, "{:.2f} ×")},
-        ],
-        stage=stages[-1],
-        last=rows[-1],
-        stages=sum(stages),
-        retrain=sum(retrain),
-    )
+    cases = [
+        {"wESVM": at_least(retrain[-1] / stages[-1], LIMITS.faster)},
+        {"wESVM": at_least(sum(retrain) / sum(stages), LIMITS.faster_in_all)},
+        {"wESVM": at_most(stages[-1] / stages[1], LIMITS.flat, "{:.2f} ×")},
+    ]
+    said = {"stage": stages[-1], "stages": sum(stages), "retrain": sum(retrain), "last": rows[-1]}
+    return PAPER.finding("c", rows, draw.stage_times, cases, **said)
 
 
 def worker_times(rows: Rows) -> Finding:
@@ -169,13 +155,6 @@ def worker_times(rows: Rows) -> Finding:
         lambda r: at_least(t(r, 1, n // 2) / t(r, 2, n), LIMITS.scale_up, "{:.2f}"),
         sizes_up,
     ]
-    return PAPER.finding(
-        "d",
-        rows,
-        draw.worker_times,
-        [_by_case(rows, classes, test) for test in tests],
-        J=rows[0]["features"],
-        n=n,
-        half=n // 2,
-        said="; ".join(said),
-    )
+    cases, J = [_by_case(rows, classes, test) for test in tests], rows[0]["features"]
+    words = "; ".join(said)
+    return PAPER.finding("d", rows, draw.worker_times, cases, J=J, n=n, half=n // 2, said=words)

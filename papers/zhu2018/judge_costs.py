@@ -6,7 +6,7 @@ import math
 
 from papers.claims import Case, Finding, at_least, at_most, by
 from papers.cost_model import tables
-from papers.cost_model.costs import PIECES, Measured
+from papers.cost_model.costs import PIECES, Measured, compared
 from papers.cost_model.model import Costs, Engine, Model, Problem, grid, rows_in_int64
 from papers.cost_model.words import duration, rows_in_words
 from papers.page import Table
@@ -53,17 +53,9 @@ def validation(measured: Measured, timed: Rows) -> Finding:
 def _predicted(
     model: Model, workers: int, rows: int, features: int, classes: int, seconds: float
 ) -> Row:
-    problem = Problem(rows, features, classes, "class-wise")
-    return {
-        "what": "learn and solve",
-        "workers": workers,
-        "rows": rows,
-        "features": features,
-        "classes": classes,
-        "measured": seconds,
-        "predicted": model.wall(problem, workers).total,
-        "used": "predicted",
-    }
+    expected = model.wall(Problem(rows, features, classes, "class-wise"), workers).total
+    size = workers, rows, features, classes
+    return compared("learn and solve", *size, seconds, expected, "predicted")
 
 
 def _within(rows: Rows, factor: float) -> Case:

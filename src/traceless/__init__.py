@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         UnsealableError,
     )
     from traceless.knowledge import Knowledge
-    from traceless.sources import from_batches, from_spark, on_spark, scan
+    from traceless.sources import from_batches, from_spark, on_device, on_spark, scan
     from traceless.store import Store
 
     __version__: str
@@ -73,6 +73,7 @@ __all__ = [
     "from_batches",
     "from_spark",
     "load",
+    "on_device",
     "on_spark",
     "scan",
     "wESVM",
@@ -88,7 +89,7 @@ _MODULES = {
     "estimators.proximal": ["ESVM", "LPSVM", "wESVM"],
     "estimators.sliding_window": ["SlidingWindow"],
     "knowledge": ["Knowledge"],
-    "sources": ["from_batches", "from_spark", "on_spark", "scan"],
+    "sources": ["from_batches", "from_spark", "on_device", "on_spark", "scan"],
     "store": ["Store"],
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -179,3 +179,39 @@ def test_arguments_are_not_written_to(rng):
     Coefficients(Z).times(codes)
     assert (before[0] == codes).all()
     assert (before[1] == Z).all()
+
+
+@examples(300)
+@given(factors(), st.booleans(), st.booleans(), st.integers(0, 2**40))
+def test_what_a_quick_look_is_sure_of_is_right(case, constant, left_out, far):
+    codes, Z = case
+    shift = np.rint(np.linspace(-1, 1, len(Z)) * min(far, 2**14)) if far % 2 else None
+    both = np.hstack([codes, np.ones((len(codes), 1))]) if constant else codes
+    if constant:
+        Z = np.vstack([Z, Z[:1] / 3])
+        shift = None if shift is None else np.append(shift, 0.0)
+    found = Coefficients(Z, shift).quick(codes if left_out else both, constant)
+    if found is not None:
+        out, certain = found
+        exact = exactly(both if shift is None else both - shift, Z)
+        assert out[certain].tolist() == exact[certain].tolist()
+        assert not np.signbit(out[certain & (out == 0).all(axis=1)]).any()
+
+
+@pytest.mark.parametrize("J", [2, 11, 65, 785])
+def test_a_quick_look_decides_nearly_all(J, rng):  # else it would be a waste
+    codes = np.rint(rng.normal(size=(2000, J)) * 2**13)
+    Z = rng.normal(size=(J, 10))
+    out, certain = Coefficients(Z, np.rint(codes.mean(axis=0))).quick(codes, False)
+    assert (~certain).mean() < 0.1
+    some = certain & (np.arange(2000) < 20)
+    assert (out[some] == exactly((codes - np.rint(codes.mean(axis=0)))[some], Z)).all()
+
+
+def test_a_quick_look_is_not_sure_of_what_is_no_number(rng):
+    coefficients, codes = Coefficients(rng.normal(size=(8, 2))), np.ones((50, 8))
+    codes[7, 3] = np.nan
+    found = coefficients.quick(codes, False)
+    assert found is None or found[1].tolist() == [i != 7 for i in range(50)]
+    codes[7, 3] = np.inf
+    assert coefficients.quick(codes, False) is None

@@ -135,6 +135,8 @@ def test_an_old_store_says_what_it_lacks_and_is_upgraded(call, old_shop):
     assert "no signatures" in call("verify", old_shop).out
     assert "traceless upgrade" in call("seal", old_shop, code=2).err
     assert "traceless upgrade" in call("key", old_shop, code=2).err
+    assert call("upgrade", old_shop, "--dry-run", "--json").json["dry_run"]
+    assert "older version" in call("status", old_shop).out
     assert "(upgrade)" in call("upgrade", old_shop).out
     assert "older version" not in call("status", old_shop).out
     assert call("verify", old_shop).code == 0

@@ -34,10 +34,7 @@ def test_areas_stand_on_each_other_and_bars_on_the_line():
     assert "2026-01-02" in page.text
 
 
-@given(
-    st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)),
-    st.integers(1, 40 * 365 * 86400),
-)
+@given(st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1)), st.integers(1, 40 * 365 * 86400))
 def test_times_are_round_few_and_inside(start, seconds):
     start = start.replace(microsecond=0, tzinfo=UTC)
     end = start + timedelta(seconds=seconds)

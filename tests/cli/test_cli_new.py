@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathSVC, Store, wESVM
+from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, wESVM
 from traceless.cli.model_options import MAPS, MODELS, build
 from traceless.cli.new import new
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
@@ -54,6 +54,7 @@ def test_choices_are_those_that_can_be_built():
         ("--model pathsvc --C 4 --gamma 0.5", PathSVC(C=4.0, gamma=0.5)),
         ("--model pathsvc --kernel linear", PathSVC(kernel="linear")),
         ("--model pathsvc", PathSVC()),
+        ("--model pathsvc --probability", PathSVC(probability=True)),
     ],
 )
 def test_options_become_the_model(call, options, model):
@@ -170,6 +171,26 @@ def test_an_existing_folder_is_not_touched(call, shop):
     before = call("status", "shop", "--json").out
     assert call("new", "shop", "--target", "y", "--columns", "a", code=2).err.startswith("error: ")
     assert call("status", "shop", "--json").out == before
+
+
+def test_one_class_needs_no_target(call, tmp_path, rng):
+    X = rng.normal(size=(40, 2)).round(3)
+    rows = [f"{a},{b}" for a, b in X]
+    (tmp_path / "all.csv").write_text("\n".join(["a,b", *rows]))
+    (tmp_path / "rest.csv").write_text("\n".join(["a,b", *rows[25:]]))
+    (tmp_path / "gone.csv").write_text("\n".join(["a,b", *rows[:25]]))
+    call("new", "s", "--columns", "a,b", "--model", "pathoneclass", "--nu", "0.2")
+    call("learn", "s", str(tmp_path / "all.csv"))
+    call("forget", "s", str(tmp_path / "gone.csv"), "--yes")
+    assert Store("s").model().digest() == PathOneClass(nu=0.2).fit(X[25:]).digest()
+    assert call("verify", "s", str(tmp_path / "rest.csv"))
+    assert "-1" in call("predict", "s", str(tmp_path / "all.csv")).out
+    for command in ("score", "cv"):
+        refused = call(command, "s", str(tmp_path / "all.csv"), code=2)
+        assert "no target to compare answers with" in refused.err
+    said = call("new", "t", "--columns", "a,b", code=2).err
+    assert "Say which column to predict" in said
+    call("new", "t", "--columns", "a", "--model", "pathoneclass", "--labels", "int", code=2)
 
 
 def test_several_targets(call, tmp_path):

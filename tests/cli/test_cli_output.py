@@ -2,6 +2,7 @@ import csv
 import importlib.util
 import io
 import json
+import os
 import sys
 
 import numpy as np
@@ -143,6 +144,15 @@ def test_both_files_or_none(call, shop, tmp_path):
     (tmp_path / "a.json").write_text("ten years of work")
     call("receipt", "shop", "--html", "a.html", "--out", "a.json", code=2)
     assert not (tmp_path / "a.html").exists()
+
+
+def test_a_pipe_is_written_to_if_somebody_reads_it(call, shop, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "nobody reads" in call("receipt", "shop", "--out", "pipe", code=2).err
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    call("receipt", "shop", "--out", "pipe")
+    assert b"traceless receipt" in os.read(reader, 65_536)
+    os.close(reader)
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])

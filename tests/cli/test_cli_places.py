@@ -16,10 +16,7 @@ def store(call, tmp_path):
     call("learn", "s", "t.csv")
 
 
-@pytest.mark.parametrize(
-    ("row", "name"),
-    [("9,1e30,x,1,u", "'age'"), ("9,1,x,1e30,u", "'height'")],
-)
+@pytest.mark.parametrize(("row", "name"), [("9,1e30,x,1,u", "'age'"), ("9,1,x,1e30,u", "'height'")])
 def test_a_value_beyond_the_grid_is_named(call, tmp_path, store, row, name):
     (tmp_path / "more.csv").write_text(f"p,age,c,height,y\n{row}\n")
     said = call("learn", "s", "more.csv", code=2).err

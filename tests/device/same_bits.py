@@ -4,12 +4,16 @@ Each takes the device. On a machine without a GPU the CPU's tensors take the dev
 `traceless.device.tensors.HOST` emptied.
 """
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import torch
 
-from traceless import LSSVC, LSSVR, Knowledge
+from traceless import LSSVC, LSSVR, Knowledge, from_batches, on_device
 from traceless.arithmetic import elementary
 from traceless.device import cutting, encoders, gram, tensors
+from traceless.device import memory as memory_of
 from traceless.device.gram import TensorGram
 from traceless.features import FeatureMap, Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
@@ -139,6 +143,7 @@ def blocks(device, patch):
 
     patch.setattr(tensor_gathering, "ROWS", 48)
     patch.setattr(tensor_gathering, "CHUNK", 17)
+    patch.setattr(gram, "_PRODUCT", 2**16)
     rng = np.random.default_rng(1)
     for width, spread in [(5, 1.0), (64, 1.0), (150, 300.0), (130, 1e5), (20, 1e9)]:
         X = rng.normal(size=(211, width)) * spread
@@ -146,7 +151,9 @@ def blocks(device, patch):
         y = rng.integers(0, 7, 211)
         for weight in (None, rng.integers(1, 5000, 211).astype(float)):
             rows = [tensor(part, device) for part in (X, y, weight)]
-            assert Knowledge.of(Linear(), *rows) == Knowledge.of(Linear(), X, y, weight), width
+            here = Knowledge.of(Linear(), X, y, weight)
+            assert Knowledge.of(Linear(), *rows) == here, width
+            assert Knowledge.of(Linear(), on_device(X, device), *rows[1:]) == here, width
 
 
 def digits(device):
@@ -296,12 +303,13 @@ def solutions(device, patch):
         for asked in (False, m is not None):
             own = m if asked else None
             expected = rounded.correctly_rounded_solve(moved, ridge, right, own)
-            found = tensor_rounded.solved_there(S, Q, ridge, m, asked, there)
+            both = np.column_stack([S, Q])
+            found = tensor_rounded.solved_there(both, lambda V: V, ridge, m, asked, there)
             if found is None:
                 continue
             answered += int(found[1].sum())
             assert np.array_equal(found[0][:, found[1]], expected[:, found[1]]), trial
-        assert np.array_equal(TensorMatrix.of(S, m, there).on_host(), moved)
+        assert np.array_equal(TensorMatrix.of(tensor(S, there), m).on_host(), moved)
     assert answered > 100  # of some 200 columns: the device does most of the work
     X, y = rng.normal(size=(90, 7)), rng.integers(0, 4, 90)
     for penalty in ({}, {"free_intercept": False}, {"standardize": False}, {"rho": 1e-9}):
@@ -371,6 +379,36 @@ def memory(device, patch):
     assert model.digest() == before
 
 
+def short_memory(device):
+    """The same with a card that has no room: learned and asked in smaller blocks, or refused."""
+    if not device.startswith("cuda"):
+        return
+    torch.manual_seed(1)
+    X = torch.randn(150_000, 1024, device=device).clamp_(-1.9, 1.9)
+    y = torch.randint(0, 200, (150_000,), device=device)
+    model = LSSVC().fit(X, y)
+    before, labels_ = model.digest(), model.predict(X)
+    here = on_device(X.cpu(), device)
+    device = X.device
+    whole = torch.cuda.get_device_properties(device).total_memory
+    for room in (400, 8):  # MB more than what is held
+        torch.cuda.empty_cache()
+        limit = (torch.cuda.memory_reserved(device) + room * 2**20) / whole
+        torch.cuda.set_per_process_memory_fraction(limit, device)
+        try:
+            asked = refused(MemoryError, lambda: labels_.copy_(model.predict(X)))
+            asked = refused(MemoryError, model.predict, here) or asked
+            learned = refused(MemoryError, lambda: model.partial_fit(X, y).forget(here, y))
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0, device)
+        assert torch.equal(labels_, model.predict(X))
+        assert bool(learned) == (room == 8), learned
+        for said in filter(None, (asked, learned)):
+            assert "GiB are free" in said, said
+            assert "Nothing was changed" in said, said
+        assert model.digest() == before
+
+
 def arrays_of_others(device, patch):
     """Anything with numbers on a device that speaks DLPack is taken, through torch."""
     patch.setattr(tensors, "_DLPACK_HOST", frozenset())
@@ -392,3 +430,92 @@ def arrays_of_others(device, patch):
     model.partial_fit(there, tensor(y, device), classes=[0, 1, 2])
     assert model.digest() == LSSVC().fit(np.vstack([X, X]), np.append(y, y)).digest()
     assert np.array_equal(model.predict(there).cpu().numpy(), model.predict(X))
+
+
+def refused(kind, ask, *arguments):
+    """What an error says; nothing if there is none."""
+    try:
+        ask(*arguments)
+    except kind as error:
+        return str(error)
+    return ""
+
+
+def host_rows(device, patch):
+    """Rows that stay in the host's memory, sent block by block: arrays, maps, tensors, batches."""
+    patch.setattr(memory_of, "_BLOCK", 2**12)
+    patch.setattr(memory_of, "_PIECE", 2**10)
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(3000, 5)).astype(np.float32), rng.integers(0, 4, 3000)
+    X[1500:] *= 100.0  # other digits in later blocks
+    targets, weight = rng.normal(size=3000), rng.uniform(0.5, 2, 3000)
+    with tempfile.TemporaryDirectory() as folder:
+        mapped = np.memmap(Path(folder, "rows"), X.dtype, "w+", shape=X.shape)
+        mapped[:] = X
+        for given in (X, np.asfortranarray(X), X[::-1].copy()[::-1].copy(), mapped):
+            there = on_device(given, device)
+            for phi in (Linear(), RandomFourier(20), Cubes()):
+                assert Knowledge.of(phi, there, y) == Knowledge.of(phi, X, y)
+    there = on_device(X, device)
+    for options in ({}, {"guard": True}, {"fingerprint": True}, {"class_weight": "balanced"}):
+        here = LSSVC(**options).fit(X, y)
+        model = LSSVC(**options).fit(there, y)
+        model.partial_fit(on_device(X[:50], device), y[:50], sample_weight=weight[:50])
+        model.forget(X[:50], y[:50], weight[:50])
+        assert model.digest() == here.digest()
+        for name in ("predict", "decision_function", "predict_proba"):
+            found = getattr(model, name)(there)
+            assert isinstance(found, np.ndarray)
+            assert np.array_equal(found, getattr(here, name)(X)), name
+        assert model.score(there, y) == here.score(X, y)
+    here, model = LSSVR().fit(X, targets, weight), LSSVR().fit(there, targets, weight)
+    assert model.digest() == here.digest()
+    assert np.array_equal(model.predict(there), here.predict(X))
+    assert np.array_equal(np.asarray(there), X)  # for what works on the host alone
+    if device != "cpu":
+        for given in (torch.from_numpy(X), torch.from_numpy(X).pin_memory(), torch.ones(9, 5)):
+            for kind in (torch.float32, torch.bfloat16, torch.float64):
+                given, own = given.to(kind), y[: len(given)]
+                model = LSSVC().fit(on_device(given, device), own)
+                assert model.digest() == LSSVC().fit(given, own).digest()
+                found = model.predict(on_device(given, device))
+                assert found.device.type == "cpu"
+                assert torch.equal(found, model.predict(given))
+    batches = [(X[i : i + 100], y[i : i + 100]) for i in range(0, 3000, 100)]
+    model = LSSVC().fit(on_device(from_batches(batches), device))
+    assert model.digest() == LSSVC().fit(X, y).digest()
+    X[7, 2] = np.nan
+    assert "NaN" in refused(ValueError, model.partial_fit, on_device(X, device), y)
+
+
+def every_method(device):
+    """What takes rows takes them from a device, or says where they must be."""
+    rng = np.random.default_rng(11)
+    X, targets, weight = rng.normal(size=(90, 3)), rng.normal(size=90), rng.uniform(size=90)
+    y = rng.integers(0, 3, 90)
+    several = rng.integers(0, 2, (90, 3))
+    for model, responses_ in ((LSSVC(), y), (LSSVC(), several), (LSSVR(), targets)):
+        model.fit(X, responses_)
+        there = [tensor(part, device) for part in (X, responses_, weight)]
+        assert model.score(*there) == model.score(X, responses_, weight)
+        assert model.score(there[0], responses_) == model.score(X, responses_)
+        for name in ("predict", "decision_function", "predict_log_proba", "predict_interval"):
+            if not hasattr(model, name):
+                continue
+            here, found = getattr(model, name)(X), getattr(model, name)(there[0])
+            here, found = (v if isinstance(v, tuple) else (v,) for v in (here, found))
+            for a, b in zip(here, found, strict=True):
+                assert b.device == there[0].device, name
+                assert np.array_equal(a, b.cpu().numpy()), name
+    from traceless import SlidingWindow
+    from traceless.model_selection import cross_val_score, influence
+
+    T, labels_there = tensor(X, device), tensor(y, device)
+    for ask in (
+        lambda: SlidingWindow(LSSVC(), 50).fit(T, labels_there),
+        lambda: SlidingWindow(LSSVC(), 50).fit(X, y).predict(T),
+        lambda: cross_val_score(LSSVC(), T, labels_there),
+        lambda: influence(LSSVC(), T, labels_there),
+    ):
+        said = refused(TypeError, ask)
+        assert not said or "cpu" in said, said  # where they must be

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 import same_bits  # noqa: E402
-from traceless import LSSVC, LSSVR  # noqa: E402
+from traceless import LSSVC, LSSVR, on_device  # noqa: E402
 from traceless.device import tensors  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
@@ -81,6 +81,20 @@ def test_predictions():
 
 def test_memory(monkeypatch):
     same_bits.memory(DEVICE, monkeypatch)
+
+
+def test_host_rows(monkeypatch):
+    same_bits.host_rows(DEVICE, monkeypatch)
+
+
+def test_rows_cannot_be_sent_where_nothing_is(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="sees no GPU"):
+        on_device([[0.0], [1.0]])
+
+
+def test_every_method():
+    same_bits.every_method(DEVICE)
 
 
 def test_arrays_of_others(monkeypatch):

@@ -92,6 +92,19 @@ def test_the_path_to_another_c_is_the_solution_for_every_c(data, to):
         PathDisplay.from_estimator(model, C=1.0, ids=[0])
 
 
+def test_a_c_path_is_drawn_as_parts_of_the_bound(data):
+    path = PathSVC(gamma=0.5).fit(*data).c_path(0.1, 10.0)
+    display = PathDisplay.from_c_path(path)
+    assert display.C is path.C
+    assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("log", "C")
+    assert (display.theta[0], display.theta[-1]) == (0.0, 1.0)
+    assert len(display.lines_) == (np.ptp(path.alpha, axis=0) > 0).sum()
+    x, y = display.lines_[0].get_data()
+    assert y.max() <= 1.0 + 1e-9
+    expected = [path.alpha_at(C)[np.ptp(path.alpha, axis=0) > 0][0] / C for C in x[::50]]
+    np.testing.assert_allclose(y[::50], expected, atol=1e-12)
+
+
 def test_one_problem_of_several(rng):
     X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
     svc = PathSVC(gamma=0.5).fit(X[:50], y[:50])

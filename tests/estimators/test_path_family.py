@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn import model_selection
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
@@ -14,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from traceless import NotLearnedError, PathOneClass, PathSVR, SlidingWindow, Store, load
 from traceless.model_selection import cross_val_predict, cross_val_score, leave_one_out
+from traceless.store import verify_receipt
 
 SVRS = [PathSVR(C=3.0, gamma=0.5), PathSVR(kernel="linear", epsilon=0.0)]
 MODELS = [*SVRS, PathOneClass(nu=0.2, gamma=0.5), PathOneClass(nu=0.5, kernel="linear")]
@@ -155,6 +157,18 @@ def test_attributes_are_those_of_scikit_learn(rows):
             np.testing.assert_allclose(a, b, atol=1e-4)
 
 
+@pytest.mark.parametrize("model", [m for m in MODELS if m.kernel == "linear"], ids=repr)
+def test_sparse_rows_have_the_weights_of_dense_ones(model, rows):
+    X, y = np.where(rows[0] > 2.0, rows[0], 0.0), rows[1]
+    fitted, again = clone(model).fit(X, y), clone(model).fit(csr_matrix(X), y)
+    assert (fitted.coef_ == again.coef_).all()
+    np.testing.assert_allclose(
+        X @ fitted.coef_[0] + fitted.intercept_, asked(again, csr_matrix(X)), atol=1e-12
+    )
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.coef_[0, 0] = 1.0
+
+
 def test_parameters_and_rows_that_are_refused(rows):
     X, y = rows
     for model in (
@@ -169,6 +183,25 @@ def test_parameters_and_rows_that_are_refused(rows):
         PathSVR().fit(X, np.where(y > 0, np.nan, y))
     with pytest.raises(ValueError, match="tuple"):
         PathSVR().fit(X, y).update(add=(X,))
+
+
+@pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
+def test_a_store_of_one_class_needs_no_labels(rows, tmp_path):
+    X, model = rows[0], PathOneClass(nu=0.2, gamma=0.5)
+    store = Store.new(tmp_path / "store", model)
+    store.learn(X[:60])
+    store.learn([(X[60:], np.zeros(30, int))])  # the same as none
+    receipt = store.forget(X[50:70], ids=None)
+    kept = np.delete(X, np.s_[50:70], axis=0)
+    assert store.model().digest() == clone(model).fit(kept).digest()
+    assert store.verify(kept).ok
+    assert verify_receipt(receipt, kept).ok
+    assert not store.verify(X).ok
+    store.learn(X[50:55])
+    store.undo(X[50:55])
+    other = Store.new(tmp_path / "other", PathSVR())
+    with pytest.raises(ValueError, match="Rows need labels or targets"):
+        other.learn(X)
 
 
 @pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")

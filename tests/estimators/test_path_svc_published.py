@@ -256,10 +256,25 @@ def test_what_is_published_is_computed_when_it_is_asked_for(rng):
     assert computed(model) == [False]  # the path's certificate will do
     assert model.gamma_ == 0.5
     assert model.n_breakpoints_ > 0
-    assert computed(model) == [False]
-    model.predict(X[:1])
+    labels = model.predict(X[:1])
+    assert computed(model) == [False]  # nor for a label that is beyond doubt
+    assert labels[0] == (model.decision_function(X[:1])[0] >= 0)
     assert computed(model) == [True]
     assert computed(PathSVC(gamma=0.5, tol=1e-12).fit(X, y)) == [True]
+
+
+def test_labels_are_the_signs_of_what_is_published(rng):
+    X, y = unscaled(rng, 0.0, 1.0)
+    model = PathSVC(gamma=0.5, C=10.0).fit(X[:150], y[:150])
+    values = copy.deepcopy(model).decision_function
+    low, high = X[values(X) < 0][0], X[values(X) > 0][0]
+    for _ in range(60):  # to a row between them where the value is next to 0
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if values([middle])[0] < 0 else (low, middle)
+    ask = np.array([low, high, *X[150:]])
+    labels = model.predict(ask)
+    assert computed(model) == [True]  # the labels of the first two were in doubt
+    assert np.array_equal(labels, (model.decision_function(ask) >= 0).astype(labels.dtype))
 
 
 def test_a_certificate_that_was_wrong_is_reported_when_it_is_found_out(rng, monkeypatch):

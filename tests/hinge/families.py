@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from traceless import PathOneClass, PathSVR
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.kernels import Kernel
 
@@ -114,3 +115,31 @@ def draw_points(family: Family, rng: Generator, n: int) -> tuple[Floats, Floats,
     X, y = family.draw(rng, n)
     weight = rng.choice([0.5, 1.0, 2.0], size=n) if family.weighted else np.ones(n)
     return X, y, family.bound * weight
+
+
+# --- regressors and one class --------------------------------------------------------------------
+
+TARGETS = {
+    "smooth": lambda X, y: np.sin(X[:, 0]) + 0.3 * y,
+    "few values": lambda X, y: np.rint(2 * X[:, 0]) / 2 + 0.0,
+    "classes": lambda X, y: y,
+    "constant": lambda X, y: np.full(len(y), 2.5),
+    "large": lambda X, y: 1e3 * X[:, 0] + 1e6,
+}
+Machine = tuple[str, str | None, float]  # family, style of targets (None: one class), ε or ν
+
+
+def machine(family: str, style: str | None, amount: float) -> PathSVR | PathOneClass:
+    """A regressor, or one class if there is no style of targets."""
+    kernel = FAMILIES[family].kernel
+    options = {name: getattr(kernel, name) for name in ("gamma", "coef0", "degree")}
+    if style is None:
+        return PathOneClass(nu=amount, kernel=kernel.name, **options)
+    bound = FAMILIES[family].bound
+    return PathSVR(C=bound, epsilon=amount, kernel=kernel.name, **options)
+
+
+def draw_rows(family: str, style: str | None, rng: Generator, n: int) -> tuple[Floats, ...]:
+    """Rows, targets and weights."""
+    X, y, u = draw_points(FAMILIES[family], rng, n)
+    return X, y if style is None else TARGETS[style](X, y), u / FAMILIES[family].bound

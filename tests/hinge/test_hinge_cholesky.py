@@ -46,9 +46,23 @@ def test_a_factor_grows_and_solves(gram, rng):
 @pytest.mark.parametrize("place", [0, 5, 11])
 def test_a_member_leaves(gram, place):
     R, left = grown(gram), np.delete(np.arange(12), place)
-    cholesky.delete(R, 12, place, np.empty(15))
+    p = np.arange(12.0)
+    kept, ones = p.copy(), np.ones(12)
+    cholesky.forward_both(R, 12, kept, ones)
+    cholesky.delete(R, 12, place, np.empty(15), kept, ones)
     upper = np.triu(R[:11, :11])
     np.testing.assert_allclose(upper.T @ upper, gram[np.ix_(left, left)] + RHO, atol=1e-12)
+    np.testing.assert_allclose(upper.T @ kept[:11], p[left], atol=1e-11)
+    np.testing.assert_allclose(upper.T @ ones[:11], 1.0, atol=1e-11)
+
+
+def test_kept_columns_grow_with_the_factor(gram):
+    R, p = grown(gram), np.arange(1.0, 13.0)
+    kept, whole = p.copy(), p.copy()
+    cholesky.forward(R, 11, kept)
+    cholesky.extend(R[:, 11].copy(), 11, R[11, 11], kept, p[11])
+    cholesky.forward(R, 12, whole)
+    np.testing.assert_allclose(kept, whole, atol=1e-12)
 
 
 def test_a_dependent_point_does_not_enter(gram):
@@ -60,10 +74,11 @@ def test_a_dependent_point_does_not_enter(gram):
 def test_both_solve_the_bordered_system(gram, rng):
     p, q = rng.normal(size=12), 0.7
     *x, t = bordered(gram, p, q)
-    room = np.zeros((3, 12))
-    room[0] = p
-    assert cholesky.bordered(grown(gram), 12, RHO, q, room) == pytest.approx(t, abs=1e-9)
-    np.testing.assert_allclose(room[0], x, atol=1e-9)
+    R, kept, ones, (ours, z, size) = grown(gram), p.copy(), np.ones(12), np.empty((3, 12))
+    cholesky.forward_both(R, 12, kept, ones)
+    assert cholesky.bordered(R, 12, RHO, q, kept, ones, ours, z, size) == pytest.approx(t, abs=1e-9)
+    np.testing.assert_allclose(ours, x, atol=1e-9)
+    assert (size >= np.abs(ours) - 1e-12).all()
     found, lift = MarginSystem(gram).refined(p, q)
     np.testing.assert_allclose(found, x, atol=1e-9)
     assert lift == pytest.approx(t, abs=1e-9)

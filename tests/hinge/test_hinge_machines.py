@@ -6,39 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVR, OneClassSVM
 
-from families import FAMILIES, draw_points
+from families import FAMILIES, TARGETS, draw_rows, machine
 from oracles import dense_kernel, interior_point
 from traceless import PathOneClass, PathSVR
 from traceless.hinge.machines import ALONE, OneClass, Regressor
 from traceless.hinge.rows import TrainingRows
-
-TARGETS = {
-    "smooth": lambda X, y: np.sin(X[:, 0]) + 0.3 * y,
-    "few values": lambda X, y: np.rint(2 * X[:, 0]) / 2 + 0.0,
-    "classes": lambda X, y: y,
-    "constant": lambda X, y: np.full(len(y), 2.5),
-    "large": lambda X, y: 1e3 * X[:, 0] + 1e6,
-}
-
-
-def parameters(kernel):
-    return {name: getattr(kernel, name) for name in ("gamma", "coef0", "degree")} | {
-        "kernel": kernel.name
-    }
-
-
-def made(family, style, amount):
-    """A machine of a family: a regressor, or one class if there is no style of targets."""
-    options = parameters(FAMILIES[family].kernel)
-    if style is None:
-        return PathOneClass(nu=amount, **options)
-    return PathSVR(C=FAMILIES[family].bound, epsilon=amount, **options)
-
-
-def drawn(family, style, rng, n):
-    X, y, u = draw_points(FAMILIES[family], rng, n)
-    return X, y if style is None else TARGETS[style](X, y), u / FAMILIES[family].bound
-
 
 machines = st.one_of(
     st.tuples(st.sampled_from([*FAMILIES]), st.none(), st.sampled_from([0.02, 0.1, 0.5, 0.9, 1.0])),
@@ -52,20 +24,20 @@ machines = st.one_of(
 
 @settings(max_examples=40)
 @given(machines, st.integers(0, 2**32), st.integers(2, 40))
-def test_histories_end_in_the_bits_of_a_fit(machine, seed, n):
+def test_histories_end_in_the_bits_of_a_fit(which, seed, n):
     rng = np.random.default_rng(seed)
-    family, style, _ = machine
-    held = drawn(family, style, rng, n)
-    model = made(*machine).fit(*held)
+    family, style, _ = which
+    held = draw_rows(family, style, rng, n)
+    model = machine(*which).fit(*held)
     for _ in range(3):
         new, gone = (
-            drawn(family, style, rng, int(rng.integers(1, 12))),
+            draw_rows(family, style, rng, int(rng.integers(1, 12))),
             rng.random(len(held[1])) < 0.4,
         )
         model.update(add=new, forget=model.ids_[gone])
         held = [np.concatenate([a[~gone], b]) for a, b in zip(held, new, strict=True)]
     order = rng.permutation(len(held[1]))
-    fresh = made(*machine).fit(*(values[order] for values in held))
+    fresh = machine(*which).fit(*(values[order] for values in held))
     huge = 1e-7 if "huge bound" in family else 1e-9
     assert max(model.kkt_residual_, fresh.kkt_residual_) <= huge
     if not (model.ambiguous_ or fresh.ambiguous_):
@@ -88,10 +60,10 @@ def points(model, kernel, X, weight, target):
     machines.filter(lambda m: m[2] < 1.0 and "huge" not in m[0] and m[1] != "large"),
     st.integers(0, 2**32),
 )
-def test_no_other_solver_finds_a_better_objective(machine, seed):
-    family, style, _ = machine
-    X, target, weight = drawn(family, style, np.random.default_rng(seed), 25)
-    model = made(*machine).fit(X[:15], target[:15], weight[:15])
+def test_no_other_solver_finds_a_better_objective(which, seed):
+    family, style, _ = which
+    X, target, weight = draw_rows(family, style, np.random.default_rng(seed), 25)
+    model = machine(*which).fit(X[:15], target[:15], weight[:15])
     model.update(add=(X[15:], target[15:], weight[15:]), forget=model.ids_[:5])
     X, target, weight = X[5:], target[5:], weight[5:]
     Q, p, u, s, total = points(model, FAMILIES[family].kernel, X, weight, target)

@@ -67,9 +67,11 @@ class SVC(Adapter, PathSVC):
 
     def _ours(self, **theirs):
         names = (
-            "C kernel gamma degree coef0 class_weight decision_function_shape break_ties verbose"
+            "C kernel gamma degree coef0 class_weight decision_function_shape break_ties verbose "
+            "shrinking max_iter random_state cache_size"
         )
-        return {name: theirs[name] for name in names.split()}
+        probability = theirs["probability"] is True  # "deprecated" by default
+        return {name: theirs[name] for name in names.split()} | {"probability": probability}
 
 
 class Ridge(Adapter, LSSVR):

@@ -19,6 +19,7 @@ from traceless import (
     Knowledge,
     MismatchError,
     NotLearnedError,
+    load,
 )
 from traceless.checks import failures
 from traceless.features import Linear, RandomFourier
@@ -259,6 +260,30 @@ def test_a_pickle_carries_no_rows(rng):
     other = pickle.loads(raw)
     assert other.digest() == LSSVC().fit(X, y).digest()
     close(other.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("settings", [PAPER, {}], ids=["papers", "default"])
+def test_nor_sums_of_rows_that_have_gone(rng, settings):
+    """BLAS works on one triangle of P: the other must not keep what the sums once were."""
+    X, y = data(rng)
+    model = LSSVC(solver="woodbury", **settings).fit(X, y)
+    model.forget(X[:3], y[:3]).coef_  # noqa: B018
+    for other in (model, pickle.loads(pickle.dumps(model))):
+        P = other._state._inverse.__getstate__()["_P"][0]
+        assert not np.tril(P, -1).any()
+
+
+def test_scales_of_today_go_with_copies_and_files(rng, tmp_path):
+    """Found from a P in which columns wait, and not from the whole P that is written."""
+    X, y = rng.normal(size=(60, 30)) * np.arange(1.0, 31.0), rng.normal(size=60)
+    model = LSSVR(solver="woodbury").fit(X[:40], y[:40])
+    for k in range(40, 60):
+        before = model.partial_fit(X[k : k + 1], y[k : k + 1]).coef_
+        model.save(tmp_path / "model")
+        others = pickle.loads(pickle.dumps(model)), load(tmp_path / "model")
+        for other in (model, *others):
+            assert (other.coef_ == before).all()
+        model = others[k % 2].forget(X[:1], y[:1]).partial_fit(X[:1], y[:1])
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])

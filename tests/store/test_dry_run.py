@@ -35,11 +35,11 @@ def changes(rows):
 
 
 def files(store):
-    """Every file that means something: SQLite's log and the note in the lock do not."""
+    """Every file that means something: SQLite's log does not."""
     return {
         path.name: path.read_bytes()
         for path in store.path.rglob("*")
-        if path.is_file() and path.name not in ("lock", "ledger.sqlite-wal", "ledger.sqlite-shm")
+        if path.is_file() and not path.name.startswith("ledger.sqlite-")
     }
 
 

@@ -66,8 +66,8 @@ def test_to_hand_over_to_a_key_is_not_to_have_it(store, tmp_path):
     theirs = store.public_key
     forged = Store.new(tmp_path / "forged", LSSVC())
     with forged._writing(None) as writer:
-        writer._change.note("key", subject=theirs)
-        writer._change.commit()
+        writer.note("key", subject=theirs)
+        writer.commit()
     assert forged.public_key == theirs
     assert failed(forged.verify(public_key=theirs)) == ["kept public key"]
 

@@ -1,5 +1,6 @@
 """The key of a store: where it may be, who signs what, and the hand-over to another."""
 
+import os
 import shutil
 import stat
 import subprocess
@@ -103,6 +104,9 @@ def test_what_is_no_key_is_refused(store, rows, tmp_path):
             Store(store.path, signing_key=other).learn(*rows)
         with pytest.raises(StoreError, match=said):
             Store.new(tmp_path / "new", LSSVC(), signing_key=other)
+    os.mkfifo(tmp_path / "pipe")  # nobody writes into it: who opened it would wait
+    with pytest.raises(StoreError, match=r"pipe.*no regular file.*Nothing was changed"):
+        Store(store.path, signing_key=tmp_path / "pipe").learn(*rows)
     with pytest.raises(StoreError, match=r"No such file.*Nothing was changed"):
         Store.new(tmp_path / "new", LSSVC(), signing_key=tmp_path / "missing")
     assert not (tmp_path / "new").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from test_faults import disk_full, interrupted
+from test_verification import edit, failed
 
 from fixtures.make_stores import NAMES, remaining, rows
 from traceless.exceptions import StoreError
@@ -31,7 +32,7 @@ def dump(store):
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         lines = list(connection.iterdump())
-    names = sorted(path.name for path in (store.path / "generations").iterdir())
+    names = sorted(path.name for path in store.path.glob("generations/*"))
     return version, lines, names, (store.path / "key").exists()
 
 
@@ -152,6 +153,19 @@ def test_what_is_damaged_is_not_signed(tmp_path):
     assert dump(store) == before
 
 
+@pytest.mark.parametrize(("folder", "name"), OLD)
+def test_a_dry_run_says_what_would_be(tmp_path, folder, name):
+    store = copied(tmp_path, folder, name)
+    before = dump(store)
+    tried = store.upgrade(dry_run=True)
+    assert dump(store) == before
+    assert not (store.path / "key.new").exists()
+    assert (tried.dry_run, tried.signature, tried.check()) == (True, "", False)
+    made = store.upgrade()
+    for name in ("kind", "sequence", "held", "digest_after", "root_after", "alive", "previous"):
+        assert getattr(tried, name) == getattr(made, name), name
+
+
 def test_the_key_may_be_elsewhere(tmp_path):
     path = tmp_path / "elsewhere.pem"
     path.write_bytes(SigningKey.new().pem())
@@ -165,26 +179,15 @@ def test_the_history_before_cannot_be_changed_after(tmp_path):
     """What the old entries say is proven no better than before, but it is pinned from now on."""
     store = copied(tmp_path, "stores-v1", "lssvc")
     store.upgrade()
-    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
-        guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        guards = guards.fetchall()
-        for name, _ in guards:
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(
-            "UPDATE entries SET body = replace(body, '\"rows\":60', '\"rows\":61') "
-            "WHERE sequence = 2"
-        )
-        for _, guard in guards:
-            connection.execute(guard)
-        connection.commit()
+    said = (
+        "UPDATE entries SET body = replace(body, '\"rows\":60', '\"rows\":61') WHERE sequence = 2"
+    )
+    edit(store, (said,))
     assert not store.verify().ok
 
 
 def test_requests_of_the_time_before_are_those_of_their_entries(tmp_path):
     store = copied(tmp_path, "stores-v1", "lssvc")
     store.upgrade()
-    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
-        changed = connection.execute("UPDATE requests SET rows = rows + 1 WHERE kind = 'learn'")
-        assert changed.rowcount
-        connection.commit()
-    assert "requests" in [check.name for check in store.verify().checks if not check.ok]
+    edit(store, ("UPDATE requests SET rows = rows + 1 WHERE kind = 'learn'",))
+    assert failed(store, "requests")

@@ -73,7 +73,7 @@ class GramSum:
     def block(self, n_rows: int) -> Floats:
         """Rows to be filled, `width` columns of them, and added; memory is used again."""
         if self._block is None or len(self._block) < n_rows:
-            self._block = np.zeros((n_rows, _padded(self.width)))
+            self._block = np.zeros((n_rows, padded(self.width)))
         return self._block[:n_rows]
 
     def add(self, Z: Floats, bound: float, weights: Floats | None = None) -> None:
@@ -95,6 +95,11 @@ class GramSum:
             if self._zeros is None:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
+
+    def join(self, sums: Integers) -> None:
+        """Add sums of other rows, a full matrix within ±2^62."""
+        everywhere = slice(0, self.width), slice(0, self.width)
+        self._integers.add(everywhere, 0, sums, object())
 
     def total(self) -> Sums:
         """The sum, as a full symmetric matrix of integers. Ends the accumulation."""
@@ -197,7 +202,7 @@ class _Parts:
     """
 
     def __init__(self, width: int) -> None:
-        self.whole, self.n, self.width, self.rows = True, width, _padded(width), _ROWS[0]
+        self.whole, self.n, self.width, self.rows = True, width, padded(width), _ROWS[0]
         self.groups: list[tuple[int, Any, Any]] = [(0, slice(0, width), slice(0, width))]
 
     @classmethod
@@ -228,7 +233,7 @@ class _Parts:
         runs = [(shift, run) for shift, same in alike for run in _runs(same, columns)]
         alike = runs if len(runs) <= _MOST_RUNS else alike
         self.groups = [(shift, _span(columns[same]), _span(same)) for shift, same in alike]
-        self.whole, self.n, self.width = False, len(columns), _padded(len(columns))
+        self.whole, self.n, self.width = False, len(columns), padded(len(columns))
         divided = np.flatnonzero(zeros)
         self._columns, self._divided = len(zeros), _span(divided)
         self._scale = np.ldexp(1.0, -zeros[divided])
@@ -274,7 +279,7 @@ def _room(rows: Any) -> Any:
     return LARGEST / 2 / rows
 
 
-def _padded(width: int) -> int:
+def padded(width: int) -> int:
     """Whole cache lines: BLAS is a tenth faster."""
     return -(-width // 8) * 8
 

@@ -194,18 +194,18 @@ def triangle_bytes(a: Sums) -> Iterator[bytes]:
         for i, row in enumerate(a):
             yield b"int64" + row[: i + 1].astype("<i8").tobytes()
         return
-    strip = max(1, _CACHE // len(a))
+    strip = max(1, 2 * _CACHE // len(a))
     for first in range(0, len(a), strip):
-        rows = a.words[:, first : first + strip, : first + strip]
-        several = rows[..., :first], np.tril(rows[..., first:])
-        widths = np.maximum(*map(in_words.byte_widths, several)).tolist()
-        flat = rows.reshape(len(rows), -1)
-        raw = {width: in_words.to_bytes(flat, width).data for width in {*widths}}
-        pieces: list[Any] = []
-        for i, width in enumerate(widths):
-            start = i * rows.shape[2]
-            own = slice(start * width, (start + first + i + 1) * width)
-            pieces += b"wide%d:" % width, raw[width][own]
+        rows = a.words[:, first : first + strip, : first + strip].copy()
+        rows[..., first:] = np.tril(rows[..., first:])
+        widths, n = in_words.byte_widths(rows), rows.shape[2]
+        pieces: list[Any] = [b""] * (2 * len(widths))
+        for width in {*widths.tolist()}:
+            alike = np.flatnonzero(widths == width)
+            raw = in_words.to_bytes(rows[:, alike].reshape(len(rows), -1), width).data
+            for k, i in enumerate(alike.tolist()):
+                own = slice(k * n * width, (k * n + first + i + 1) * width)
+                pieces[2 * i : 2 * i + 2] = b"wide%d:" % width, raw[own]
         yield b"".join(pieces)
 
 

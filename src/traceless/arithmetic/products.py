@@ -15,16 +15,25 @@ max|c| Σ_j |r_j|. If s + (t - δ) and s + (t + δ) round to the same float64, s
 (rounding is monotone). All others (next to none, unless terms cancel) are added in Python
 integers, with as many slices as it takes until no rest is left. So each result is the float64
 nearest to the exact sum, ties to even, and hence the same in any batch and on any machine.
+
+Where few and small codes leave room for long slices, one slice p, as fine as Σ_j |c_j p_j| ≤ 2^53
+units allows, and a product of the rests in plain float64, Q = Σ_j c_j r_j, nearly always tell.
+Whatever the order in which BLAS adds, the error of Q is at most δ = (J + 8) u max|c| Σ_j |r_j|,
+u = 2^-53, the roundings of Q ± δ included: the sum is known where P + (Q - δ) and P + (Q + δ)
+round alike.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, idamax
+from scipy.sparse import issparse
 
 from traceless.arithmetic.double_double import two_sum
 from traceless.arithmetic.integers import LIMB_BITS, Floats, limbs, nearest, wide
@@ -37,6 +46,8 @@ _LIMITS = 2.0**17, 2.0**22, 2.0**27, 2.0**32  # of codes, for which slices are m
 _FEWEST_BITS = 9  # of a slice, so that eight of them do
 _COLUMNS = 64  # of Z at a time, so that the parts of their products stay small
 _SAFE = 900  # exponents up to which scaling by a power of two neither rounds nor overflows
+_QUICK = 2.0**17  # the largest codes for which one slice may do,
+_DOUBTS = 2.0**-4  # if it leaves no more than about so many of the rows undecided
 
 
 class Coefficients:
@@ -74,17 +85,41 @@ class Coefficients:
         """For pickle: what can be made again need not travel."""
         return {"Z": self.Z, "shift": self.shift}
 
-    def times(self, codes: Floats) -> Floats:
+    def quick(self, codes: Floats, constant: bool) -> tuple[Floats, NDArray[np.bool_]] | None:
+        """The same as `times`, and for which rows that is certain; None if it would be for few.
+
+        Parameters
+        ----------
+        codes : integers, as float64 array of shape (n, J), or (n, J - 1) without the constant
+            Rows with NaN among them are not certain.
+        constant : bool
+            Whether the last code of all rows is 1.
+        """
+        largest = max(_largest(codes), 1.0) + self._farthest
+        if not largest <= _QUICK:
+            return None
+        key = 2.0 ** math.ceil(math.log2(largest)), constant
+        if key not in self._pairs:
+            self._pairs[key] = _Pair.of(self.Z, self.shift, *key)
+        pair = self._pairs[key]
+        return None if pair is None else pair.products(codes)
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[float, bool], _Pair | None]:
+        return {}
+
+    def times(self, codes: Any) -> Floats:
         """``(codes - shift) Z``, each entry the float64 nearest to the exact sum; zero is +0.0.
 
         Parameters
         ----------
-        codes : integers up to 2^53, as float64 array of shape (n, J)
+        codes : integers up to 2^53, as float64 array or CSR matrix of shape (n, J)
             Given away: a shift may be subtracted in place.
         """
-        out = np.empty((len(codes), self.Z.shape[1]))
-        largest, shift = _largest(codes), self.shift
-        if shift is not None and largest + self._farthest <= _LIMITS[0]:
+        out = np.empty((codes.shape[0], self.Z.shape[1]))
+        sparse = issparse(codes)
+        largest, shift = _largest(codes.data if sparse else codes), self.shift
+        if shift is not None and (sparse or largest + self._farthest <= _LIMITS[0]):
             largest += self._farthest  # so that products may be shifted in place of the codes
         elif shift is not None:
             codes -= shift
@@ -93,6 +128,8 @@ class Coefficients:
         several: Iterable[_Block]
         if limit == _LIMITS[0] or _slice_bits(limit, len(self.Z)) >= _FEWEST_BITS:
             several = self._blocks(limit)
+        elif sparse:
+            return self.times(codes.toarray())
         else:
             columns, shifts, parts = zip(*limbs(codes), strict=True)
             codes, features = np.hstack(parts), np.concatenate(columns)
@@ -102,6 +139,62 @@ class Coefficients:
         for i, block in enumerate(several):
             out[:, i * _COLUMNS : (i + 1) * _COLUMNS] = block.products(codes, largest, shift)
         return out
+
+
+class _Pair:
+    """Coefficients as one slice, whose products with codes up to a limit are exact, and the rest.
+
+    Parameters
+    ----------
+    both : float64 array of shape (2 K, J)
+        Slices, and below them the rests.
+    shift : float64 array of shape (J,), optional
+    slack : float64 array of shape (K,)
+        How far the products of the rests may be off.
+    """
+
+    def __init__(self, both: Floats, shift: Floats | None, slack: Floats) -> None:
+        self.both, self.slack = both, slack
+        self.offset = np.zeros(len(both))
+        if shift is not None:
+            self.offset -= dgemm(1.0, shift[None], both.T)[0]
+
+    @classmethod
+    def of(cls, Z: Floats, shift: Floats | None, limit: float, constant: bool) -> _Pair | None:
+        """For codes up to a limit, or 1 if constant; None if too many sums would be undecided."""
+        W, J = np.ascontiguousarray(Z.T), len(Z)
+        reach = np.full(J, limit)
+        if constant:
+            reach[-1] = 1.0
+        with np.errstate(over="ignore"):
+            sizes = (np.abs(W) * reach).sum(axis=1) * (1 + 2.0**-12)  # and what rounding adds
+        exponents = np.frexp(sizes)[1]
+        if not np.isfinite(sizes).all() or np.abs(exponents).max(initial=0) > _SAFE:
+            return None
+        units = np.ldexp(1.0, exponents - 53)[:, None]
+        first = np.rint(W / units) * units
+        rest = W - first
+        slack = (np.abs(rest) * reach).sum(axis=1) * ((J + 8) * 2.0**-53 * (1 + 1e-6))
+        # sums of noise, and of a constant: what is a rounding of these?
+        usual = 2.0**-57 / math.sqrt(J) * sizes + 2.0**-54 * np.abs(W[:, -1])
+        if (slack > _DOUBTS / len(W) * usual).any():
+            return None
+        return cls(np.concatenate([first, rest]), shift, slack + 2.0**-1000)  # for underflow
+
+    def products(self, codes: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """``(codes - shift) @ W.T``, and the rows in which all of them are correctly rounded."""
+        K, J = len(self.both) // 2, codes.shape[1]
+        P = dgemm(1.0, codes.T, self.both.T[:J], trans_a=True)
+        offset = self.offset + self.both[:, J:].sum(axis=1)  # of the constant, if it is left out
+        if offset.any():
+            P += offset
+        first, rest = P[:, :K], P[:, K:]
+        out = rest + self.slack
+        out += first
+        rest -= self.slack
+        rest += first
+        certain = out == rest
+        return out, certain[:, 0] if K == 1 else certain.all(axis=1)
 
 
 class _Block:
@@ -136,10 +229,11 @@ class _Block:
         """The same for codes that are cut into limbs, at certain places of some features."""
         return _Block(self.W[:, features], 2.0 ** (LIMB_BITS - 1), places)
 
-    def products(self, codes: Floats, largest: float, shift: Floats | None = None) -> Floats:
+    def products(self, codes: Any, largest: float, shift: Floats | None = None) -> Floats:
         """``(codes - shift) @ W.T``, correctly rounded, for |codes| + |shift| up to `largest`."""
         n_slices, K, J = self.pieces.shape
-        P = dgemm(1.0, codes.T, self.pieces.reshape(-1, J).T, trans_a=True)
+        slices = self.pieces.reshape(-1, J).T
+        P = codes @ slices if issparse(codes) else dgemm(1.0, codes.T, slices, trans_a=True)
         if shift is not None:
             if self.offset is None:  # exact, as all products are
                 self.offset = dgemm(1.0, shift[None], self.pieces.reshape(-1, J), trans_b=True)
@@ -162,7 +256,8 @@ class _Block:
         if not certain.all():
             for k in np.flatnonzero(~certain.all(axis=0)).tolist():
                 rows = ~certain[:, k]
-                some = codes[rows] if shift is None else codes[rows] - shift
+                some = codes[rows].toarray() if issparse(codes) else codes[rows]
+                some = some if shift is None else some - shift
                 out[rows, k] = self._exactly(some, k)
         return np.asarray(out)
 

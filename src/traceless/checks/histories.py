@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from unittest import SkipTest
 
-from traceless.checks.trial import (
-    Trial,
-    answers,
-    demand,
-    demand_refit,
-    forget,
-    learn,
-)
+from traceless.checks.trial import Trial, answers, demand, demand_refit, forget, learn
 
 
 def check_updated_equals_refitted(trial: Trial) -> None:

@@ -11,14 +11,7 @@ from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.features import (
-    FeatureMap,
-    Landmarks,
-    Linear,
-    Polynomial,
-    RandomFourier,
-    RandomLayer,
-)
+from traceless.features import FeatureMap, Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 
 _SEVERAL = [2**-10, 2**-14, 2**-20]  # one grid for each of three columns
 

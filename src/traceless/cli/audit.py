@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import click
 from traceless.cli import inputs
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Result, fields, write_files
-from traceless.cli.trials import How, trial_options
+from traceless.cli.trials import How, change_options
 from traceless.exceptions import StoreError
 
 if TYPE_CHECKING:
@@ -39,22 +40,15 @@ def status(store: Store) -> Result:
     }
     if now.unknown:
         shown["rows without digests"] = now.unknown
-    notes = []
-    if not now.has_secret:
-        notes.append("The secret is destroyed: single rows can no longer be forgotten.")
-    if not now.has_model:
-        notes.append("The model is destroyed; only the ledger is left.")
-    if now.version < 3:
-        notes.append(
-            "This store is of an older version: its history is not signed, and it takes no "
-            "changes until it is upgraded (traceless upgrade)."
-        )
-    if not now.log_emptied:
-        notes.append(
-            "SQLite's log is not yet emptied, because a process was reading: rows that were "
-            "forgotten may still be in it until the next change."
-        )
-    return Result(asdict(now), [fields(shown), *notes])
+    notes = {
+        "The secret is destroyed: single rows can no longer be forgotten.": not now.has_secret,
+        "The model is destroyed; only the ledger is left.": not now.has_model,
+        "This store is of an older version: its history is not signed, and it takes no changes "
+        "until it is upgraded (traceless upgrade).": now.version < 3,
+        "SQLite's log is not yet emptied, because a process was reading: rows that were forgotten "
+        "may still be in it until the next change.": not now.log_emptied,
+    }
+    return Result(asdict(now), [fields(shown), *(said for said, true in notes.items() if true)])
 
 
 @command("traceless history shop", "traceless history shop --last 10")
@@ -77,7 +71,7 @@ def history(store: Store, last: int | None) -> Result:
 )
 @inputs.store_argument
 @click.argument("number", type=click.IntRange(min=0), required=False)
-@click.option("--html", type=click.Path(), metavar="FILE", help="Also write a page to print.")
+@inputs.path_option("--html", help="Also write a page to print.")
 @inputs.out_option
 def receipt(store: Store, number: int | None, html: str | None, out: str | None) -> Result:
     """Give the receipt of a change, as JSON or a page.
@@ -90,11 +84,9 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
         found = store.receipt(number)
     except LookupError as error:
         raise click.UsageError(str(error)) from error
-    text = found.to_json()
-    pages = {html: found.to_html()} if html is not None else {}
-    files = {**pages, **({out: text} if out is not None else {})}
-    write_files({path: [text] for path, text in files.items()})
-    written = list(files)
+    text, written = found.to_json(), [path for path in (html, out) if path is not None]
+    texts = {html: [found.to_html()], out: [text]}
+    write_files({path: texts[path] for path in written})
     shown = f"Written: {', '.join(written)}" if written else text
     return Result({"receipt": json.loads(text), "written": written}, [shown])
 
@@ -119,15 +111,11 @@ def head(store: Store) -> Result:
     "traceless key shop --replace",
 )
 @inputs.store_argument
-@click.option("--public", type=click.Path(), metavar="FILE", help="Write the public key, as PEM.")
-@click.option("--private", type=click.Path(), metavar="FILE", help="Write the private key too.")
+@inputs.path_option("--public", help="Write the public key, as PEM.")
+@inputs.path_option("--private", help="Write the private key too.")
 @click.option("--replace", is_flag=True, help="Hand over to a new key, in the folder of the store.")
-@click.option(
-    "--replace-with", type=click.Path(), metavar="FILE", help="Hand over to the key in this file."
-)
-@trial_options(scores=False)
-@inputs.signing_key_option
-@inputs.wait_option
+@inputs.path_option("--replace-with", help="Hand over to the key in this file.")
+@change_options(scores=False, keyed=False)
 @inputs.force_option
 def key(
     store: Store,
@@ -147,13 +135,12 @@ def key(
     """
     from traceless.store import keys
 
-    shown: list[str | Grid] = []
-    data: dict[str, object] = {}
+    shown, data = list[str | Grid](), dict[str, object]()
     replaces = replace or replace_with is not None
     if how.dry_run and (not replaces or public or private):
         raise click.UsageError("--dry-run is for --replace and --replace-with alone.")
     if how.dry_run:
-        return how.made(lambda dry_run: store.new_key(replace_with, dry_run=dry_run))
+        return how.made(partial(store.new_key, replace_with))
     if replaces:
         receipt = store.new_key(replace_with)
         data["receipt"] = receipt.as_dict()
@@ -163,28 +150,29 @@ def key(
         raise StoreError(
             "This store is of an older version, and has no key. Give it one with traceless upgrade."
         )
-    files = {}
+    files: dict[str, list[str]] = {}
     if public is not None:
-        files[public] = keys.public_pem(found)
+        files[public] = [keys.public_pem(found)]
     if private is not None:
-        files[private] = store.private_key()
-    write_files({path: [text] for path, text in files.items()}, private=(private,))
+        files[private] = [store.private_key()]
+    write_files(files, private=(private,))
     shown.append(fields({"public key": found}))
     if files:
         shown.append(f"Written: {', '.join(files)}")
     return Result({**data, "public_key": found, "written": list(files)}, shown)
 
 
-@command("traceless upgrade shop")
+@command("traceless upgrade shop", "traceless upgrade shop --dry-run")
 @inputs.store_argument
-@inputs.signing_key_option
-@inputs.wait_option
-def upgrade(store: Store) -> Result:
+@change_options(scores=False, keyed=False)
+def upgrade(store: Store, how: How) -> Result:
     """Bring a store of an older version to the present one, in place.
 
     It is checked first, and gets a key: the history so far is signed as it is, and every change
     from then on. It is all or nothing.
     """
+    if how.dry_run:
+        return how.made(store.upgrade)
     receipt = store.upgrade()
     shown = fields({"change": f"{receipt.sequence} ({receipt.kind})", "public key": receipt.signer})
     return Result({"receipt": receipt.as_dict()}, [shown])
@@ -197,11 +185,9 @@ def upgrade(store: Store) -> Result:
     "traceless verify --receipt receipt.json remaining.csv --public-key clinic.pub",
 )
 @click.argument("arguments", nargs=-1, type=click.Path(), metavar="[STORE] [FILES]...")
-@click.option("--receipt", "receipt_", type=click.Path(), metavar="FILE", help="One that was kept.")
+@inputs.path_option("--receipt", "receipt_", help="One that was kept.")
 @click.option("--head", "head_", metavar="LINE", help="One that was kept, or a file with it.")
-@click.option(
-    "--public-key", metavar="KEY", help="The store's key, as it was published, or a file."
-)
+@click.option("--public-key", metavar="KEY", help="The store's key as it was published, or a file.")
 @inputs.format_option
 def verify(
     arguments: Sequence[str],
@@ -223,7 +209,8 @@ def verify(
     from traceless.store import Store
 
     receipt = None if receipt_ is None else _read_receipt(receipt_)
-    if arguments and Path(arguments[0]).is_dir():
+    alone = receipt is not None and head_ is None
+    if arguments and (Path(arguments[0]).is_dir() or not alone):
         path, *files = arguments
         store = Store(path)
         found = store.verify(
@@ -232,14 +219,11 @@ def verify(
             head=None if head_ is None else _line(head_),
             public_key=public_key,
         )
-    elif receipt is not None and head_ is None:
+    elif receipt is not None and alone:
         from traceless.store import verify_receipt
 
         rows = _rows(receipt.store.get("about"), arguments, format_) if arguments else None
         found = verify_receipt(receipt, rows, public_key=public_key)
-    elif arguments:
-        Store(arguments[0])  # says why it is none
-        raise click.UsageError(f"{arguments[0]} is not a store.")
     else:
         raise click.UsageError("Name a store, or a receipt with --receipt FILE.")
     checks = [asdict(check) for check in found.checks]

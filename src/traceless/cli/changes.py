@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceless.cli import inputs
-from traceless.cli.chosen import Chosen, chosen_rows, where_option
+from traceless.cli.chosen import Chosen, chosen_rows, files_argument, where_option
 from traceless.cli.command import command
+from traceless.cli.inputs import format_option, path_option, store_argument
 from traceless.cli.output import Result
-from traceless.cli.trials import How, trial_options
+from traceless.cli.trials import How, change_options
 from traceless.exceptions import AlreadyLearnedError
 
 if TYPE_CHECKING:
@@ -25,14 +26,11 @@ if TYPE_CHECKING:
     "traceless learn shop march.csv --dry-run --score test.csv",
     "zcat big.csv.gz | traceless learn shop -",
 )
-@inputs.store_argument
-@inputs.files_argument
+@store_argument
+@files_argument
 @click.option("--again", is_flag=True, help="Learn the rows of the last change once more.")
-@trial_options()
-@inputs.change_options
-def learn(
-    store: Store, files: Sequence[str], format_: str | None, key: str | None, again: bool, how: How
-) -> Result:
+@change_options()
+def learn(store: Store, chosen: Chosen, again: bool, how: How) -> Result:
     """Learn the rows of files.
 
     FILES are files, folders, patterns, or - for standard input. All of them together are one
@@ -40,14 +38,9 @@ def learn(
     refused, as a retry would count them twice; --again, or another --key, lets them in.
     "traceless undo" takes the last learning back.
     """
-    once = not again and key is None
-
-    def change(dry_run: bool) -> Any:
-        rows = inputs.rows_for(store, files, format_, "learning", ids="needed")
-        return store.learn(rows, key=key, once=once, dry_run=dry_run)
-
+    once = not again and how.request["key"] is None
     try:
-        return how.made(change)
+        return how.made(lambda **o: store.learn(chosen.rows("learning", "needed"), once=once, **o))
     except AlreadyLearnedError as error:
         raise AlreadyLearnedError(f"{error} (On the command line: --again.)") from error
 
@@ -59,18 +52,16 @@ def learn(
     "traceless forget shop requests.csv --key ticket-4711 --batch",
     "traceless forget shop --slice branch.traceless",
 )
-@inputs.store_argument
+@store_argument
 @click.option("--slice", "slice_", metavar="OTHER", help="All that was merged from this, instead.")
 @click.option("--name", help="Name under which the slice was merged.")
 @chosen_rows
 @click.option("--whole", is_flag=True, help="Refuse if the store holds more rows of these ids.")
 @click.option("--batch", is_flag=True, help="Wait in a queue until enough rows are together.")
-@trial_options(asks=True)
-@inputs.change_options
+@change_options(asks=True)
 def forget(
     store: Store,
     chosen: Chosen,
-    key: str | None,
     batch: bool,
     whole: bool,
     slice_: str | None,
@@ -91,35 +82,24 @@ def forget(
             "COLUMN=IDS."
         )
     if slice_ is not None:
-        return how.made(lambda dry: store.forget(slice_, key=key, name=name, dry_run=dry))
+        return how.made(partial(store.forget, slice_, name=name))
     whole = whole or chosen.where is not None
-
-    def change(dry_run: bool) -> Any:
-        rows = chosen.rows("forgetting")
-        return store.forget(rows, whole=whole, key=key, batch=batch, dry_run=dry_run)
-
-    return chosen.made(lambda: how.made(change))
+    return chosen.made(
+        lambda **o: store.forget(chosen.rows("forgetting"), whole=whole, batch=batch, **o), how
+    )
 
 
 @command("traceless undo shop february.csv", "traceless undo shop february.csv --dry-run")
-@inputs.store_argument
-@inputs.files_argument
-@trial_options(asks=True)
-@inputs.change_options
-def undo(
-    store: Store, files: Sequence[str], format_: str | None, key: str | None, how: How
-) -> Result:
+@store_argument
+@files_argument
+@change_options(asks=True)
+def undo(store: Store, chosen: Chosen, how: How) -> Result:
     """Take the last learning back, given its files.
 
     FILES have exactly the rows that the last change of the kind "learn" has learned, in any order.
     Others are refused, and nothing is changed.
     """
-
-    def change(dry_run: bool) -> Any:
-        rows = inputs.rows_for(store, files, format_, "forgetting", ids="needed")
-        return store.undo(rows, key=key, dry_run=dry_run)
-
-    return how.made(change)
+    return how.made(lambda **o: store.undo(chosen.rows("forgetting", "needed"), **o))
 
 
 @command(
@@ -127,19 +107,13 @@ def undo(
     "traceless relabel shop wrong.csv --new-column corrected",
     "traceless relabel clinic --from all.csv --where patient=17 --to well",
 )
-@inputs.store_argument
+@store_argument
 @chosen_rows
 @click.option("--to", metavar="LABEL", help="The new label of all these rows.")
 @click.option("--new-column", metavar="NAME", help="Column of the new labels or targets.")
-@trial_options(asks=True)
-@inputs.change_options
+@change_options(asks=True)
 def relabel(
-    store: Store,
-    chosen: Chosen,
-    to: str | None,
-    new_column: str | None,
-    key: str | None,
-    how: How,
+    store: Store, chosen: Chosen, to: str | None, new_column: str | None, how: How
 ) -> Result:
     """Give learned rows another label, in one change.
 
@@ -150,51 +124,35 @@ def relabel(
         raise click.UsageError("Say which rows: FILES, or --from FILE and --where COLUMN=IDS.")
     if (to is None) == (new_column is None):
         raise click.UsageError("Say what the new labels are: --to LABEL, or --new-column NAME.")
-    if len(chosen.table.schema.target) > 1:
-        raise ValueError("Rows with several targets cannot be relabelled: forget and learn them.")
-    whole = chosen.where is not None
+    if len(chosen.table.schema.target) != 1:
+        raise ValueError(
+            "Rows with several targets, or none, have no label to change: forget and learn them."
+        )
 
-    def change(dry_run: bool) -> Any:
+    def change(**options: Any) -> Any:
         X, old, weight, ids, new = _relabelled(chosen.table, to, new_column)
-        return store.relabel(X, old, new, weight, ids=ids, whole=whole, key=key, dry_run=dry_run)
+        whole = chosen.where is not None
+        return store.relabel(X, old, new, weight, ids=ids, whole=whole, **options)
 
-    return chosen.made(lambda: how.made(change))
+    return chosen.made(change, how)
 
 
 @command(
     "traceless correct clinic --from old.csv --to new.csv --where patient=17",
     "traceless correct shop --from wrong.csv --to right.csv",
 )
-@inputs.store_argument
-@click.option(
-    "--from",
-    "old",
-    multiple=True,
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="The rows as they were learned.",
-)
-@click.option(
-    "--to",
-    "new",
-    multiple=True,
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="The rows as they should be.",
-)
+@store_argument
+@path_option("--from", "old", multiple=True, required=True, help="The rows as they were learned.")
+@path_option("--to", "new", multiple=True, required=True, help="The rows as they should be.")
 @where_option
-@inputs.format_option
-@trial_options(asks=True)
-@inputs.change_options
+@format_option
+@change_options(asks=True)
 def correct(
     store: Store,
     old: Sequence[str],
     new: Sequence[str],
     where: str | None,
     format_: str | None,
-    key: str | None,
     how: How,
 ) -> Result:
     """Put rows in the place of others, in one change.
@@ -206,65 +164,55 @@ def correct(
     right = Chosen(store, new, format_, where)
     wrong = Chosen(store, old, format_, where)
 
-    def change(dry_run: bool) -> Any:
-        added = _joined(right.rows("reading", ids="needed"))
-        removed = _joined(wrong.rows("reading"))
-        whole = where is not None
-        return store.correct(removed, added, whole=whole, key=key, dry_run=dry_run)
+    def change(**options: Any) -> Any:
+        added = _joined(right.rows("reading", "needed"))
+        return store.correct(
+            _joined(wrong.rows("reading")), added, whole=where is not None, **options
+        )
 
-    return wrong.made(lambda: how.made(change))
+    return wrong.made(change, how)
 
 
 @command(
-    "traceless merge shop branch-store",
-    "traceless merge shop branch.traceless --name berlin-2026",
+    "traceless merge shop branch-store", "traceless merge shop branch.traceless --name berlin-2026"
 )
-@inputs.store_argument
+@store_argument
 @click.argument("other", type=click.Path())
 @click.option("--name", help="Name of the slice, by which a second merge of it is refused.")
 @click.option("--again", is_flag=True, help="Merge it although it was merged before.")
-@trial_options()
-@inputs.change_options
-def merge(
-    store: Store, other: str, name: str | None, again: bool, key: str | None, how: How
-) -> Result:
+@change_options()
+def merge(store: Store, other: str, name: str | None, again: bool, how: How) -> Result:
     """Take in another model or store.
 
     OTHER is a store, or the file of a model. It is not changed.
     """
-    return how.made(
-        lambda dry_run: store.merge(other, name=name, key=key, again=again, dry_run=dry_run)
-    )
+    return how.made(partial(store.merge, other, name=name, again=again))
 
 
 @command("traceless seal shop")
-@inputs.store_argument
-@trial_options()
-@inputs.change_options
-def seal(store: Store, key: str | None, how: How) -> Result:
+@store_argument
+@change_options()
+def seal(store: Store, how: How) -> Result:
     """Make the exact model of all rows, now.
 
     With --solver woodbury the store keeps a model that is exact up to rounding.
     """
-    return how.made(lambda dry_run: store.seal(key=key, dry_run=dry_run))
+    return how.made(store.seal)
 
 
 @command("traceless destroy shop secret --yes", "traceless destroy shop model --yes")
-@inputs.store_argument
+@store_argument
 @click.argument("what", type=click.Choice(["secret", "model"]))
-@trial_options(scores=False, asks=True)
-@inputs.change_options
-def destroy(store: Store, what: str, key: str | None, how: How) -> Result:
+@change_options(scores=False, asks=True)
+def destroy(store: Store, what: str, how: How) -> Result:
     """Destroy the secret, or the model; the ledger stays.
 
     Row digests need the secret. Without it nobody can test whether a row is among those learned
     (only a guess of all of them at once, by the digest of the model), and single rows can no longer
     be forgotten. This cannot be undone.
     """
-    return how.made(
-        lambda dry_run: store.destroy(what, key=key, dry_run=dry_run),
-        f"Destroy the {what} of {store.path} for ever?",
-    )
+    question = f"Destroy the {what} of {store.path} for ever?"
+    return how.made(partial(store.destroy, what), question)
 
 
 def _joined(batches: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:

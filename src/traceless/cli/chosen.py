@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from traceless.cli import inputs
+from traceless.cli.inputs import Function
 from traceless.cli.output import Grid, Result
+from traceless.cli.trials import Change, How
 from traceless.exceptions import NotLearnedError
 
 if TYPE_CHECKING:
-    from traceless.sources import Schema, Table
+    from traceless.sources import Schema, Selection, Table
     from traceless.sources.table import Ids
     from traceless.store import Store
 
@@ -29,17 +31,26 @@ where_option = click.option(
 )
 
 
-def chosen_rows(function: Callable[..., Result]) -> Callable[..., Result]:
+def files_argument(function: Function) -> Function:
+    """Add FILES and --format; the function gets `chosen`, their rows, after the store."""
+
+    @click.argument("files", nargs=-1, required=True, type=click.Path())
+    @inputs.format_option
+    @functools.wraps(function)
+    def called(store: Store, files: Sequence[str], format_: str | None, **options: Any) -> Result:
+        return function(store, chosen=Chosen(store, files, format_), **options)
+
+    return called
+
+
+def chosen_rows(function: Function) -> Function:
     """Add FILES, --format, --from and --where; the function gets `chosen`, after the store."""
 
     @click.argument("files", nargs=-1, type=click.Path())
     @inputs.format_option
-    @click.option(
-        "--from",
-        "tables",
+    @inputs.path_option(
+        *("--from", "tables"),
         multiple=True,
-        type=click.Path(),
-        metavar="FILE",
         help="A table of yours that has the rows of --where, and others.",
     )
     @where_option
@@ -57,12 +68,12 @@ def chosen_rows(function: Callable[..., Result]) -> Callable[..., Result]:
                 "Give FILES, of which all rows are meant; or --from FILE and --where COLUMN=IDS, "
                 "for the rows of these ids. Nothing was changed."
             )
-        chosen = Chosen(store, files or tables, format_, where)
-        return function(store, chosen=chosen, **options)
+        return function(store, chosen=Chosen(store, files or tables, format_, where), **options)
 
     return called
 
 
+@dataclass
 class Chosen:
     """Rows of files; with `where`, those of some ids, which must be all that the store holds.
 
@@ -71,15 +82,14 @@ class Chosen:
     store : Store
     files : sequence of str
     format_ : str or None
-    where : str or None
+    where : str, optional
         As in ``patient=17,23``.
     """
 
-    def __init__(
-        self, store: Store, files: Sequence[str], format_: str | None, where: str | None
-    ) -> None:
-        self.files, self.where = files, where
-        self._store, self._format = store, format_
+    store: Store
+    files: Sequence[str]
+    format_: str | None
+    where: str | None = None
 
     @functools.cached_property
     def table(self) -> Table:
@@ -88,50 +98,42 @@ class Chosen:
         from traceless.sources import Selection
 
         if self.where is None:
-            return inputs.open_table(self._store.about, self.files, self._format)
-        schema = inputs.declared(self._store.about)
-        ids = ids_in(self.where, schema)
-        table = Selection(self.files, schema, self._format, ids)
+            return inputs.open_table(self.store.about, self.files, self.format_)
+        schema = inputs.declared(self.store.about)
+        table = Selection(self.files, schema, self.format_, ids_in(self.where, schema))
         keep(table=table)
         return table
 
     def rows(self, label: str, ids: Ids = "if there") -> Iterator[Any]:
-        """The rows in batches; the change reads them."""
+        """The rows in batches; a change reads them once it knows what the store is about."""
         yield from inputs.rows_of(self.table, label, ids)
 
-    def made(self, change: Callable[[], Result]) -> Result:
+    def made(self, change: Change, how: How) -> Result:
         """Make a change of these rows; the answer says how many there are of each id."""
         if self.where is None:
-            return change()
-        with self._explained():
-            result = change()
-        found = self._found()
-        data = {**result.data, "ids": dict(found)}
-        column = self.table.schema.id or ""
-        grid = Grid([[one, n] for one, n in found.most_common(_SHOWN)], [column, "rows"])
-        more = len(found) - _SHOWN
+            return how.made(change)
+        try:
+            result = how.made(change)
+        except NotLearnedError as error:
+            self._explain(error)
+            raise
+        found, more = self._found(), len(self._found()) - _SHOWN
+        grid = Grid(found.most_common(_SHOWN), [self.table.schema.id or "", "rows"])
         shown = [grid, *([f"and {more} others"] if more > 0 else []), *result.shown]
-        return Result(data, shown, result.ok)
+        return Result({**result.data, "ids": dict(found)}, shown, result.ok)
 
     def _found(self) -> Counter[str]:
-        selection: Any = self.table
-        found: Counter[str] = selection.found
-        return found
+        return cast("Selection", self.table).found
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Say by its id what was refused."""
-        try:
-            yield
-        except NotLearnedError as error:
-            for one, rows in self._found().items():
-                why = self._refusal(one, rows)
-                if why:
-                    raise NotLearnedError(f"{why} Nothing was changed.") from error
-            raise
+    def _explain(self, error: NotLearnedError) -> None:
+        """Say by its id what was refused, if an id is the reason."""
+        for one, rows in self._found().items():
+            why = self._refusal(one, rows)
+            if why:
+                raise NotLearnedError(f"{why} Nothing was changed.") from error
 
     def _refusal(self, one: str, rows: int) -> str | None:
-        known, name = self._store.find(one), f"{self.table.schema.id} {one}"
+        known, name = self.store.find(one), f"{self.table.schema.id} {one}"
         free, gone = known.held - known.waiting, known.forgotten
         if not known.held:
             since = f" any more: {gone} were forgotten" if gone else ", and never has"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from traceless.cli.command import command
@@ -24,35 +26,18 @@ def config() -> Result:
     found = settings(root, several)
     last = {(line.command, line.option): line for line in found}
     read = [{"file": str(file), "exists": file.is_file()} for file in several]
-    lines = [
-        {
-            "command": line.command or None,
-            "option": line.option,
-            "value": line.value,
-            "file": str(line.file),
-            "used": last[line.command, line.option] is line,
-        }
-        for line in found
-    ]
-    shown: list[str | Grid] = [
-        Grid(
-            [[one["file"], "read" if one["exists"] else "not there"] for one in read], ["file", ""]
-        )
-    ]
+    lines = list[dict[str, Any]]()
+    for line in found:
+        said = {"command": line.command or None, "option": line.option, "value": line.value}
+        used = last[line.command, line.option] is line
+        lines.append(said | {"file": str(line.file), "used": used})
+    there = {True: "read", False: "not there"}
+    shown = [Grid([[one["file"], there[one["exists"]]] for one in read], ["file", ""])]
     if lines:
+        words = {True: "yes", False: "no, a later file has another"}
         rows = [
-            [
-                one["command"] or "all",
-                one["option"],
-                str(one["value"]),
-                one["file"],
-                _word(one["used"]),
-            ]
-            for one in lines
+            [command or "all", option, str(value), file, words[used]]
+            for command, option, value, file, used in map(dict.values, lines)
         ]
         shown.append(Grid(rows, ["command", "option", "value", "file", "used"]))
     return Result({"files": read, "settings": lines}, shown)
-
-
-def _word(used: object) -> str:
-    return "yes" if used else "no, a later file has another"

@@ -38,12 +38,10 @@ def doctor() -> Result:
     }
     checks = [_check(name, test) for name, test in TESTS.items()]
     extras, threads = _extras(), _threads()
-    words = [
-        [name, *(", ".join(e) or "-" for e in extra.values())] for name, extra in extras.items()
-    ]
+    words = {name: [", ".join(e) or "-" for e in extra.values()] for name, extra in extras.items()}
     shown = [
         fields(machine),
-        Grid(words, ["extra", "installed", "missing"]),
+        Grid([[name, *both] for name, both in words.items()], ["extra", "installed", "missing"]),
         Grid([list(t.values()) for t in threads], ["threads", "library", "version"]),
         Grid([list(c.values()) for c in checks], ["check", "result", "said"]),
     ]
@@ -173,11 +171,9 @@ def _threads() -> list[dict[str, Any]]:
     """The libraries that compute in threads, as they are loaded now."""
     from threadpoolctl import threadpool_info
 
-    return [
-        {
-            "threads": pool["num_threads"],
-            "library": f"{pool['internal_api']} ({pool['user_api']})",
-            "version": pool["version"],
-        }
-        for pool in threadpool_info()
-    ]
+    found = []
+    for pool in threadpool_info():
+        library = f"{pool['internal_api']} ({pool['user_api']})"
+        said = {"threads": pool["num_threads"], "library": library, "version": pool["version"]}
+        found.append(said)
+    return found

@@ -16,20 +16,8 @@ from traceless.store.page import text
 
 WIDTH = 960
 _LEFT, _RIGHT = 78, 8  # margins: numbers of the axis stand in the left one
-COLOURS = (
-    *("#12977f", "#e0883a", "#5a86d0", "#c05a94", "#a3a23a", "#8577c9", "#d26a5c", "#4fb0c6"),
-)
+COLOURS = ["#12977f", "#e0883a", "#5a86d0", "#c05a94", "#a3a23a", "#8577c9", "#d26a5c", "#4fb0c6"]
 GREY, OTHERS = "#8a949e", "other classes"
-STYLE = """
-figure { margin: .6rem 0 } svg { width: 100%; height: auto; display: block }
-svg text { font: 12px system-ui, sans-serif; fill: var(--soft) } svg .grid { stroke: var(--line) }
-svg .zero { stroke: var(--soft) } svg .strong { fill: var(--ink); font-weight: 600 }
-svg .inverse { fill: var(--paper); font-weight: 600 } figcaption { font-size: .88rem }
-.key { display: inline-block; margin-right: 1.1rem; white-space: nowrap }
-.key i { display: inline-block; width: .8em; height: .8em; border-radius: 2px;
-  margin-right: .35em; vertical-align: -.05em }
-@media print { svg, .key i { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
-"""
 
 
 @dataclass(frozen=True)
@@ -90,28 +78,27 @@ def history(bins: Sequence[Bin], names: Sequence[str], start: datetime, end: dat
         above = [b + one.held[k] for b, one in zip(below, bins, strict=True)]
         edges = [_steps(levels, step, most, top, floor) for levels in (above, below)]
         path = f"M{' L'.join([*edges[0], *reversed(edges[1])])} Z"
-        last = bins[-1].held[k]
+        said = f"{text(name)}: {number(bins[-1].held[k])} rows now"
         parts.append(
-            f'<path d="{path}" fill="{colour}" fill-opacity=".82"><title>{text(name)}: '
-            f"{number(last)} rows now</title></path>"
+            f'<path d="{path}" fill="{colour}" fill-opacity=".82"><title>{said}</title></path>'
         )
         below = above
     largest = max(1, *(max(one.learned, one.forgotten) for one in bins))
     for k, one in enumerate(bins):
-        parts += _bar(_LEFT + k * step, step, bars, one.learned, largest, "learned")
-        parts += _bar(_LEFT + k * step, step, bars, -one.forgotten, largest, "forgotten")
-    middle = f'<line class="zero" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{bars}" y2="{bars}"/>'
-    said = [
-        _label(_LEFT - 10, bars - 18, "learned", "end"),
-        _label(_LEFT - 10, bars + 26, "forgotten", "end"),
-    ]
+        for word, rows in (("learned", one.learned), ("forgotten", -one.forgotten)):
+            if rows:  # however small, a bar can be seen
+                high, colour = max(3.0, 44 * abs(rows) / largest), "good" if rows > 0 else "bad"
+                box = _LEFT + k * step, bars - high * (rows > 0), max(step, 3), high
+                parts.append(_rect(box, f"var(--{colour})", said=f"{number(abs(rows))} {word}"))
+    parts.append(_across("zero", bars))
+    parts += [_left(bars - 18, "learned"), _left(bars + 26, "forgotten")]
     ticks = [_tick(at, said, start, end) for at, said in times(start, end)]
-    rows = number(sum(bins[-1].held))
+    rows_now = number(sum(bins[-1].held))
     return figure(
         (WIDTH, 420),
         "Rows over time",
-        f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC; {rows} rows are held at the end.",
-        "".join([*ticks, *parts, middle, *said]),
+        f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC; {rows_now} rows are held at the end.",
+        "".join([*ticks, *parts]),
         keys(names) if len(names) > 1 else "",
     )
 
@@ -124,10 +111,7 @@ def _rules(most: int, top: int, floor: int) -> str:
     out = []
     for rows in range(0, most + 1, unit):
         y = floor - (floor - top) * rows / most
-        out.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        )
-        out.append(_label(_LEFT - 10, y + 4, number(rows), "end"))
+        out += [_across("grid", y), _left(y + 4, number(rows))]
     return "".join(out)
 
 
@@ -141,27 +125,11 @@ def _steps(levels: Sequence[int], step: float, most: int, top: int, floor: int) 
     return out
 
 
-def _bar(x: float, step: float, y: int, rows: int, largest: int, word: str) -> list[str]:
-    """A bar up or down; however small, it can be seen."""
-    if not rows:
-        return []
-    height = max(3.0, 44 * abs(rows) / largest)
-    place = y - height if rows > 0 else float(y)
-    colour = "var(--good)" if rows > 0 else "var(--bad)"
-    return [
-        f'<rect x="{x:.1f}" y="{place:.1f}" width="{max(step, 3):.1f}" height="{height:.1f}" '
-        f'fill="{colour}"><title>{number(abs(rows))} {word}</title></rect>'
-    ]
-
-
 def times(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]:
     """Some five round times between two, and how they are written."""
-    seconds = (end - start).total_seconds()
-    minute, hour, day = 60, 3600, 86400
-    steps = (
-        *(1, 5, 15, 30, minute, 5 * minute, 15 * minute, 30 * minute, hour, 3 * hour, 6 * hour),
-        *(12 * hour, day, 2 * day, 7 * day, 14 * day),
-    )
+    seconds, minute, hour, day = (end - start).total_seconds(), 60, 3600, 86400
+    steps = [k * unit for unit in (1, minute) for k in (1, 5, 15, 30)]
+    steps += [hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day]
     size = next((step for step in steps if seconds / step <= 7), None)
     if size is None:
         yield from _months(start, end)
@@ -186,10 +154,8 @@ def _months(start: datetime, end: datetime) -> Iterator[tuple[datetime, str]]:
 
 def _tick(at: datetime, said: str, start: datetime, end: datetime) -> str:
     x = _LEFT + (WIDTH - _LEFT - _RIGHT) * ((at - start) / (end - start))
-    anchor = "end" if x > WIDTH - 40 else "middle"
-    return f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="396"/>' + _label(
-        x, 412, said, anchor
-    )
+    label = _label(x, 412, said, "end" if x > WIDTH - 40 else "middle")
+    return f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="396"/>{label}'
 
 
 def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
@@ -198,10 +164,7 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
     wide = min(64, (WIDTH - 200) // n)
     high = wide if n <= 5 else 34
     left, top = 30 + 7 * min(22, max(map(len, labels))), 58
-    parts = [
-        _label(left + n * wide / 2, 16, "predicted", "middle"),
-        _label(left - 10, 16, "true", "end"),
-    ]
+    parts = [_label(left + n * wide / 2, 16, "predicted"), _label(left - 10, 16, "true", "end")]
     for k, name in enumerate(labels):
         across, down = left + (k + 0.5) * wide, top + (k + 0.5) * high
         parts.append(_label(left - 10, down + 4, text(name, 22), "end", "strong"))
@@ -210,18 +173,12 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]]) -> str:
         for j, rows in enumerate(row):
             share = rows / max(1, sum(row))
             said = f"{text(labels[i])} taken for {text(labels[j])}: {number(rows)} ({share:.0%})"
-            colour = "var(--good)" if i == j else "var(--bad)"
-            place = (
-                f'x="{left + j * wide}" y="{top + i * high}" width="{wide - 2}" '
-                f'height="{high - 2}" rx="3"'
-            )
+            box = left + j * wide, top + i * high, wide - 2, high - 2
             middle = left + (j + 0.5) * wide - 1, top + (i + 0.5) * high + 3
             kind = "inverse" if share > 0.55 else "strong" if rows else ""
-            parts.append(
-                f'<g><title>{said}</title><rect {place} fill="var(--shade)"/>'
-                f'<rect {place} fill="{colour}" fill-opacity="{share:.3f}"/>'
-                f"{_label(*middle, number(rows), 'middle', kind)}</g>"
-            )
+            parts += [f"<g><title>{said}</title>", _rect(box, "var(--shade)", 1, 3)]
+            parts.append(_rect(box, "var(--good)" if i == j else "var(--bad)", share, 3))
+            parts.append(f"{_label(*middle, number(rows), 'middle', kind)}</g>")
     return figure(
         (left + n * wide, top + n * high + 6),
         "Confusion matrix",
@@ -243,28 +200,23 @@ def residuals(predicted: Any, rest: Any, name: str) -> str:
     w, h = wide / across, high / down
     parts = []
     for i, j in zip(*np.nonzero(counts), strict=True):
-        shade = 0.15 + 0.85 * math.sqrt(counts[i, j] / most)
-        parts.append(
-            f'<rect x="{left + i * w:.1f}" y="{top + high - (j + 1) * h:.1f}" '
-            f'width="{w - 0.6:.1f}" height="{h - 0.6:.1f}" fill="{COLOURS[0]}" '
-            f'fill-opacity="{shade:.2f}"/>'
-        )
+        box = left + i * w, top + high - (j + 1) * h, w - 0.6, h - 0.6
+        parts.append(_rect(box, COLOURS[0], 0.15 + 0.85 * math.sqrt(counts[i, j] / most)))
     sides, side = counts.sum(axis=0), left + wide + 24
     for j, rows in enumerate(sides):
         length = (WIDTH - side - _RIGHT) * rows / max(1.0, sides.max())
-        parts.append(
-            f'<rect x="{side}" y="{top + high - (j + 1) * h:.1f}" width="{length:.1f}" '
-            f'height="{h - 1:.1f}" fill="{COLOURS[2]}" fill-opacity=".8">'
-            f"<title>{number(rows)} rows</title></rect>"
-        )
-    zero = top + high / 2
-    parts.append(f'<line class="zero" x1="{left}" x2="{WIDTH - _RIGHT}" y1="{zero}" y2="{zero}"/>')
+        box = side, top + high - (j + 1) * h, length, h - 1
+        parts.append(_rect(box, COLOURS[2], 0.8, said=f"{number(rows)} rows"))
+    zero, foot = top + high / 2, top + high + 20
+    parts.append(_across("zero", zero))
     for y, value in ((top + 8, reach), (zero + 4, 0.0), (top + high, -reach)):
-        parts.append(_label(left - 10, y, decimal(value), "end"))
-    for x, value in ((left, span[0]), (left + wide, span[1])):
-        parts.append(_label(x, top + high + 20, decimal(value), "start" if x == left else "end"))
-    parts.append(_label(left + wide / 2, top + high + 20, "predicted", "middle"))
-    parts.append(_label(side, top + high + 20, "how many rows", "start"))
+        parts.append(_left(y, decimal(value)))
+    parts += [
+        _label(left, foot, decimal(span[0]), "start"),
+        _label(left + wide, foot, decimal(span[1]), "end"),
+        _label(left + wide / 2, foot, "predicted"),
+        _label(side, foot, "how many rows", "start"),
+    ]
     return figure(
         (WIDTH, top + high + 30),
         f"Residuals of {name}",
@@ -273,10 +225,32 @@ def residuals(predicted: Any, rest: Any, name: str) -> str:
     )
 
 
-def _label(x: float, y: float, said: str, anchor: str, kind: str = "") -> str:
+def _label(x: float, y: float, said: str, anchor: str = "middle", kind: str = "") -> str:
     """Text that is escaped already, or a number."""
     class_ = f' class="{kind}"' if kind else ""
     return f'<text{class_} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{said}</text>'
+
+
+def _left(y: float, said: str) -> str:
+    """Text in the left margin."""
+    return _label(_LEFT - 10, y, said, "end")
+
+
+def _across(kind: str, y: float) -> str:
+    """A line across the drawing."""
+    return f'<line class="{kind}" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
+def _rect(
+    box: tuple[float, ...], fill: str, opacity: float = 1.0, round_: int = 0, said: str = ""
+) -> str:
+    """A rectangle: x, y, width and height."""
+    x, y, width, height = box
+    look = f' fill-opacity="{opacity:.3f}"' if opacity < 1 else ""
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{round_}" '
+        f'fill="{fill}"{look}>{f"<title>{said}</title>" if said else ""}</rect>'
+    )
 
 
 def grouped(counts: Mapping[str, int], most: int) -> dict[str, str]:

@@ -17,17 +17,9 @@ from traceless.progress import progress
 if TYPE_CHECKING:
     from traceless.sources import Schema, Table
     from traceless.sources.table import Ids
-    from traceless.store import Store
 
 Function = Callable[..., Result]
-FORMATS = (
-    "csv",
-    "tsv",
-    "jsonl",
-    "parquet",
-    "arrow",
-    "npz",
-)  # as in traceless.sources, without importing it
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npz")  # those of traceless.sources
 
 format_option = click.option(
     "--format",
@@ -35,48 +27,25 @@ format_option = click.option(
     type=click.Choice(FORMATS),
     help="What the files are, if their names do not say; standard input (-) is csv by default.",
 )
-key_option = click.option(
-    "--key", help="Name of this request: the same one again is recognised, and changes nothing."
-)
-wait_option = click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="How long to wait for another process that is writing.",
-)
 
 
-def _keep_force(ctx: click.Context, _: click.Parameter, given: bool) -> None:
-    ctx.meta["force"] = given
+def path_option(*names: str, help: str, **more: Any) -> Callable[[Function], Function]:  # noqa: A002
+    """An option that names a file."""
+    return click.option(*names, type=click.Path(), metavar="FILE", help=help, **more)
 
 
 force_option = click.option(  # what `output.target_of` asks for
     "--force",
     is_flag=True,
     expose_value=False,
-    callback=_keep_force,
+    callback=lambda ctx, _, given: ctx.meta.update(force=given),
     help="Replace a file that is there, without asking.",
 )
 
 
 def out_option(function: Function) -> Function:
     """Add --out and --force."""
-    out = click.option("--out", type=click.Path(), metavar="FILE", help="Write to this file.")
-    return out(force_option(function))
-
-
-signing_key_option = click.option(
-    "--signing-key",
-    type=click.Path(),
-    metavar="FILE",
-    help="The key that signs the change, if it is not in the folder of the store.",
-)
-
-
-def change_options(function: Function) -> Function:
-    """Add --key, --wait and --signing-key, which every change has."""
-    return key_option(wait_option(signing_key_option(function)))
+    return path_option("--out", help="Write to this file.")(force_option(function))
 
 
 def store_argument(function: Function) -> Function:
@@ -97,23 +66,6 @@ def store_argument(function: Function) -> Function:
         )
         keep(store=opened)
         return function(opened, **options)
-
-    return called
-
-
-def files_argument(function: Function) -> Function:
-    """Add the arguments FILES and --format."""
-    argument = click.argument("files", nargs=-1, required=True, type=click.Path())
-    return argument(format_option(function))
-
-
-def table_argument(function: Function) -> Function:
-    """Add the arguments FILES and --format; the function gets the table, after the store."""
-
-    @files_argument
-    @functools.wraps(function)
-    def called(store: Any, files: Sequence[str], format_: str | None, **options: Any) -> Result:
-        return function(store, open_table(store.about, files, format_), **options)
 
     return called
 
@@ -147,13 +99,6 @@ def split_names(text: str | None) -> list[str]:
 def rows_of(table: Table, label: str, ids: Ids = "if there") -> Iterator[Any]:
     """The rows of a table in batches, with a progress line in a terminal."""
     return with_progress(table, table.rows(ids), label)
-
-
-def rows_for(
-    store: Store, files: Sequence[str], format_: str | None, label: str, ids: Ids = "if there"
-) -> Iterator[Any]:
-    """The rows of files; the change reads them, after it has read what the store is about."""
-    yield from rows_of(open_table(store.about, files, format_), label, ids)
 
 
 def with_progress(table: Table, batches: Iterator[Any], label: str) -> Iterator[Any]:

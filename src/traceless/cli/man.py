@@ -67,12 +67,7 @@ def _options(one: click.Command, wanted: Sequence[str]) -> Iterator[str]:
 def _prose(one: click.Command) -> Iterator[str]:
     """The help of a command, its paragraphs apart."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(one.help or "")):
-        kept = paragraph.startswith("\b\n")  # lines as they are
-        yield from ([".PP", ".nf"] if kept else [".PP"])
-        said = paragraph.removeprefix("\b\n")
-        yield from map(_plain, said.splitlines() if kept else [" ".join(said.split())])
-        if kept:
-            yield ".fi"
+        yield from (".PP", _plain(" ".join(paragraph.split())))
 
 
 def _plain(text: str) -> str:

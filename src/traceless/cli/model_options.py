@@ -19,7 +19,7 @@ _MAPS = ("Linear", "Polynomial", "RandomFourier", "RandomLayer", "Landmarks")
 _MODELS = ("LSSVC", "LSSVR", "PathSVC", "PathSVR", "PathOneClass", "LPSVM", "ESVM", "wESVM")
 MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
-REGRESSORS = ("lssvr", "pathsvr")
+REGRESSORS, UNLABELLED = ("lssvr", "pathsvr"), ("pathoneclass",)
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
 _PARAMETERS = {  # of the options whose names differ from the names of their parameters
     "components": ("n_components", "n_units", "points"),
@@ -65,6 +65,7 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ("--seed",): (int, "Of random maps [0]."),
     ("--kernel",): (["rbf", "linear", "poly"], "Of path models."),
     ("--strategy",): (["ovo", "ovr"], "Of pathsvc."),
+    ("--probability/--no-probability",): (bool, "Probabilities of pathsvc [no]."),
     ("--epsilon",): (float, "Half the width of the tube of pathsvr [0.1]."),
     ("--nu",): (float, "The part of rows beyond, at most, of pathoneclass [0.5]."),
     ("--bias/--no-bias",): (bool, "With a constant feature [yes]."),
@@ -150,6 +151,7 @@ def _parameters(make: Callable[..., Any]) -> dict[str, str]:
     """Options and the parameters that they set; `LPSVM` and its like pass some on to `LSSVC`."""
     names = {*inspect.signature(make).parameters}
     names |= _PASSED_ON if "parameters" in names else set()
+    names -= {"random_state"} if "kernel" in names else set()  # without effect there
     several = (
         (option, name) for option in _option_names() for name in _PARAMETERS.get(option, (option,))
     )

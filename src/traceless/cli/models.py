@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceless.cli import inputs
+from traceless.cli.chosen import Chosen, files_argument
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Result, csv_text, echo, fields, target_of, write_files
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     "traceless predict shop - < today.csv",
 )
 @inputs.store_argument
-@inputs.table_argument
+@files_argument
 @click.option("--keep", default="", help="Columns to copy into the answers, as a,b,c.")
 @click.option("--scores", is_flag=True, help="Also the score of each class.")
 @click.option("--probabilities", is_flag=True, help="Also the probability of each class.")
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 @inputs.out_option
 def predict(
     store: Store,
-    table: Table,
+    chosen: Chosen,
     keep: str,
     scores: bool,
     probabilities: bool,
@@ -45,7 +46,7 @@ def predict(
     The target column is not needed. With --interval 0.95 a target lies between the columns "low"
     and "high" in 95 of 100 cases.
     """
-    model, kept = store.model(), inputs.split_names(keep)
+    model, table, kept = store.model(), chosen.table, inputs.split_names(keep)
     answers = _answers(model, table, scores, probabilities, interval)
     header = [*kept, *(heading for headings, _ in answers for heading in headings)]
     batches = _predictions([answer for _, answer in answers], table, kept)
@@ -70,13 +71,13 @@ def predict(
 
 @command("traceless score shop test.csv", "traceless score shop test.csv --json")
 @inputs.store_argument
-@inputs.table_argument
-def score(store: Store, table: Table) -> Result:
+@files_argument
+def score(store: Store, chosen: Chosen) -> Result:
     """Compare predictions with the target.
 
     The model need not have learned the rows of FILES.
     """
-    y, _, measures = scored(store.model(), table)
+    y, _, measures = scored(store.model(), chosen.table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]
     classes = measures.get("classes", [])
@@ -91,11 +92,13 @@ def score(store: Store, table: Table) -> Result:
     "traceless cv shop all.parquet --folds 10 --shuffle 0 --scoring balanced_accuracy",
 )
 @inputs.store_argument
-@inputs.table_argument
+@files_argument
 @click.option("--folds", type=click.IntRange(min=2), default=5, help="How many folds [5].")
 @click.option("--shuffle", type=int, metavar="SEED", help="Shuffle the rows before folding.")
 @click.option("--scoring", help="One of scikit-learn's scores, such as balanced_accuracy.")
-def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str | None) -> Result:
+def cv(
+    store: Store, chosen: Chosen, folds: int, shuffle: int | None, scoring: str | None
+) -> Result:
     """Cross-validate, exactly, by unlearning.
 
     A model like that of the store learns all rows of FILES once, and each fold is taken out again,
@@ -106,21 +109,14 @@ def cv(store: Store, table: Table, folds: int, shuffle: int | None, scoring: str
 
     from traceless.model_selection import cross_validate
 
-    model, (X, y, weight) = store.model(), table.arrays()
+    model, (X, y, weight) = store.model(), _labelled(chosen.table).arrays()
     splitter, name = StratifiedKFold, "accuracy"
-    if table.schema.labels == "number":
+    if chosen.table.schema.labels == "number":
         splitter, name = KFold, "r2"
-    result = cross_validate(
-        model,
-        X,
-        y,
-        cv=splitter(folds, shuffle=shuffle is not None, random_state=shuffle),
-        scoring=scoring,
-        params=None if weight is None else {"sample_weight": weight},
-        verbose=sys.stderr.isatty(),
-        return_indices=True,
-        error_score="raise",
-    )
+    options: dict[str, Any] = {"scoring": scoring, "error_score": "raise", "return_indices": True}
+    options |= {"cv": splitter(folds, shuffle=shuffle is not None, random_state=shuffle)}
+    params = None if weight is None else {"sample_weight": weight}
+    result = cross_validate(model, X, y, params=params, verbose=sys.stderr.isatty(), **options)
     name, scores, tests = scoring or name, result["test_score"], result["indices"]["test"]
     mean, spread = scores.mean(), scores.std()
     rows = [[k + 1, len(tests[k]), f"{s:.4f}"] for k, s in enumerate(scores)]
@@ -152,8 +148,16 @@ def export(store: Store, out: str) -> Result:
         from traceless.estimators.onnx import to_onnx
 
         to_onnx(model, target)
-    data = {"out": out, "digest": model.digest(), "bytes": Path(out).stat().st_size}
-    return Result(data, [f"{out}: {data['bytes']} bytes, digest {data['digest']}"])
+    size, digest = target.stat().st_size, model.digest()
+    data = {"out": out, "digest": digest, "bytes": size}
+    return Result(data, [f"{out}: {size} bytes, digest {digest}"])
+
+
+def _labelled(table: Table) -> Table:
+    """A table, if it has a target to compare answers with."""
+    if not table.schema.target:
+        raise click.UsageError("The table of this store has no target to compare answers with.")
+    return table
 
 
 def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
@@ -162,7 +166,7 @@ def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
 
     answered = (
         (y, model.predict(X), *weight)
-        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
+        for X, y, *weight in inputs.rows_of(_labelled(table), "scoring", ids="never")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification
@@ -179,18 +183,16 @@ def _answers(
     import numpy as np
 
     targets, is_regression = table.schema.target, table.schema.labels == "number"
-    for wanted, name, why in (
-        (scores and is_regression, "--scores", "is for classes, and this is a regression"),
-        (probabilities and is_regression, "--probabilities", "is for classes, as --scores is"),
-        (
-            probabilities and not hasattr(model, "predict_proba"),
-            "--probabilities",
-            f"cannot be told by a {type(model).__name__}",
-        ),
-        (interval is not None and not is_regression, "--interval", "is for numbers, not classes"),
-    ):
-        if wanted:
-            raise click.UsageError(f"{name} {why}.")
+    untold = probabilities and not hasattr(model, "predict_proba")
+    refusals = {
+        "--scores is for classes, and this is a regression.": scores and is_regression,
+        "--probabilities is for classes, as --scores is.": probabilities and is_regression,
+        f"--probabilities cannot be told by a {type(model).__name__}.": untold,
+        "--interval is for numbers, not classes.": interval is not None and not is_regression,
+    }
+    for said, refused in refusals.items():
+        if refused:
+            raise click.UsageError(said)
     ends = [""] if len(targets) == 1 or not is_regression else [f"_{t}" for t in targets]
     out: list[_Answer] = [([f"prediction{end}" for end in ends], model.predict)]
     if scores:
@@ -219,13 +221,9 @@ def _predictions(
 
 
 def _regression(y: Any, answers: Any, sample_weight: Any) -> dict[str, Any]:
-    from sklearn import metrics
+    from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-    scores = {
-        "r2": metrics.r2_score,
-        "rmse": metrics.root_mean_squared_error,
-        "mae": metrics.mean_absolute_error,
-    }
+    scores = {"r2": r2_score, "rmse": root_mean_squared_error, "mae": mean_absolute_error}
     return {k: float(score(y, answers, sample_weight=sample_weight)) for k, score in scores.items()}
 
 

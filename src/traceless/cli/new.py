@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceless.cli.command import command
-from traceless.cli.inputs import split_names
-from traceless.cli.model_options import REGRESSORS, as_options, build, model_options
+from traceless.cli.inputs import path_option, split_names
+from traceless.cli.model_options import REGRESSORS, UNLABELLED, as_options, build, model_options
 from traceless.cli.output import Result, fields
 from traceless.cli.table_options import declared_schema, number, pair, table_options, whole
 
@@ -31,6 +31,7 @@ MOST_PROBLEMS = 20  # that --check lists
     "traceless new shop --target bought --columns age,income --check january.csv",
     "traceless new digits --target digit --like digits.parquet --map fourier --components 300",
     "traceless new prices --target price --columns rooms,area --regression --rho 0.1",
+    "traceless new sensors --columns heat,noise --model pathoneclass --nu 0.05",
 )
 @click.argument("store", type=click.Path())
 @table_options
@@ -39,16 +40,12 @@ MOST_PROBLEMS = 20  # that --check lists
 @click.option("--regression", is_flag=True, help="Predict numbers (--model lssvr).")
 @model_options
 @click.option("--organisation", metavar="NAME", help="Who keeps the store, for its receipts.")
-@click.option(
-    "--secret",
-    type=click.Path(),
-    metavar="FILE",
-    help="Share the secret of another store, to merge with it row by row: OTHER/secret.",
+@path_option(
+    "--secret", help="Share the secret of another store, to merge with it row by row: OTHER/secret."
 )
-@click.option(
+@path_option(
     "--check",
     multiple=True,
-    metavar="FILE",
     help="Make nothing; try this file against the declarations, and list what does not fit.",
 )
 @click.option("--shared", is_flag=True, help="Let the group of the folder read and change it.")
@@ -77,7 +74,12 @@ def new(
     model = model or ("lssvr" if regression else "lssvc")
     if model in REGRESSORS and (labels or options["classes"]):
         raise click.UsageError("--labels and --classes are for classes, and this is a regression.")
+    if options["target"] is None and model not in UNLABELLED:
+        raise click.UsageError("Say which column to predict: --target NAME.")
+    if options["target"] is None and (labels or options["classes"]):
+        raise click.UsageError("--labels and --classes are of --target, and there is none.")
     labels = "number" if model in REGRESSORS else labels or "text"
+    labels = "none" if options["target"] is None else labels
     format_ = options["format_"]
     schema = declared_schema(options, labels)
     estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})
@@ -91,12 +93,9 @@ def new(
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     Store.new(store, estimator, about=about, secret=theirs, shared=shared)
     chosen = as_options(described(estimator))
-    facts = {
-        "store": store,
-        "model": ", map ".join([chosen["model"], *([chosen["map"]] if "map" in chosen else [])]),
-        "features": schema.width,
-        "target": ", ".join(schema.target),
-    }
+    kind = ", map ".join(chosen[name] for name in ("model", "map") if name in chosen)
+    facts = {"store": store, "model": kind, "features": schema.width}
+    facts |= {"target": ", ".join(schema.target) or "none"}
     data = {"store": store, "options": chosen, "table": schema.facts()}
     return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
 
@@ -135,7 +134,7 @@ def _try(estimator: Any, schema: Schema) -> None:
     from sklearn.base import clone
 
     X = np.array([[0.0], [1.0]]).repeat(schema.width, axis=1)
-    y = np.array([0, 1]) if len(schema.target) == 1 else np.zeros((2, len(schema.target)))
+    y = np.array([0, 1]) if len(schema.target) < 2 else np.zeros((2, len(schema.target)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         clone(estimator).fit(X, y).predict(X)

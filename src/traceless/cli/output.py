@@ -7,6 +7,7 @@ shown as an escape, and what a spreadsheet would run as a formula is written as 
 from __future__ import annotations
 
 import csv
+import errno
 import importlib.util
 import json
 import math
@@ -139,7 +140,8 @@ def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None
     """
     from traceless.files import container
 
-    pipes = [path for path in files if Path(path).exists() and not _is_file_or_folder(path)]
+    there = [path for path in files if Path(path).exists()]
+    pipes = [path for path in there if not (Path(path).is_file() or Path(path).is_dir())]
     targets = {path: target_of(path) for path in files if path not in pipes}
     for path, texts in files.items():
         if path in targets:
@@ -147,12 +149,22 @@ def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None
             mode = container.Permissions(*owner) if path in private else None
             container.replace(targets[path], (text.encode() for text in texts), mode)
         else:
-            with open(path, "w", encoding="utf-8", newline="") as file:
+            with open(path, "w", encoding="utf-8", newline="", opener=_open_pipe) as file:
                 file.writelines(texts)
 
 
-def _is_file_or_folder(path: str) -> bool:
-    return Path(path).is_file() or Path(path).is_dir()
+def _open_pipe(path: str, flags: int) -> int:
+    """Open a pipe or a device; one that nobody reads would wait for ever."""
+    try:
+        handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise click.UsageError(
+            f"{path} is a pipe that nobody reads. Nothing was written."
+        ) from error
+    os.set_blocking(handle, True)
+    return handle
 
 
 def echo(texts: Iterable[str]) -> None:

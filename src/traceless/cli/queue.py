@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ import click
 from traceless.cli import inputs
 from traceless.cli.command import Group, command
 from traceless.cli.output import Grid, Result
-from traceless.cli.trials import How, trial_options
+from traceless.cli.trials import How, change_options
 
 if TYPE_CHECKING:
     from traceless.store import Queued, Store
@@ -30,11 +31,8 @@ def list_(store: Store) -> Result:
     """List the requests that wait, the oldest first."""
     from traceless.store.queue import SAFE_ROWS
 
-    waiting, now = store.pending(), datetime.now(UTC)
-    if not waiting:
-        return Result({"requests": []}, ["Nothing waits."])
-    data, rows = [], []
-    for one in waiting:
+    data, rows, now = [], [], datetime.now(UTC)
+    for one in store.pending():
         hours = int((now - datetime.fromisoformat(one.time)).total_seconds() // 3600)
         age = f"{hours // 24} days" if hours >= 48 else f"{hours} hours"
         said = {"number": one.sequence, "time": one.time, "hours": hours, "key": one.key}
@@ -43,6 +41,8 @@ def list_(store: Store) -> Result:
         classes = ", ".join([f"{label} {n}" for label, n in one.classes.items()]) or None
         found = f"traceless receipt {store.path} {one.sequence}"
         rows.append([one.sequence, one.time, age, one.key, one.rows, classes, found])
+    if not rows:
+        return Result({"requests": []}, ["Nothing waits."])
     headings = ["number", "came (UTC)", "age", "key", "rows", "classes", "receipt"]
     how = (
         f"They are forgotten once {SAFE_ROWS} rows of each class among them wait; traceless flush "
@@ -54,9 +54,7 @@ def list_(store: Store) -> Result:
 @command("traceless queue cancel shop 4", "traceless queue cancel shop ticket-4711")
 @inputs.store_argument
 @click.argument("request", metavar="NUMBER|KEY")
-@trial_options(scores=False)
-@inputs.signing_key_option
-@inputs.wait_option
+@change_options(scores=False, keyed=False)
 def cancel(store: Store, request: str, how: How) -> Result:
     """Take a request out of the queue; its rows stay.
 
@@ -69,18 +67,16 @@ def cancel(store: Store, request: str, how: How) -> Result:
             f"{request} is the number of one request, and the key of another. Give the other name "
             "of the one that is meant. Nothing was changed."
         )
-    return how.made(lambda dry: store.cancel(meant[0] if meant else request, dry_run=dry))
+    return how.made(partial(store.cancel, meant[0] if meant else request))
 
 
 @command("traceless flush shop", "traceless flush shop --force", "traceless flush shop --dry-run")
 @inputs.store_argument
 @click.option("--force", is_flag=True, help="Also if so few rows could be reconstructed.")
-@trial_options(asks=True)
-@inputs.signing_key_option
-@inputs.wait_option
+@change_options(asks=True, keyed=False)
 def flush(store: Store, force: bool, how: How) -> Result:
     """Apply the forgetting that waits in the queue, if it is safe."""
-    result = how.made(lambda dry: next(iter(store.flush(force=force, dry_run=dry)), None))
+    result = how.made(lambda **o: next(iter(store.flush(force=force, **o)), None))
     waiting = sum(request.rows for request in store.pending())
     receipts = [one for one in [result.data["receipt"]] if one]
     shown = [*result.shown]

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import click
-
 from traceless.cli import inputs
 from traceless.cli.command import command
 from traceless.cli.output import Result, write_files
@@ -17,12 +15,11 @@ if TYPE_CHECKING:
 
 
 @command(
-    "traceless report shop --html shop.html",
-    "traceless report shop --html shop.html --on test.csv",
+    "traceless report shop --html shop.html", "traceless report shop --html shop.html --on test.csv"
 )
 @inputs.store_argument
-@click.option("--html", required=True, metavar="FILE", help="The page to write.")
-@click.option("--on", multiple=True, metavar="FILE", help="Score the model on the rows of FILE.")
+@inputs.path_option("--html", required=True, help="The page to write.")
+@inputs.path_option("--on", multiple=True, help="Score the model on the rows of FILE.")
 @inputs.format_option
 @inputs.force_option
 def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> Result:
@@ -34,11 +31,11 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
     """
     from traceless.cli import report_page
 
-    table = inputs.open_table(store.about, on, format_) if on else None
-    found, measures = store.verify(), None
-    scores = ""
-    if table is not None:
+    scores, measures = "", None
+    if on:
+        table = inputs.open_table(store.about, on, format_)
         scores, measures = report_page.scores_on(store, table, on)
+    found = store.verify()
     page = report_page.page(store, found, scores, datetime.now(UTC))
     write_files({html: [page]})
     data = {"written": html, "verified": found.ok, "scores": measures}

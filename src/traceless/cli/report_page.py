@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.cli import drawings
@@ -21,16 +22,7 @@ if TYPE_CHECKING:
 BINS = 240  # stretches of time in the picture of the history
 CLASSES, MATRIX, RECEIPTS = 8, 15, 12  # drawn one by one; lines of the table of receipts
 OVERDUE = 30  # days: most laws give an organisation a month to answer
-_STYLE = """
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem }
-.tiles div { background: var(--shade); border-radius: 8px; padding: .7rem 1rem }
-.tiles b { display: block; font-size: 1.5rem; line-height: 1.3;
-  font-variant-numeric: tabular-nums }
-.tiles span { color: var(--soft); font-size: .85rem }
-.beside { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; align-items: center }
-@media print { .tiles { grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr)) } }
-.beside div { flex: 1 1 20rem } .line { white-space: nowrap }
-"""
+_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
@@ -59,7 +51,7 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
         "<footer>This page is a copy. It keeps what it says when rows are forgotten: give it to "
         "those only who may know these numbers, and write a new one after a change.</footer>",
     ]
-    return document(f"Report on {name}", "\n".join(body), drawings.STYLE + _STYLE)
+    return document(f"Report on {name}", "\n".join(body), _STYLE)
 
 
 def _purpose(store: Store) -> str:
@@ -70,7 +62,7 @@ def _purpose(store: Store) -> str:
         schema = Schema.from_facts(store.about.get("table"))
     except ValueError:
         return ""
-    targets = ", ".join(map(named, schema.target))
+    targets = ", ".join(map(named, schema.target)) or "what is unlike the rest"
     return f" that predicts {targets} from {len(schema.columns)} columns"
 
 
@@ -128,20 +120,17 @@ def _history(entries: Sequence[Entry], now: datetime) -> str:
         peaks |= totals
     names = drawings.grouped(peaks, CLASSES)
     drawn = list(dict.fromkeys(names.values())) or ["rows"]
-    counts, held = Counter[str](), 0
-    changes = iter(zip(entries, whens, _changes(entries), strict=True))
-    waiting = next(changes, None)
-    bins = []
-    for k in range(BINS):
-        until = start + (end - start) * ((k + 1) / BINS)
-        learned = forgotten = 0
-        while waiting is not None and (waiting[1] < until or k == BINS - 1):
-            entry, _, (more, less) = waiting
-            learned, forgotten, held = learned + more, forgotten + less, entry.held
-            for label, rows in entry.classes.items():
+    counts, bins = Counter[str](), []
+    stretches: list[list[tuple[Entry, int, int]]] = [[] for _ in range(BINS)]
+    for entry, when, change in zip(entries, whens, _changes(entries), strict=True):
+        place = int(BINS * ((when - start) / (end - start)))
+        stretches[min(place, BINS - 1)].append((entry, *change))
+    for some in stretches:
+        for entry, more, less in some:
+            for label, rows in (entry.classes if names else {"rows": more - less}).items():
                 counts[names.get(label, label)] += rows
-            waiting = next(changes, None)
-        each = [max(0, counts[name]) for name in drawn] if names else [held]
+        learned, forgotten = sum(one[1] for one in some), sum(one[2] for one in some)
+        each = [max(0, counts[name]) for name in drawn]
         bins.append(drawings.Bin(learned, forgotten, each))
     return drawings.history(bins, drawn, start, end)
 
@@ -204,9 +193,8 @@ _MEASURES = {
 def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The part of the page about these files, and the numbers in it."""
     y, answers, measures = scored(store.model(), table)
-    numbers = {
-        said: drawings.decimal(measures[k]) for k, said in _MEASURES.items() if k in measures
-    }
+    shown = {said: k for k, said in _MEASURES.items() if k in measures}
+    numbers = {said: drawings.decimal(measures[k]) for said, k in shown.items()}
     if table.schema.labels == "number":
         pictures = _residuals(y, answers, table.schema.target)
     else:
@@ -218,17 +206,12 @@ def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, di
 
 
 def _confusion(y: Any, answers: Any) -> str:
-    pairs = Counter(zip(map(str, y.tolist()), map(str, answers.tolist()), strict=True))
-    sizes: Counter[str] = Counter()
-    for (true, answer), rows in pairs.items():
-        sizes[true] += rows
-        sizes[answer] += 0
+    true, answered = list(map(str, y.tolist())), list(map(str, answers.tolist()))
+    sizes = dict.fromkeys(answered, 0) | Counter(true)
     names = drawings.grouped(sizes, MATRIX)
     labels = list(dict.fromkeys(names.values()))
-    place = {name: k for k, name in enumerate(labels)}
-    counts = [[0] * len(labels) for _ in labels]
-    for (true, answer), rows in pairs.items():
-        counts[place[names[true]]][place[names[answer]]] += rows
+    pairs = Counter((names[t], names[a]) for t, a in zip(true, answered, strict=True))
+    counts = [[pairs[t, a] for a in labels] for t in labels]
     return f'<section class="beside">{drawings.confusion(labels, counts)}'
 
 
@@ -242,12 +225,11 @@ def _classes(classes: Sequence[dict[str, Any]]) -> str:
 
 def _residuals(y: Any, answers: Any, targets: Sequence[str]) -> str:
     y, answers = y.reshape(len(y), -1), answers.reshape(len(y), -1)
-    pictures = [
+    return "".join(
         f"<h2>{named(name)}: measured less predicted</h2>"
         + drawings.residuals(answers[:, k], y[:, k] - answers[:, k], name)
         for k, name in enumerate(targets[:6])
-    ]
-    return "".join(pictures)
+    )
 
 
 # --- receipts and proof -------------------------------------------------------------------------
@@ -257,10 +239,8 @@ def _receipts(entries: Sequence[Entry]) -> str:
     rows = []
     for e in reversed(entries):
         keys = ", ".join(named(key) for key in e.keys[:3]) + ("…" if len(e.keys) > 3 else "")
-        numbers = [number(e.rows), number(e.held)]
-        rows.append(
-            [str(e.sequence), _moment(e.time), text(e.kind), *numbers, keys, code(e.hash[:16])]
-        )
+        what = [str(e.sequence), _moment(e.time), text(e.kind), number(e.rows), number(e.held)]
+        rows.append([*what, keys, code(e.hash[:16])])
     command_ = code(f"traceless receipt STORE {entries[-1].sequence} --html receipt.html")
     headings = ["-change", "time (UTC)", "kind", "-rows", "-held", "key", "hash"]
     return f'{_table(headings, rows)}<p class="soft">{command_} writes one of them as a page.</p>'

@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from traceless.store import Store
 
 MOST = 40  # coefficients in a terminal
-_LABELS = {"text": "labels", "int": "labels, whole numbers", "number": "numbers"}
+_LABELS = {"text": "labels", "int": "labels, whole numbers", "number": "numbers", "none": ""}
 
 
 @command(
-    "traceless show shop",
-    "traceless show shop --all",
-    "traceless show prices --level 0.9 --json",
+    "traceless show shop", "traceless show shop --all", "traceless show prices --level 0.9 --json"
 )
 @inputs.store_argument
 @click.option("--level", type=float, default=0.95, help="Of the intervals [0.95].")
@@ -45,21 +43,16 @@ def show(store: Store, level: float, all_: bool) -> Result:
     if table is not None:
         Schema.from_facts(table)  # refuses what is none
     loading.from_description(model)  # likewise
-    data: dict[str, Any] = {
+    said = {
         "store": now.path,
         "organisation": about.get("organisation"),
         "created": origin["created"],
         "rows": now.rows,
-        "classes": dict(now.classes),
-        "table": table,
-        "model": model,
-        "options": as_options(model),
     }
+    options = as_options(model)
+    beside = {"classes": dict(now.classes), "table": table, "model": model, "options": options}
     facts = {
-        "store": now.path,
-        "organisation": about.get("organisation"),
-        "created": origin["created"],
-        "rows": now.rows,
+        **said,
         **{f"  of {label}": count for label, count in now.classes.items()},
         "text files": _text_files(**(table or {}).get("text", {})),
     }
@@ -68,14 +61,14 @@ def show(store: Store, level: float, all_: bool) -> Result:
         "",
         Grid(columns_of(table), ["column", "kind", "meaning"]) if table else _NO_TABLE,
         "",
-        fields({name: _short(value) for name, value in data["options"].items()}),
+        fields({name: _short(value) for name, value in options.items()}),
         "",
     ]
     if now.rows and now.has_model:
-        found, said = _coefficients(store.model(), table, level, all_)
-        return Result(data | found, shown + said)
+        found, more = _coefficients(store.model(), table, level, all_)
+        return Result(said | beside | found, shown + more)
     why = "has learned no rows yet" if now.has_model else "is destroyed"
-    return Result(data, [*shown, f"The model {why}: there are no coefficients."])
+    return Result(said | beside, [*shown, f"The model {why}: there are no coefficients."])
 
 
 _NO_TABLE = "No table is declared: this store was made in Python."

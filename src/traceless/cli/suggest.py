@@ -56,23 +56,12 @@ def suggest(
         {"name": one.column, "declared": _declared(one.options), "reason": one.reason}
         for one in found.proposals
     ]
+    grid = Grid([list(one.values()) for one in columns], ["column", "declared", "reason"])
+    looked = f"{found.rows} rows were looked at. {REMARK}"
     check = f"Try it first with --check {shlex.quote(file)} at its end."
-    return Result(
-        {
-            "command": [word for part in words for word in part],
-            "columns": columns,
-            "rows": found.rows,
-            "remark": REMARK,
-        },
-        [
-            lines,
-            "",
-            Grid([list(one.values()) for one in columns], ["column", "declared", "reason"]),
-            "",
-            f"{found.rows} rows were looked at. {REMARK}",
-            check,
-        ],
-    )
+    said = {"columns": columns, "rows": found.rows, "remark": REMARK}
+    data = {"command": [word for part in words for word in part], **said}
+    return Result(data, [lines, "", grid, "", looked, check])
 
 
 def _command(found: Suggestion, store: str, targets: list[str]) -> list[list[str]]:
@@ -81,11 +70,12 @@ def _command(found: Suggestion, store: str, targets: list[str]) -> list[list[str
     from traceless.sources.suggestion import listed_names
 
     parts = [["traceless", "new", store, "--target", listed_names(targets)]]
-    pairs = [_pairs(one.options) for one in found.proposals]
-    plain = [value for options in pairs for option, value in options if option == "--columns"]
+    words = [word for one in found.proposals for word in one.options]
+    pairs = list(zip(words[::2], words[1::2], strict=True))
+    plain = [value for option, value in pairs if option == "--columns"]
     if plain:
         parts.append(["--columns", listed_names(plain)])
-    for option, value in (pair for options in pairs for pair in options):
+    for option, value in pairs:
         if option == "--regression" and [option] not in parts:
             parts.append([option])
         elif option not in ("--columns", "--regression"):
@@ -98,10 +88,6 @@ def _command(found: Suggestion, store: str, targets: list[str]) -> list[list[str
     if text.nulls:
         parts.append(["--null", listed_names(text.nulls)])
     return parts
-
-
-def _pairs(options: tuple[str, ...]) -> list[tuple[str, str]]:
-    return list(zip(options[::2], options[1::2], strict=True))
 
 
 def _declared(options: tuple[str, ...]) -> str:

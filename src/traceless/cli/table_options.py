@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SINGLE = ("category", "hash", "scale", "boolean", "date")  # declare one column each
 _SIGNS = {"tab": "\t", "\\t": "\t", "space": " "}
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--target": {"required": True, "help": "Column to predict; several with --regression."},
+    "--target": {"help": "Column to predict; several with --regression, none for pathoneclass."},
     "--columns": {"help": "Columns to learn from, as a,b,c."},
     "--like": {"metavar": "FILE", "help": "Learn from all columns that this file names."},
     "--drop": {"help": "Columns of --like to leave out, as a,b,c."},

@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from traceless.cli import inputs
+from traceless.cli.inputs import Function
 from traceless.cli.output import Grid, Result, ask, can_be_asked, fields
 
 if TYPE_CHECKING:
     from traceless.store import Queued, Receipt, Store
 
-Function = Callable[..., Result]
+Change = Callable[..., "Receipt | Queued | None"]
 _MANY = 10  # a change of more than one of so many rows held is asked about
 
 _DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Only try: say what would happen, and change nothing."
 )
-_SCORE = click.option(
-    "--score",
-    multiple=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="With --dry-run: how the scores on the rows of FILE would move.",
+_SCORE = inputs.path_option(
+    "--score", multiple=True, help="With --dry-run: how the scores on the rows of FILE would move."
 )
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_KEY = click.option(
+    "--key", help="Name of this request: the same one again is recognised, and changes nothing."
+)
+_WAIT = click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long to wait for another process that is writing.",
+)
+_SIGNING_KEY = inputs.path_option(
+    "--signing-key", help="The key that signs the change, if it is not in the folder of the store."
+)
 
 
-def trial_options(*, scores: bool = True, asks: bool = False) -> Callable[[Function], Function]:
-    """Add --dry-run, and --score and --yes where they have a meaning; the function gets `how`."""
+def change_options(
+    *, scores: bool = True, asks: bool = False, keyed: bool = True
+) -> Callable[[Function], Function]:
+    """Add the options of a change, --score, --yes and --key where they have a meaning.
+
+    The function gets `how`; `inputs.store_argument` takes --wait and --signing-key.
+    """
 
     def decorated(function: Function) -> Function:
         @functools.wraps(function)
@@ -40,13 +55,15 @@ def trial_options(*, scores: bool = True, asks: bool = False) -> Callable[[Funct
             store: Store,
             *,
             dry_run: bool,
-            score: Iterable[str] = (),
+            score: Sequence[str] = (),
             yes: bool = not asks,
             **options: Any,
         ) -> Result:
-            return function(store, how=How(store, dry_run, tuple(score), yes), **options)
+            request = {"key": options.pop("key")} if keyed else {}
+            return function(store, how=How(store, dry_run, score, yes, request), **options)
 
-        wanted = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks]
+        wanted: list[Any] = [_DRY_RUN, *[_SCORE] * scores, *[_YES] * asks, *[_KEY] * keyed]
+        wanted += [_WAIT, _SIGNING_KEY]
         return functools.reduce(lambda inner, option: option(inner), reversed(wanted), called)
 
     return decorated
@@ -61,27 +78,28 @@ class How:
     store : Store
     dry_run : bool
         Only try.
-    score : tuple of str
+    score : sequence of str
         Files on which the models before and after a trial are compared.
     yes : bool
         Ask nothing.
+    request : dict
+        The ``key`` of the request, where it has one.
     """
 
     store: Store
     dry_run: bool
-    score: tuple[str, ...]
+    score: Sequence[str]
     yes: bool
+    request: Mapping[str, Any]
 
-    def made(
-        self, change: Callable[[bool], Receipt | Queued | None], question: str | None = None
-    ) -> Result:
+    def made(self, change: Change, question: str | None = None) -> Result:
         """Make a change, or try it.
 
         Parameters
         ----------
         change : callable
-            Takes whether it is a dry run, and gives the answer of the store, or None if there was
-            nothing to do. It may be called twice.
+            Takes ``dry_run``, and ``key`` where a request has one; gives the answer of the store,
+            or None if there was nothing to do. It may be called twice.
         question : str, optional
             To be asked in any case; by default there is one in a terminal, if more than a tenth of
             the rows held would be forgotten or replaced.
@@ -96,26 +114,22 @@ class How:
         if question and not self.yes:
             ask(question, "--yes")
         elif can_be_asked() and not self.yes:
-            _ask(_receipt_of(change(True)))
-        return self._told(change(False))
+            _ask(_receipt_of(change(**self.request, dry_run=True)))
+        return self._told(change(**self.request, dry_run=False))
 
-    def _tried(self, change: Callable[[bool], Receipt | Queued | None]) -> Result:
-        store, scores, shown = self.store, {}, list[str | Grid]()
+    def _tried(self, change: Change) -> Result:
+        answer = change(**self.request, dry_run=True)
+        told, receipt = self._told(answer), _receipt_of(answer)
+        data, shown = {**told.data, "dry_run": True}, [*told.shown]
         if self.score:
-            table = inputs.open_table(store.about, self.score, None)
-            scores["before"] = _scores(store.model(), store.status().rows, table)
-        answer = change(True)
-        receipt = _receipt_of(answer)
-        if self.score:
-            after = scores["before"]
+            table = inputs.open_table(self.store.about, self.score, None)
+            before = after = _scores(self.store.model(), self.store.status().rows, table)
             if receipt is not None and not receipt.replayed:
                 after = _scores(receipt.tried, receipt.held, table)
-            scores["after"] = after
-            shown.append(_moved(**scores))
-        told = self._told(answer)
-        data = {**told.data, "dry_run": True, **({"scores": scores} if scores else {})}
+            data["scores"] = {"before": before, "after": after}
+            shown.append(_moved(before, after))
         last = "This was a trial: nothing was changed, and no receipt was signed."
-        return Result(data, [*told.shown, *shown, last])
+        return Result(data, [*shown, last])
 
     def _told(self, answer: Receipt | Queued | None) -> Result:
         """The answer of the store, in words."""
@@ -129,7 +143,7 @@ class How:
             data["queued"] = {name: getattr(answer, name) for name in names}
             shown = _waiting(receipt, self.store.path)
         else:
-            shown = [fields(_would_say(receipt) if receipt.dry_run else _done(receipt))]
+            shown = [fields(_done(receipt))]
         return Result(data, [*shown, *(again if answer.replayed else [])])
 
 
@@ -154,34 +168,21 @@ def _held_before(receipt: Receipt) -> int:
 
 
 def _done(receipt: Receipt) -> dict[str, Any]:
-    return {
-        "change": f"{receipt.sequence} ({receipt.kind})",
-        "rows": receipt.rows,
-        "rows held": receipt.held,
-        "digest": receipt.digest_after,
-        "receipt": receipt.hash,
-    }
-
-
-def _would_say(receipt: Receipt) -> dict[str, Any]:
-    return {
-        "change": f"{receipt.sequence} ({receipt.kind})",
-        "rows": receipt.rows,
-        **{f"  of {label}": f"{n:+}" for label, n in receipt.classes.items()},
-        "rows held": f"{_held_before(receipt)} → {receipt.held}",
-        "digest before": receipt.digest_before,
-        "digest": receipt.digest_after,
-    }
+    """What was done, or what would be."""
+    said = {"change": f"{receipt.sequence} ({receipt.kind})", "rows": receipt.rows}
+    digest = {"digest": receipt.digest_after}
+    if not receipt.dry_run:
+        return said | {"rows held": receipt.held} | digest | {"receipt": receipt.hash}
+    said |= {f"  of {label}": f"{n:+}" for label, n in receipt.classes.items()}
+    said |= {"rows held": f"{_held_before(receipt)} → {receipt.held}"}
+    return said | {"digest before": receipt.digest_before} | digest
 
 
 def _waiting(receipt: Receipt, path: Any) -> list[str | Grid]:
-    verb = "would wait" if receipt.dry_run else "wait"
-    found = f"traceless receipt {path} {receipt.sequence}"
-    return [
-        f"{receipt.rows} rows {verb} in the queue, as request {receipt.sequence}; see traceless "
-        "queue list, and traceless flush.",
-        *([] if receipt.dry_run else [f"Its receipt, that the request has arrived: {found}"]),
-    ]
+    number, verb = receipt.sequence, "would wait" if receipt.dry_run else "wait"
+    said = f"{receipt.rows} rows {verb} in the queue, as request {number}; see traceless queue list"
+    found = f"Its receipt, that the request has arrived: traceless receipt {path} {number}"
+    return [f"{said}, and traceless flush.", *([] if receipt.dry_run else [found])]
 
 
 def _scores(model: Any, rows: int, table: Any) -> dict[str, float]:

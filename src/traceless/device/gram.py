@@ -7,8 +7,9 @@ sums over fewer than 2^17 rows fit. With planes Z_a of digits,
     Σ_n z_n z_nᵀ = Σ_ab 256^(a+b) Z_a Z_bᵀ
 
 is added up in int64, three places (24 bits) to an array: below 2^50 for each block of rows. The
-matrix is symmetric: only panels on and below the diagonal are multiplied. Rows in the order of
-their classes need no products for what stands beside them: a class is a run of rows, to be added.
+matrix is symmetric: only what is on and below the diagonal is multiplied, and what is above means
+nothing until `total`. Rows in the order of their classes need no products for what stands beside
+them: a class is a run of rows, to be added.
 
 *Wide integers and weighted rows.* In float64, as `traceless.arithmetic.gram` does: rows are cut
 into parts of b bits, and so few of them multiplied at a time that no sum passes 2^53.
@@ -25,15 +26,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import LARGEST, Integers, ShiftedSum
 from traceless.arithmetic.words import Sums
 from traceless.device import kernels
 from traceless.device.cutting import padded
+from traceless.device.memory import fetch
 from traceless.device.tensors import Tensor
 
 ROWS = 2**17 - 1024  # in a block: 2^14 times so many stays below 2^31
@@ -43,7 +43,7 @@ _PLACES = 3  # in an array of int64
 _WEIGHT_BITS = 11
 _FULL = 2.0**62
 _LEAST = 32  # columns of a plane: torch multiplies no fewer than 17
-_COPIED = 2**27  # bytes that go to the host at a time
+_PRODUCT = 2**28  # bytes of products that are made together
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,17 @@ class Block:
                 self.parts.append((columns, part))
             start += n * width
 
+    def strips(self) -> Iterator[tuple[int, int, list[tuple[int, Plane]]]]:
+        """Planes whose products with all below are made together: where they begin and end."""
+        numbered, end = list(enumerate(self.planes)), len(self.buffer)
+        while numbered:
+            first, n = numbered[0][1].start, 1
+            stops = [*(plane.start for _, plane in numbered[1:]), end]
+            while n < len(stops) and 4 * (end - first) * (stops[n] - first) <= _PRODUCT:
+                n += 1
+            yield first, stops[n - 1], numbered[:n]
+            numbered = numbered[n:]
+
 
 @cache
 def has_small_products(device: Tensor) -> bool:
@@ -111,16 +122,16 @@ def has_small_products(device: Tensor) -> bool:
     return bool(torch.equal(found.double(), digits.double() @ digits.double().T))
 
 
-def multiply(A: Tensor, B: Tensor, out: Tensor | None = None) -> Tensor:
+def multiply(A: Tensor, B: Tensor, out: Tensor | None = None, lower: bool = False) -> Tensor:
     """``A Bᵀ`` of int8 matrices in int32, exact while sums fit.
 
     Sizes are multiples of eight, and A has 32 rows at least. Rows and columns that `out` has no
-    room for are left out.
+    room for are left out. With `lower`, what is above the diagonal may be anything.
     """
     if out is None:
         out = torch.empty((len(A), len(B)), dtype=torch.int32, device=A.device)
     if kernels.serves(A):
-        kernels.multiply(A[: out.shape[0]], B[: out.shape[1]], out)
+        kernels.multiply(A[: out.shape[0]], B[: out.shape[1]], out, lower)
     else:
         out.copy_(torch._int_mm(A, B.T)[: out.shape[0], : out.shape[1]])
     return out
@@ -142,58 +153,57 @@ class TensorGram:
         self._bounds: defaultdict[int, float] = defaultdict(float)
         self._before: Sums | None = None
         self._class_sums: Tensor | None = None
-        self._class_counts = np.zeros(0, dtype=np.int64)
+        self._class_counts: Tensor = None
 
     def add_block(self, block: Block) -> None:
         """Add rows that are cut into digits: each plane is multiplied by itself and all below."""
         highest = 2 * max(plane.digit for plane in block.planes)
         shifts = range(0, 8 * highest + 1, 8 * _PLACES)
         self._make_room(shifts, block.buffer.shape[1] * 2.0 ** (14 + 8 * _PLACES - 5))
-        starts = [*(plane.start for plane in block.planes), len(block.buffer)]
-        for k, (plane, end) in enumerate(zip(block.planes, starts[1:], strict=True)):
-            product = multiply(block.buffer[plane.start :], block.buffer[plane.start : end])
-            for other in block.planes[k:]:
-                first = other.start - plane.start
-                part = product[first : first + other.width, : plane.width]
-                self._place(plane.digit + other.digit, part, other.columns, plane.columns)
-                if other is not plane and other.columns == plane.columns:
-                    self._place(plane.digit + other.digit, part.T, plane.columns, plane.columns)
+        for first, stop, strip in block.strips():
+            product = multiply(block.buffer[first:], block.buffer[first:stop], lower=True)
+            for k, plane in strip:
+                left = slice(plane.start - first, plane.start - first + plane.width)
+                for other in block.planes[k:]:
+                    top = other.start - first
+                    part = product[top : top + other.width, left]
+                    self._place(plane.digit + other.digit, part, other.columns, plane.columns)
+                    if other is not plane and other.columns == plane.columns:
+                        self._place(plane.digit + other.digit, part.T, plane.columns, plane.columns)
 
-    def add_runs(self, block: Block, runs: tuple[Tensor, ...], counts: NDArray[np.int64]) -> None:
+    def add_classes(self, block: Block, classes: Tensor, K: int) -> None:
         """Add what stands beside the features of rows in the order of their classes.
 
         Parameters
         ----------
         block : Block
             Of the features.
-        runs : tuple of int64 tensors
-            Where runs of rows of one class begin and end, and the number of the class.
-        counts : array of shape (K,)
-            Rows of each class.
+        classes : int32 tensor of shape (n,)
+            The number of each row's class.
+        K : int
+            How many there are.
         """
         if self._class_sums is None:
-            shape = len(counts), self.features
+            shape = K, self.features
             self._class_sums = torch.zeros(shape, dtype=torch.int64, device=self.device)
-            self._class_counts = np.zeros(len(counts), dtype=np.int64)
-        self._class_counts += counts
+            self._class_counts = torch.zeros_like(self._class_sums[:, 0])
+        self._class_counts.index_add_(0, classes, torch.ones_like(classes, dtype=torch.int64))
         for columns, planes in block.parts:
             into = self._class_sums[:, columns]
-            _class_sums(planes, columns.stop - columns.start, runs, into)
+            _class_sums(planes, columns.stop - columns.start, classes, into)
 
     def _join_classes(self) -> None:
-        """Move the sums of classes beside those of the features: the constant, and each class."""
+        """Move the sums of classes below those of the features: the constant, and each class."""
         if self._class_sums is None:
             return
-        J, own = self.features, self._class_sums
-        counts = torch.from_numpy(self._class_counts).to(self.device)
+        J, own, counts = self.features, self._class_sums, self._class_counts
+        self._class_sums = None  # first: making room may ask for the total
         self._make_room([0], 2.0**60)
-        into, self._class_sums = self._sums[0], None
-        bias = self.beside - len(counts)
+        into, bias = self._sums[0], self.beside - len(own)
         into[J + bias :, :J] += own
         into[J + bias :, J + bias :] += counts.diag()
         if bias:
             into[J, :J] += own.sum(0)
-            into[J, J + 1 :] += counts
             into[J + 1 :, J] += counts
             into[J, J] += counts.sum()
 
@@ -223,14 +233,18 @@ class TensorGram:
                     if limb is None and t < s:
                         self._sums[shift + s + t] += product.T
 
-    def total(self) -> Sums:
-        """The sum, as a full symmetric matrix of integers, in the host's memory."""
+    def total(self, room: Integers | None = None) -> Sums:
+        """The sum, as a full symmetric matrix of integers, in the host's memory.
+
+        `room` is an array that may be kept for it.
+        """
         self._join_classes()
         width = self.features + self.beside
         joined = ShiftedSum((width, width))
-        for shift, sums in self._joined().items():
+        for sums in self._sums.values():
             self._mirror(sums)
-            joined.add(..., shift, _to_host(sums))
+        for shift, sums in self._joined().items():
+            joined.add(..., shift, fetch(sums, None if shift else room))
         self._sums, self._bounds = {}, defaultdict(float)
         found = joined.total()
         if self._before is not None:
@@ -251,9 +265,11 @@ class TensorGram:
         return {lowest: total}
 
     def _mirror(self, sums: Tensor) -> None:
-        """Copy panels below the diagonal to above it."""
+        """Copy what is below the diagonal to above it."""
         edges = [*range(0, self.features, _PANEL), self.features, self.features + self.beside]
         for start, stop in pairwise(edges):
+            own = sums[start:stop, start:stop]
+            own.copy_(own.tril() + own.tril(-1).T)
             sums[:start, start:stop] = sums[start:stop, :start].T
 
     def _make_room(self, shifts: Sequence[int], size: float) -> None:
@@ -267,38 +283,21 @@ class TensorGram:
                 self._sums[shift] = torch.zeros(shape, dtype=torch.int64, device=self.device)
 
 
-def _class_sums(planes: Tensor, J: int, runs: tuple[Tensor, ...], sums: Tensor) -> None:
-    """Add runs of rows to the sums of their classes.
+def _class_sums(planes: Tensor, J: int, classes: Tensor, sums: Tensor) -> None:
+    """Add rows to the sums of their classes.
 
     Parameters
     ----------
     planes : int8 tensor of shape (digits, at least J, rows)
     J : int
-    runs : see `TensorGram.add_runs`
+    classes : see `TensorGram.add_classes`
     sums : int64 tensor of shape (K, J)
     """
     if kernels.serves(planes):
-        kernels.class_sums(planes, J, runs, sums)
+        kernels.class_sums(planes, J, classes, sums)
         return
-    starts, stops, classes = runs
-    each = classes.repeat_interleave(stops - starts)
     for d, plane in enumerate(planes):
-        sums.index_add_(0, each, plane[:J, : len(each)].T.long(), alpha=256**d)
-
-
-def _to_host(sums: Tensor) -> Integers:
-    """A copy in the host's memory: through pinned pages, which the device writes fastest."""
-    host = np.empty(tuple(sums.shape), dtype=np.int64)
-    if not sums.is_cuda:
-        torch.from_numpy(host).copy_(sums)
-        return host
-    rows = max(1, min(len(sums), _COPIED // (8 * sums.shape[1])))
-    pinned = torch.empty((rows, sums.shape[1]), dtype=torch.int64, pin_memory=True)
-    for start in range(0, len(sums), rows):
-        some = sums[start : start + rows]
-        pinned[: len(some)].copy_(some)
-        torch.from_numpy(host[start : start + rows]).copy_(pinned[: len(some)])
-    return host
+        sums.index_add_(0, classes, plane[:J, : len(classes)].T.long(), alpha=256**d)
 
 
 def _parts(Z: Tensor, peak: float, bits: int) -> Iterator[tuple[int, Tensor]]:

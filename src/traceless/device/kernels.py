@@ -75,30 +75,33 @@ def rounded(
         )
 
 
-def class_sums(planes: Tensor, J: int, runs: tuple[Tensor, ...], sums: Tensor) -> None:
+def class_sums(planes: Tensor, J: int, classes: Tensor, sums: Tensor) -> None:
     """See `traceless.device.gram._class_sums`."""
+    n = len(classes)
     with torch.cuda.device(planes.device):
-        _class_sums[(triton.cdiv(J, 16), len(runs[0]))](
+        _class_sums[(triton.cdiv(n, 256), triton.cdiv(J, 64))](
             planes,
             planes.stride(0),
             planes.stride(1),
-            *runs,
+            classes,
             sums,
             sums.stride(0),
+            n,
             J,
             len(planes),
-            16,
+            64,
             256,
         )
 
 
-def multiply(A: Tensor, B: Tensor, out: Tensor) -> None:
+def multiply(A: Tensor, B: Tensor, out: Tensor, lower: bool) -> None:
     """See `traceless.device.gram.multiply`.
 
     Where there are fewer tiles than multiprocessors, several add up one: in any order, exactly.
     """
     (M, n), N = A.shape, len(B)
-    tiles = triton.cdiv(M, 128) * triton.cdiv(N, 256)
+    rows, columns = triton.cdiv(M, 128), triton.cdiv(N, 256)
+    tiles = sum(max(0, rows - 2 * c) for c in range(columns)) if lower else rows * columns
     cores = torch.cuda.get_device_properties(A.device).multi_processor_count
     most = min(16, max(1, n // 4096)) if tiles < 3 * cores else 1
     busy = {s: tiles * s / triton.cdiv(tiles * s, cores) - s for s in range(1, most + 1)}
@@ -106,7 +109,7 @@ def multiply(A: Tensor, B: Tensor, out: Tensor) -> None:
     if splits > 1:
         out.zero_()
     with torch.cuda.device(A.device):
-        _multiply[(tiles, splits)](
+        _multiply[(rows * columns, splits)](
             A,
             B,
             out,
@@ -118,6 +121,7 @@ def multiply(A: Tensor, B: Tensor, out: Tensor) -> None:
             out.stride(0),
             triton.cdiv(triton.cdiv(n, 128), splits),
             splits > 1,
+            lower,
             128,
             256,
             128,
@@ -177,7 +181,8 @@ if triton is not None:
         held = (tl.abs(y) <= _ROUNDED) & (tl.abs(code) <= _HELD)
         k = tl.where(held, code, 0.0).to(tl.int32)
         tops = tl.where(inside, tl.where(held, tl.abs(k), 2147483647), 0)
-        tl.atomic_max(peak, tl.max(tl.max(tops, axis=1), axis=0))
+        top = tl.max(tl.max(tops, axis=1), axis=0)
+        tl.atomic_max(peak, top, mask=top > tl.load(peak), sem="relaxed")
         if columns_first:
             k = tl.trans(k)
             row, column = (r[None, :] + start).to(tl.int64), c[:, None].to(tl.int64)
@@ -191,6 +196,13 @@ if triton is not None:
             low = ((k + 128) & 255) - 128
             tl.store(planes + (target + d * stride), low.to(tl.int8), mask=there)
             k = (k - low) >> 8
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def _added(value, s, t, size):  # type: ignore[no-untyped-def]
+        total = value + s
+        u = total - value
+        low = (value - (total - u)) + (s - u)  # value + s = total + low (Knuth)
+        return total, t + low, size + tl.abs(low)
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
     def _rounded(  # type: ignore[no-untyped-def]
@@ -223,21 +235,10 @@ if triton is not None:
                         here = P + (place + a * stride + m * K)
                         part = tl.load(here, mask=inside, other=0).to(tl.int64)
                         whole += part << (8 * ((a + m) % 3))
-            value = whole.to(tl.float64) * (2.0 ** (24 * g))
-            total = value + s
-            u = total - value
-            low = (value - (total - u)) + (s - u)
-            s = total
-            t += low
-            size += tl.abs(low)
+            s, t, size = _added(whole.to(tl.float64) * (2.0 ** (24 * g)), s, t, size)
         scale = tl.load(power + c, mask=c < K, other=1.0)[None, :]
         value = tl.load(constant + c, mask=c < K, other=0.0)[None, :] / scale
-        total = value + s
-        u = total - value
-        low = (value - (total - u)) + (s - u)
-        s = total
-        t += low
-        size += tl.abs(low)
+        s, t, size = _added(value, s, t, size)
         left = tl.load(rest + c, mask=c < K, other=0.0)[None, :]
         size = size * (((A + D - 2) // 3 + 6) * 2.0**-52) + left
         high = s + (t + size)
@@ -305,30 +306,33 @@ if triton is not None:
         planes,
         plane_stride,
         column_stride,
-        starts,
-        stops,
         classes,
         sums,
         sums_stride,
+        n,
         J,
         digits: tl.constexpr,
         block_columns: tl.constexpr,
         block_rows: tl.constexpr,
     ):
-        c = tl.program_id(0) * block_columns + tl.arange(0, block_columns)
-        run = tl.program_id(1)
-        start, stop = tl.load(starts + run), tl.load(stops + run)
+        start = tl.program_id(0) * block_rows
+        r = start + tl.arange(0, block_rows)
+        c = tl.program_id(1) * block_columns + tl.arange(0, block_columns)
+        own = tl.load(classes + r, mask=r < n, other=-1)
+        last = tl.load(classes + min(start + block_rows, n) - 1)
+        place = c[:, None].to(tl.int64) * column_stride + r[None, :]
+        inside = (c[:, None] < J) & (r[None, :] < n)
         stride = tl.cast(plane_stride, tl.int64)
-        total = tl.zeros((block_columns,), dtype=tl.int64)
-        for d in tl.static_range(digits):
-            some = tl.zeros((block_columns, block_rows), dtype=tl.int32)
-            for first in range(start, stop, block_rows):
-                r = first + tl.arange(0, block_rows)
-                place = c[:, None].to(tl.int64) * column_stride + r[None, :] + d * stride
-                inside = (c[:, None] < J) & (r[None, :] < stop)
-                some += tl.load(planes + place, mask=inside, other=0).to(tl.int32)
-            total += tl.sum(some, axis=1).to(tl.int64) << (8 * d)
-        tl.atomic_add(sums + tl.load(classes + run) * sums_stride + c, total, mask=c < J)
+        for first in range(tl.load(classes + start), last + 1, 16):  # rows are in order
+            k = first + tl.arange(0, 16)
+            has = (k[:, None] == own[None, :]).to(tl.int8)
+            total = tl.zeros((block_columns, 16), dtype=tl.int64)
+            for d in tl.static_range(digits):
+                x = tl.load(planes + (place + d * stride), mask=inside, other=0)
+                total += tl.dot(x, tl.trans(has), out_dtype=tl.int32).to(tl.int64) << (8 * d)
+            target = sums + k[None, :].to(tl.int64) * sums_stride + c[:, None]
+            there = (k[None, :] <= last) & (c[:, None] < J)
+            tl.atomic_add(target, total, mask=there, sem="relaxed")
 
     @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
     def _multiply(  # type: ignore[no-untyped-def]
@@ -343,6 +347,7 @@ if triton is not None:
         stride_out,
         steps,
         adds: tl.constexpr,
+        lower: tl.constexpr,
         block_m: tl.constexpr,
         block_n: tl.constexpr,
         block_k: tl.constexpr,
@@ -352,8 +357,12 @@ if triton is not None:
         tile, width = tl.program_id(0), group * tiles_n  # tiles that share rows run together
         first = tile // width * group
         size = min(tiles_m - first, group)
-        r = (first + (tile % width) % size) * block_m + tl.arange(0, block_m)
-        c = (tile % width) // size * block_n + tl.arange(0, block_n)
+        row = (first + (tile % width) % size) * block_m
+        column = (tile % width) // size * block_n
+        if lower:  # noqa: SIM102
+            if row + block_m <= column:
+                return
+        r, c = row + tl.arange(0, block_m), column + tl.arange(0, block_n)
         start = tl.program_id(1) * steps
         k = tl.arange(0, block_k)
         a = A + (r % M)[:, None].to(tl.int64) * stride_a + (start * block_k + k)[None, :]
@@ -369,6 +378,6 @@ if triton is not None:
         target = out + r[:, None].to(tl.int64) * stride_out + c[None, :]
         inside = (r[:, None] < M) & (c[None, :] < N)
         if adds:
-            tl.atomic_add(target, total, mask=inside)
+            tl.atomic_add(target, total, mask=inside, sem="relaxed")
         else:
             tl.store(target, total, mask=inside)

@@ -6,7 +6,6 @@ products of integers in float64 while they stay below 2^53.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, wide
-from traceless.device.tensors import Tensor, to_array
+from traceless.device.memory import fetch, send
+from traceless.device.tensors import Tensor, as_tensor, to_array
 
 Products = Callable[[Tensor], tuple[Tensor, Tensor]]
-OutOfMemoryError = torch.cuda.OutOfMemoryError
 _FITS = 2**62
-_COPIED = 2**27  # bytes that go to the device at a time
 
 
 class TensorMatrix:
@@ -33,24 +31,27 @@ class TensorMatrix:
         self.arrays = _Arrays(tensor.device)
 
     @classmethod
-    def of(cls, S: Integers, shift: Integers | None, device: Any) -> TensorMatrix | None:
-        """Σφφᵀ of features less a shift (`traceless.solvers.centring`); None if beyond int64."""
+    def of(cls, tensor: Tensor, shift: Integers | None) -> TensorMatrix | None:
+        """Σφφᵀ, made that of features less a shift (`traceless.solvers.centring`), in place.
+
+        None if it would be beyond int64.
+        """
+        S = cls(tensor)
         if shift is None:
-            return cls(_sent(S, device))
+            return S
         s, m, n = wide(S[:, -1]), wide(shift), int(S[-1, -1])
         new = s - n * m
         new[-1] = n
         diagonal = wide(S.diagonal()) - m * (s + new)
         if diagonal[:-1].max(initial=n) >= _FITS:
             return None
-        tensor = _sent(S, device)
         first = tensor[:, -1].clone()
-        moved, last = (torch.from_numpy(_low_word(v)).to(device) for v in (m, new))
+        moved, last = (torch.from_numpy(_low_word(v)).to(tensor.device) for v in (m, new))
         for rows in range(0, len(tensor), 1024):  # what is made on the way stays small
             some = slice(rows, rows + 1024)
             tensor[some] -= moved[some, None] * last
             tensor[some] -= first[some, None] * moved
-        return cls(tensor)
+        return S
 
     def __len__(self) -> int:
         return len(self.tensor)
@@ -82,7 +83,7 @@ class _Arrays:
 
     def here(self, array: Tensor) -> NDArray[Any]:
         """An array for the host."""
-        return np.asarray(to_array(array))
+        return fetch(array)
 
     def there(self, array: NDArray[Any]) -> Tensor:
         """The same for the device."""
@@ -133,21 +134,11 @@ class _Arrays:
         return self.here(abs(A).amax(0))
 
 
-def _sent(S: Integers, device: Any) -> Tensor:
-    """A copy on a device, through pinned pages."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that memory cannot be written to: it is only read
-        host = torch.from_numpy(S)
-    tensor = torch.empty(S.shape, dtype=torch.int64, device=device)
-    if not tensor.is_cuda:
-        return tensor.copy_(host)
-    rows = max(1, min(len(S), _COPIED // (8 * max(S.shape[1], 1))))
-    pinned = torch.empty((rows, S.shape[1]), dtype=torch.int64, pin_memory=True)
-    for start in range(0, len(S), rows):
-        some = host[start : start + rows]
-        pinned[: len(some)].copy_(some)
-        tensor[start : start + rows].copy_(pinned[: len(some)])
-    return tensor
+def sent(sums: Integers, device: Any) -> Tensor:
+    """A copy on a device."""
+    out = torch.empty(sums.shape, dtype=torch.int64, device=device)
+    send(as_tensor(sums), out)
+    return out
 
 
 def _low_word(a: Integers) -> NDArray[np.int64]:

@@ -19,6 +19,10 @@ scored exactly. So labels, too, are those of the exact scores.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -28,40 +32,71 @@ from traceless.device import kernels
 from traceless.device.cutting import MOST, cut, digits_for, padded
 from traceless.device.encoders import Encoder
 from traceless.device.gram import has_small_products, multiply
-from traceless.device.tensors import Tensor, to_array
+from traceless.device.memory import answered, block_rows, free_there, smaller
+from traceless.device.tensors import HostRows, Tensor, to_array
 from traceless.features.feature_map import BoundMap
 
 _FEW, _MANY, _MOST = 3, 9, 13  # digits of coefficients: for labels, for scores, for close calls
-_BYTES = 2**31  # that the products of a block of rows may take
+_BYTES, _LEAST = 2**31, 2**24  # that the products of a block of rows may take
 _WIDEST = 2**17 - 16  # features whose products fit into int32
 _SAFE = 400  # exponents of coefficients that may be scaled by a power of two
 _HOST_ROWS = 4096
+_FEWEST = 256  # rows of a block, below which smaller blocks are no help
 
 
-def scores(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
-    """``(codes - shift) Z`` of rows, each entry the float64 nearest to the exact sum."""
+def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Tensor:
+    """``(codes - shift) Z`` of rows, each entry the float64 nearest to the exact sum.
+
+    Those of rows in the host's memory are there too.
+    """
+    return _answered(partial(_scores, solution, phi), X, solution.Z.shape[1])
+
+
+def winners(solution: Coefficients, phi: BoundMap, X: Any) -> Tensor:
+    """The number of the largest of several scores of each row, the first of equal ones."""
+    return _answered(partial(_winners_of, solution, phi), X, solution.Z.shape[1])
+
+
+def _answered(work: Callable[[Tensor, int], Tensor], X: Any, K: int) -> Tensor:
+    """What is found for rows; where memory is short, in smaller blocks."""
+
+    def needs() -> str:
+        return (
+            f"{len(X)} rows of {X.shape[1]} columns and {K} classes or targets take more of "
+            f"{X.device}'s memory than there is: {free_there(X.device)}. Free some, or ask for "
+            "fewer rows at a time. Nothing was changed."
+        )
+
+    def found(some: Tensor) -> Tensor:
+        return smaller(partial(work, some), _BYTES, _LEAST, needs)
+
+    if not isinstance(X, HostRows):
+        return found(X)
+    return smaller(partial(answered, X, found), block_rows(X, 2**17), _FEWEST, needs)
+
+
+def _scores(solution: Coefficients, phi: BoundMap, X: Tensor, room: int) -> Tensor:
     model = _Model.of(solution, phi, X)
     out = torch.empty((len(X), solution.Z.shape[1]), dtype=torch.float64, device=X.device)
     left = torch.arange(len(X), device=X.device)
     if model is not None:
         for digits in (_MANY, _MOST):
-            left = left[model.score(X, left, out, digits)] if len(left) else left
+            left = left[model.score(X, left, out, digits, room)] if len(left) else left
     for some in left.split(_HOST_ROWS):
         found = solution.times(phi.codes(to_array(X[some])))
         out[some] = torch.from_numpy(found).to(out.device)
     return out
 
 
-def winners(solution: Coefficients, phi: BoundMap, X: Tensor) -> Tensor:
-    """The number of the largest of several scores of each row, the first of equal ones."""
+def _winners_of(solution: Coefficients, phi: BoundMap, X: Tensor, room: int) -> Tensor:
     model = _Model.of(solution, phi, X)
     if model is None:
-        return scores(solution, phi, X).argmax(1)
+        return _scores(solution, phi, X, room).argmax(1)
     best = torch.empty(len(X), dtype=torch.int64, device=X.device)
-    for rows in model.blocks(len(X), _FEW):
+    for rows in model.blocks(len(X), _FEW, room):
         unsure = model.choose(X[rows], best[rows])
         if len(unsure):
-            best[rows][unsure] = scores(solution, phi, X[rows][unsure]).argmax(1)
+            best[rows][unsure] = _scores(solution, phi, X[rows][unsure], room).argmax(1)
     return best
 
 
@@ -108,18 +143,18 @@ class _Model:
             self._tables[D] = planes, rest, torch.from_numpy(power).to(device)
         return self._tables[D]
 
-    def blocks(self, n: int, D: int) -> list[slice]:
-        """Rows whose products fit into memory."""
-        size = _BYTES // max(4 * self.digits * D * self.K, 3 * self.J)
-        size = max(256, min(size, 2**17))
-        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+    def blocks(self, n: int, D: int, room: int) -> list[slice]:
+        """Rows whose products fit into so many bytes."""
+        size = room // max(4 * self.digits * D * self.K, 3 * self.J)
+        count = -(-n // max(256, min(size, 2**17)))
+        return [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
 
-    def score(self, X: Tensor, rows: Tensor, out: Tensor, D: int) -> Tensor:
+    def score(self, X: Tensor, rows: Tensor, out: Tensor, D: int, room: int) -> Tensor:
         """Write the scores of some rows; returns which of these are undecided."""
         _, rest, power = self.table(D)
         unsure = torch.ones(len(rows), dtype=torch.int32, device=X.device)
         everything = len(rows) == len(X)
-        for block in self.blocks(len(rows), D):
+        for block in self.blocks(len(rows), D, room):
             some = X[block] if everything else X[rows[block]]
             P, largest = self._products(some, D)
             if P is None:

@@ -1,15 +1,18 @@
 """What may come in place of a NumPy array: torch tensors, and whatever speaks DLPack.
 
 Rows are worked on where they are. Those in the host's memory become NumPy arrays and go the usual
-way; those on a device stay tensors. torch is imported only once one of these has come.
+way; those on a device stay tensors, and `HostRows` are sent there. torch is imported only once one
+of these has come.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 Tensor = Any  # torch.Tensor, where torch is installed
 
@@ -27,9 +30,57 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+class HostRows:
+    """Rows in the host's memory that a device is to work on; made by `traceless.on_device`.
+
+    Attributes
+    ----------
+    given : array or tensor
+        What they came as.
+    tensor : torch.Tensor
+        The same memory.
+    device : torch.device
+    """
+
+    def __init__(self, given: Any, tensor: Tensor, device: Any) -> None:
+        self.given, self.tensor, self.device = given, tensor, device
+        self.shape, self.ndim, self.dtype = tuple(tensor.shape), tensor.ndim, tensor.dtype
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def __getitem__(self, rows: Any) -> Tensor:
+        """Some rows, on the device."""
+        return self.tensor[rows].to(self.device)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The rows where they are, for whatever works on the host alone."""
+        return np.array(to_array(self), dtype=dtype, copy=copy)
+
+
+def sent_rows(rows: Any, device: Any) -> Any:
+    """Rows of the host's memory for a device; those that are there, or sparse, as they are."""
+    try:
+        import torch
+    except ImportError as error:
+        message = "Work on a device needs torch: pip install 'traceless[torch]'."
+        raise ImportError(message) from error
+    there = torch.device(device)
+    if there.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"Rows were to be sent to {there}, and torch {torch.__version__} sees no GPU."
+        )
+    rows = rows if is_tensor(rows) else taken(rows)
+    if there.type in HOST or is_on_device(rows) or issparse(rows):
+        return rows
+    return HostRows(rows, _dense(rows) if is_tensor(rows) else as_tensor(np.asarray(rows)), there)
+
+
 def is_on_device(value: Any) -> bool:
-    """Whether something is a tensor that the host cannot read."""
-    return type(value) not in _PLAIN and is_tensor(value) and value.device.type not in HOST
+    """Whether something is rows that a device works on."""
+    if type(value) in _PLAIN:
+        return False
+    return type(value) is HostRows or (is_tensor(value) and value.device.type not in HOST)
 
 
 def taken(value: Any) -> Any:
@@ -40,12 +91,7 @@ def taken(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if is_tensor(value):
-        tensor = value.detach()
-        if tensor.layout != sys.modules["torch"].strided:
-            raise TypeError(
-                f"Sparse tensors ({tensor.layout}) are not taken: give a dense tensor, or a "
-                "matrix of scipy.sparse."
-            )
+        tensor = _dense(value)
         return to_array(tensor) if tensor.device.type in HOST else tensor
     where = getattr(value, "__dlpack_device__", None)
     if where is None or where()[0] in _DLPACK_HOST:
@@ -58,6 +104,16 @@ def taken(value: Any) -> Any:
             "pip install 'traceless[torch]', or bring them to the host first."
         ) from error
     return taken(torch.from_dlpack(value))
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """A tensor without its gradient; raises if it is sparse."""
+    if tensor.layout != sys.modules["torch"].strided:
+        raise TypeError(
+            f"Sparse tensors ({tensor.layout}) are not taken: give a dense tensor, or a "
+            "matrix of scipy.sparse."
+        )
+    return tensor.detach()
 
 
 def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -81,12 +137,28 @@ def on_host(rows: Any) -> Any:
 
 def to_array(value: Any) -> Any:
     """A tensor as a NumPy array, in the host's memory; anything else as it is."""
+    value = value.tensor if type(value) is HostRows else value
     if not is_tensor(value):
         return value
     tensor = value.detach()
     if kind_of(tensor) == "bfloat16":
         tensor = tensor.float()  # which holds it exactly, and NumPy has no such type
     return tensor.cpu().numpy()
+
+
+def labels_there(X: Any, y: Any) -> Any:
+    """Whole labels of rows that are sent to a device, sent too: it is faster at finding them."""
+    whole = type(y) is np.ndarray and y.ndim == 1 and y.dtype.name in _WHOLE - {"bool"}
+    return as_tensor(y).to(X.device) if whole and type(X) is HostRows else y
+
+
+def as_tensor(array: Any) -> Tensor:
+    """An array of NumPy as a tensor of the same memory, to be read."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that some memory cannot be written to
+        return torch.from_numpy(array)
 
 
 class Fetched:
@@ -113,6 +185,8 @@ def like(rows: Any, answer: Any) -> Any:
 
     Answers that no tensor can hold, such as labels that are strings, stay NumPy arrays.
     """
+    if type(rows) is HostRows:
+        rows, answer = rows.given, to_array(answer)
     if type(rows) in _PLAIN or is_tensor(answer):
         return answer
     rows = rows if is_tensor(rows) else taken(rows)

@@ -146,7 +146,6 @@ class HistoryDisplay:
         for method in dict.fromkeys(self.methods):
             marker, colour = _MARKS.get(method, _OTHER)
             which = np.array(self.methods) == method
-            ax.plot(
-                place[which], self.scores[which], marker, color=colour, ms=8, ls="", label=method
-            )
+            look = {"color": colour, "ms": 8, "ls": "", "label": method}
+            ax.plot(place[which], self.scores[which], marker, **look)
         legend_beside(ax)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, ORANGE, axes_for, legend_beside
+from traceless.estimators.c_path import CPath, walked
 from traceless.estimators.path_machine import PathMachine
 
 _COLOURS = {"stays": "0.6", "comes": BLUE, "goes": ORANGE}
@@ -36,6 +37,8 @@ class PathDisplay:
         The two classes of the problem; None for all others.
     C : ndarray of shape (n_points_on_path,) or None
         C at these θ, where the path is one to another C.
+    is_whole : bool
+        Whether it is a `CPath`: parts α / C of the bound are drawn, over the logarithm of C.
     """
 
     theta: Floats
@@ -43,6 +46,7 @@ class PathDisplay:
     role: NDArray[Any]
     classes: tuple[Any, Any]
     C: Floats | None = None
+    is_whole: bool = False
 
     @property
     def breakpoints(self) -> Floats:
@@ -97,38 +101,51 @@ class PathDisplay:
         check_is_fitted(estimator)
         if not isinstance(estimator, PathMachine):
             raise TypeError(f"A PathSVC follows paths, got {type(estimator).__name__}.")
-        other = copy.deepcopy(estimator).refresh()
-        problems = dict(other._model.problems)
-        asked = list(problems) if classes is None else [tuple(classes)]
-        if not problems or asked[0] not in problems:
-            raise ValueError(
-                f"There is no binary problem of {classes!r}: a path needs two classes that are "
-                f"there before the change. There is {', '.join(map(str, problems)) or 'none'}."
-            )
-        before = {pair: problems[pair].ids for pair in asked}
-        recorded: dict[Any, list[tuple[float, Floats]]] = {pair: [] for pair in asked}
-        for pair, points in recorded.items():
-            problems[pair].watch = lambda *point, points=points: points.append(point)
-        if C is None:
-            other.update(add=add, forget=forget if ids is None else np.asarray(ids))
-        elif add is not None or forget is not None or ids is not None:
+        if C is not None and (add is not None or forget is not None or ids is not None):
             raise ValueError("A path is drawn to other rows or to another C, not to both.")
-        else:
-            other.set_params(C=C).refresh()
-        touched = [pair for pair in asked if recorded[pair]]
-        if not touched:
-            raise ValueError(
-                "The change follows no path: it does not touch the binary problem of "
-                f"{' or '.join(map(str, asked))}, or ends with one class."
-            )
-        pair = touched[0]
-        held = before[pair]
-        theta, alpha = _path(recorded[pair])
-        stays = np.isin(held, other._model.problems[pair].ids)
-        role = np.where(stays, "stays", "goes").tolist() + ["comes"] * (alpha.shape[1] - len(held))
-        alpha = alpha * other._model.problems[pair].scale
-        levels = None if C is None else (1.0 - theta) * estimator.C + theta * C
-        return cls(theta, alpha, np.array(role), pair, levels).plot(ax)
+
+        def change(other: Any) -> None:
+            if C is None:
+                other.update(add=add, forget=forget if ids is None else np.asarray(ids))
+            else:
+                other.set_params(C=C).refresh()
+
+        walk = walked(copy.deepcopy(estimator).refresh(), classes, change)
+        stays = np.isin(walk.ids, walk.ids_after)
+        n_new = walk.alpha.shape[1] - len(stays)
+        role = np.where(stays, "stays", "goes").tolist() + ["comes"] * n_new
+        levels = None if C is None else (1.0 - walk.theta) * estimator.C + walk.theta * C
+        return cls(walk.theta, walk.alpha, np.array(role), walk.classes, levels).plot(ax)
+
+    @classmethod
+    def from_c_path(cls, path: CPath, ax: Any = None) -> Self:
+        """Draw the solution for every C.
+
+        Parameters
+        ----------
+        path : CPath
+            As made by `PathSVC.c_path`.
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        PathDisplay
+            With C on a logarithmic axis.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from traceless import PathSVC
+        >>> from traceless.displays import PathDisplay
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = PathSVC(gamma=0.3).fit(X[50:], y[50:]).c_path(0.1, 10.0)
+        >>> display = PathDisplay.from_c_path(path)
+        >>> display.alpha.shape == (len(path.C), 100)
+        True
+        """
+        theta = (path.C - path.C[0]) / (path.C[-1] - path.C[0])
+        role = np.full(len(path.ids), "stays")
+        return cls(theta, path.alpha, role, path.classes, path.C, is_whole=True).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the path.
@@ -146,26 +163,24 @@ class PathDisplay:
         ax = axes_for(self, ax, figsize=(7.0, 4.0))
         x = self.theta if self.C is None else self.C
         moves = np.ptp(self.alpha, axis=0) > 0.0
+        along, height, label = x, self.alpha, "α"
+        if self.is_whole:  # parts of the bound; straight lines in C are curves in its logarithm
+            along = np.union1d(x, np.geomspace(x[0], x[-1], 400))
+            height = np.column_stack([np.interp(along, x, one) for one in self.alpha.T])
+            height, label = height / along[:, None], "α / C"
         self.lines_ = []
         for role, colour in _COLOURS.items():
             which = moves & (self.role == role)
             width = 0.8 if role == "stays" else 1.6
-            self.lines_ += ax.plot(x, self.alpha[:, which], color=colour, lw=width)
+            self.lines_ += ax.plot(along, height[:, which], color=colour, lw=width)
             ax.plot([], [], color=colour, label=role)
         marks = ax.get_xaxis_transform()
         ax.vlines(x[1:-1], -0.06, -0.01, transform=marks, color="k", lw=0.6, clip_on=False)
-        ax.set(xlim=(x.min(), x.max()), xlabel="θ" if self.C is None else "C", ylabel="α")
+        ax.set(xlim=(x.min(), x.max()), xlabel="θ" if self.C is None else "C", ylabel=label)
         ax.tick_params(axis="x", pad=14)
-        legend_beside(ax)
+        if self.is_whole:
+            ax.set_xscale("log")
+        else:
+            legend_beside(ax)
         ax.set_title(f"{len(self.breakpoints)} breakpoints", loc="right", fontsize="medium")
         return self
-
-
-def _path(recorded: list[tuple[float, Floats]]) -> tuple[Floats, Floats]:
-    """θ and coefficients from the last start on, each θ once."""
-    theta = np.array([theta for theta, _ in recorded])
-    starts = np.flatnonzero(np.diff(theta, prepend=np.inf) < 0.0)
-    start = int(starts[-1]) if starts.size else 0
-    last = np.append(np.diff(theta[start:]) > 0.0, True)
-    alpha = np.array([alpha for _, alpha in recorded[start:]])
-    return theta[start:][last], alpha[last]

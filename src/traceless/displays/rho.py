@@ -83,19 +83,11 @@ class RhoDisplay:
         (self.line_,) = ax.plot(self.rhos, self.mean, "o-", color=BLUE, ms=4)
         height = self.mean[self.rhos == self.best].max()
         ax.plot(self.best, height, "o", color=ORANGE, ms=9)
-        ax.annotate(
-            f"{height:.3g} at ρ = {self.best:.2g}",
-            (self.best, height),
-            (0, 10),
-            textcoords="offset points",
-            ha="center",
-            color=ORANGE,
-        )
-        ax.set(xscale="log", xlabel="ρ", ylabel=self._label())
+        look = {"textcoords": "offset points", "ha": "center", "color": ORANGE}
+        said = f"{height:.3g} at ρ = {self.best:.2g}"
+        ax.annotate(said, (self.best, height), (0, 10), **look)
+        crossed = "" if self.score_name == "log evidence" else ", cross-validated"
+        ax.set(xscale="log", xlabel="ρ", ylabel=f"{self.score_name}{crossed}")
         ax.margins(y=0.12)
         quieten(ax)
         return self
-
-    def _label(self) -> str:
-        by_evidence = self.score_name == "log evidence"
-        return self.score_name if by_evidence else f"{self.score_name}, cross-validated"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
+from traceless.device.tensors import like, taken, to_array
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.estimators.summary import Summary
 from traceless.solvers.class_weights import shared_weights
@@ -170,7 +171,7 @@ class PredictionErrors(Explained):
         now = snapshot(self)
         mean, std = now._with_std(X)
         half = std * now._errors().quantile(level)
-        return mean - half, mean + half
+        return like(X, mean - half), like(X, mean + half)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Coefficients, their errors and intervals, as a table.
@@ -250,6 +251,7 @@ class PredictionErrors(Explained):
     def _with_std(self, X: Any) -> tuple[Floats, Floats]:
         """Predictions, and the errors of what rows will show."""
         (solution, phi), found = self._weights(), self._errors()
+        X = to_array(taken(X))
         X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
         mean, std = (np.empty((X.shape[0], solution.Z.shape[1])) for _ in range(2))
         for start in range(0, X.shape[0], ROWS):

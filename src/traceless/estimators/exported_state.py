@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from traceless.arithmetic.integers import Floats
+from traceless.device.tensors import on_host
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import MismatchError
@@ -49,7 +50,7 @@ class ExportedState(LeastSquares):
         with changing(self) as draft:
             live = draft._live("forget_estimate")
             draft._check_unguarded("forget_estimate forgets what was never learned")
-            rows = checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False)
+            rows = on_host(checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False))
             rho = positive("rho", draft.rho)
             size = positive("error", error, zero=True)
             draft._state, expected = live.forget_estimate(rows, rho, draft._code, size)

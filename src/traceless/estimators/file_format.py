@@ -77,6 +77,8 @@ def _woodbury_pieces(state: Woodbury) -> saving.Pieces:
     tensors = {"P": integers.packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
     if inverse.frame is not None:
         tensors["frame"] = np.array(inverse.frame[1:]) + 0.0
+    if inverse.answer is not None:
+        tensors["answer"] = np.ascontiguousarray(inverse.answer) + 0.0
     return out, tensors
 
 
@@ -144,7 +146,10 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
         if not (vectors[0] >= 0.0).all():
             raise ValueError("a penalty below zero.")
         frame = Frame(Penalty(rho, *flags), *vectors.copy())
-    return Inverse(P, U.copy(), rho, strain, (low, high), patience, frame)
+    inverse = Inverse(P, U.copy(), rho, strain, (low, high), patience, frame)
+    if "answer" in tensors:
+        inverse.answer = np.array(facts.tensor(tensors, "answer", "f", shape), order="F")
+    return inverse
 
 
 def restore_label_type(estimator: Any, said: Mapping[str, Any]) -> None:

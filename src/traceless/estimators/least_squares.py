@@ -33,6 +33,7 @@ from traceless.estimators.inputs import (
 )
 from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
+from traceless.estimators.scoring import scores
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap
 from traceless.features.grid import dense_rows, report_coarse, report_large
@@ -66,7 +67,6 @@ from traceless.transaction import Changeable, changing, snapshot
 _LINEAR = Linear()  # the map where none is given
 _SOLVERS = {"cholesky": Cholesky, "woodbury": Woodbury}
 ROWS = 4096  # rows that are looked at for a grid that is too coarse
-_FEWEST, _CACHE = 256, 2**18  # rows predicted at a time, and codes: they stay in the cache
 
 
 class LeastSquares(Changeable, saving.Savable, BaseEstimator):
@@ -123,11 +123,16 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Returns
         -------
         self
+
+        Notes
+        -----
+        Coefficients are solved for at once; of rows that a GPU works on, when they are first asked
+        for, as after every other change.
         """
         with changing(self) as draft:
             draft._start_anew()
             draft._learn((X, y, sample_weight), None)
-            draft._weights()
+            draft._problem() if is_on_device(taken(X)) else draft._weights()
         return self
 
     def forget(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -572,18 +577,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         solution, phi = self._weights()
         X = taken(X)
         if is_on_device(X):
-            from traceless.device.products import scores
+            from traceless.device.products import scores as scores_there
 
-            return scores(solution, phi, checked_tensor(self, X, reset=False))
+            return scores_there(solution, phi, checked_tensor(self, X, reset=False))
         if not are_plain(self, X):
             X = validate_data(self, X, reset=False, accept_sparse="csr", ensure_all_finite=False)
-        n, J = X.shape[0], len(phi.steps)
-        some = min(n, max(_FEWEST, _CACHE // J))
-        out, codes = np.empty((n, solution.Z.shape[1])), np.empty((some, J))
-        for start in range(0, n, some):
-            rows = slice(start, min(start + some, n))
-            out[rows] = solution.times(phi.codes(X, rows, codes))
-        return out
+        return scores(solution, phi, X)
 
     def _largest_there(self, X: Any) -> NDArray[np.intp]:
         """The number of the largest score of each row, of rows on a device."""

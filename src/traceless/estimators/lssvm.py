@@ -273,6 +273,24 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         winners = now._winners(X)  # first: it checks the rows and the model
         return like(X, np.asarray(now.classes_[winners]))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is right, or all of whose labels are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score
+
+        y, found, weight = (to_array(taken(v)) for v in (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=weight))
+
     def summary(self) -> Summary:
         """The coefficients of each class by name, as a table.
 
@@ -493,10 +511,28 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
             Only if asked for.
         """
         if return_std:
-            both = snapshot(self)._with_std(to_array(taken(X)))
-            return like(X, both[0]), like(X, both[1])
+            mean, std = snapshot(self)._with_std(X)
+            return like(X, mean), like(X, std)
         values = like(X, self._decision(X) * self.target_resolution)
         return values[:, 0] if values.shape[1] == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import r2_score
+
+        y, found, weight = (to_array(taken(v)) for v in (y, self.predict(X), sample_weight))
+        return float(r2_score(y, found, sample_weight=weight))
 
     def _target_resolution(self) -> float:
         return grid_step(self.target_resolution, "target_resolution")

@@ -4,13 +4,14 @@ A fitted `LSSVC` or `LSSVR` is a feature map, rounded to its grid, and one matri
 graph has the operations of `traceless.features` in their order, in float64, so its features are
 those of the model to the bit; the product is added up in the order of the runtime, so scores
 differ by a few units in the last place. Probabilities are the formula of
-`traceless.solvers.probabilities` by the runtime's own logarithm.
+`traceless.solvers.probabilities` by the runtime's own logarithm. What the path family is made of
+is in `traceless.estimators.path_onnx`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from typing import Any
@@ -21,6 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import LIMB_BITS, Floats
 from traceless.estimators.lssvm import LSSVC, LSSVR
+from traceless.estimators.onnx_graph import Graph, Value, concat, known_labels
+from traceless.estimators.path_machine import PathMachine
+from traceless.estimators.path_onnx import path_outputs
 from traceless.exceptions import ConditionError, UnsealableError
 from traceless.features import (
     BoundMap,
@@ -38,22 +42,22 @@ from traceless.solvers.probabilities import BELOW, RISE, Discriminant, contrasts
 
 __all__ = ["to_onnx"]
 
-OPSET, IR_VERSION = 17, 8  # of 2022: old enough for every runtime in use
-
 
 def to_onnx(estimator: Any, path: Any = None) -> Any:
-    """The ONNX model of a fitted `LSSVC` or `LSSVR`.
+    """The ONNX model of a fitted `LSSVC` or `LSSVR`, or of one of the path family.
 
     It takes ``X``, float64 of shape (n, n_features) with any n. A classifier gives ``label``
     (strings, int64 or bool), ``scores``, the values of `decision_function`, and, where it has
-    them, ``probabilities``, one column for each class; a regressor gives ``prediction``. Rows are
-    not checked: what `predict` refuses (NaN, values beyond the grid) has no meaningful answer, and
-    features are those of the model to the bit for values up to 2^41 steps of their grid.
+    them, ``probabilities``, one column for each class; a regressor gives ``prediction``, and one
+    class ``label`` (1 or -1) and ``scores``. Rows are not checked: what `predict` refuses (NaN,
+    values beyond the grid) has no meaningful answer. Features of `LSSVC` and `LSSVR` are those of
+    the model to the bit for values up to 2^41 steps of their grid. The file of a path model holds
+    its support vectors, which are rows.
 
     Parameters
     ----------
-    estimator : LSSVC or LSSVR
-        Fitted, with a feature map of `traceless.features`.
+    estimator : LSSVC, LSSVR, PathSVC, PathSVR or PathOneClass
+        Fitted, with a feature map of `traceless.features`, or a kernel that is no function.
     path : str or path, optional
         Where to write it.
 
@@ -69,20 +73,19 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     >>> [output.name for output in model.graph.output]
     ['label', 'scores', 'probabilities']
     """
-    if type(estimator) not in (LSSVC, LSSVR):
+    if not isinstance(estimator, PathMachine) and type(estimator) not in (LSSVC, LSSVR):
         raise TypeError(
-            f"to_onnx takes a fitted LSSVC or LSSVR, got {type(estimator).__name__}. A PathSVC "
-            "depends on its rows, and has no ONNX form here."
+            "to_onnx takes a fitted LSSVC or LSSVR, or one of the path family, got "
+            f"{type(estimator).__name__}."
         )
     check_is_fitted(estimator)
-    weights, phi = estimator._weights()
-    Z, graph = weights.Z, _Graph()
-    features = _features(_Value(graph, "X"), estimator._map(), phi)
-    if weights.shift is not None:  # a free intercept counts from near the means
-        features = features - weights.shift[:-1]
-    scores = features @ Z[:-1] + Z[-1] if phi.has_bias else features @ Z
-    finish = _labelled if isinstance(estimator, LSSVC) else _predicted
-    model = graph.model(finish(scores, estimator, Z.shape[1]), phi.n_features)
+    graph = Graph()
+    X = Value(graph, "X")
+    if isinstance(estimator, PathMachine):
+        outputs, width = path_outputs(X, estimator), estimator.n_features_in_
+    else:
+        outputs, width = _outputs(X, estimator)
+    model = graph.model(outputs, width)
     with suppress(UnsealableError):  # a model without knowledge has no digest
         model.metadata_props.add(key="digest", value=estimator.digest())
     if path is not None:
@@ -90,95 +93,25 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     return model
 
 
-class _Graph:
-    """The nodes and constants of an ONNX graph."""
-
-    def __init__(self) -> None:
-        try:
-            import onnx
-        except ImportError as error:
-            raise ImportError(
-                "ONNX models need the package onnx: pip install 'traceless[onnx]'"
-            ) from error
-        self._onnx = onnx
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-        self.int64 = int(onnx.TensorProto.INT64)
-
-    def node(self, operation: str, *inputs: Any, unused: int = 0, **attributes: Any) -> _Value:
-        """The value of an operation on values and constants, the first of those it has."""
-        out = f"v{len(self._nodes)}"
-        names = [v.name if isinstance(v, _Value) else self._constant(v) for v in inputs]
-        outputs = [out, *(f"{out}.{k}" for k in range(unused))]
-        self._nodes.append(self._onnx.helper.make_node(operation, names, outputs, **attributes))
-        return _Value(self, out)
-
-    def _constant(self, value: Any) -> str:
-        name = f"c{len(self._constants)}"
-        array = np.asarray(value)
-        if array.dtype.kind == "U":
-            array = array.astype(object)  # the type that onnx takes for strings
-        self._constants.append(self._onnx.numpy_helper.from_array(array, name))
-        return name
-
-    def model(self, outputs: Mapping[str, tuple[_Value, Any, list[Any]]], n_features: int) -> Any:
-        """The model with these outputs: name, and the value, type and shape of each."""
-        helper = self._onnx.helper
-        infos = []
-        for name, (value, dtype, shape) in outputs.items():
-            self._nodes.append(helper.make_node("Identity", [value.name], [name]))
-            kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-            infos.append(helper.make_tensor_value_info(name, kind, shape))
-        double = self._onnx.TensorProto.DOUBLE
-        X = helper.make_tensor_value_info("X", double, ["n", n_features])
-        graph = helper.make_graph(self._nodes, "traceless", [X], infos, self._constants)
-        opset = [helper.make_opsetid("", OPSET)]
-        model = helper.make_model(graph, opset_imports=opset, producer_name="traceless")
-        model.ir_version = IR_VERSION
-        self._onnx.checker.check_model(model)
-        return model
-
-
-def _operation(name: str) -> Any:
-    return lambda value, *others, **attributes: value.graph.node(name, value, *others, **attributes)
-
-
-def _reflected(name: str) -> Any:
-    return lambda value, other: value.graph.node(name, other, value)
-
-
-class _Value:
-    """A value in the graph: ``a + 1.0`` adds the node of a sum."""
-
-    def __init__(self, graph: _Graph, name: str) -> None:
-        self.graph, self.name = graph, name
-
-    __add__, __sub__, __mul__ = map(_operation, ("Add", "Sub", "Mul"))
-    __matmul__, __gt__, __le__ = map(_operation, ("MatMul", "Greater", "LessOrEqual"))
-    __rsub__, __rtruediv__ = map(_reflected, ("Sub", "Div"))
-    __truediv__, __neg__, __abs__, __round__ = map(_operation, ("Div", "Neg", "Abs", "Round"))
-    cast, clip, columns = map(_operation, ("Cast", "Clip", "Gather"))
-    concat, maximum, squeeze = map(_operation, ("Concat", "Max", "Squeeze"))
-    argmax, sum, some = map(_operation, ("ArgMax", "ReduceSum", "Slice"))
-    where, taken_from = _operation("Where"), _reflected("Gather")
-    log, softmax, equal = map(_operation, ("Log", "Softmax", "Equal"))
-    minimum, largest, cumulated = map(_operation, ("Min", "ReduceMax", "CumSum"))
-    sorted_down = _operation("TopK")
+def _outputs(X: Value, estimator: Any) -> tuple[dict[str, Any], int]:
+    """What a least-squares model answers, and the width of its rows."""
+    weights, phi = estimator._weights()
+    Z = weights.Z
+    features = _features(X, estimator._map(), phi)
+    if weights.shift is not None:  # a free intercept counts from near the means
+        features = features - weights.shift[:-1]
+    scores = features @ Z[:-1] + Z[-1] if phi.has_bias else features @ Z
+    finish = _labelled if isinstance(estimator, LSSVC) else _predicted
+    return finish(scores, estimator, Z.shape[1]), phi.n_features
 
 
 # --- answers ---------------------------------------------------------------------------------
 
 
-def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
+def _labelled(scores: Value, estimator: LSSVC, width: int) -> dict[str, Any]:
     if estimator._task == "multilabel":
         raise TypeError("to_onnx takes models of one label per row, and this one has several.")
-    labels = label_array(estimator._held().responses)
-    if labels.dtype.kind not in "iUb":
-        raise TypeError(
-            f"ONNX has no labels of {labels.dtype}: use strings, booleans or integers below 2^63."
-        )
-    if labels.dtype.kind == "i":
-        labels = labels.astype(np.int64)
+    labels, kind = known_labels(label_array(estimator._held().responses))
     shape: list[Any] = ["n", width]
     columns, found = scores, _discriminant(estimator)
     if width == 1 and len(labels) == 2:
@@ -186,7 +119,6 @@ def _labelled(scores: _Value, estimator: LSSVC, width: int) -> dict[str, Any]:
         best = (scores > 0.0).cast(to=scores.graph.int64)
     else:
         best = scores.argmax(axis=1, keepdims=0)
-    kind = object if labels.dtype.kind == "U" else labels.dtype
     out = {"scores": (scores, np.float64, shape)}
     if found is not None:
         p = _probabilities(columns, found, estimator)
@@ -209,7 +141,7 @@ def _discriminant(estimator: LSSVC) -> Discriminant | None:
     return None
 
 
-def _probabilities(scores: _Value, found: Discriminant, estimator: LSSVC) -> Any:
+def _probabilities(scores: Value, found: Discriminant, estimator: LSSVC) -> Any:
     """As in `traceless.solvers.probabilities`."""
     K, priors = len(found.means), estimator._checked_priors(len(found.means))
     with np.errstate(divide="ignore"):
@@ -226,11 +158,11 @@ def _probabilities(scores: _Value, found: Discriminant, estimator: LSSVC) -> Any
         whitened = (scores @ H - found.means[c]) @ np.ascontiguousarray(A.T)
         distance = (whitened * whitened).sum(np.array([1]), keepdims=1)
         parts.append((distance * (1.0 / found.nu) + 1.0).log() * -scale - half_volume)
-    p = (_concat(parts) + floor).softmax(axis=1)
+    p = (concat(parts) + floor).softmax(axis=1)
     return _agreeing(p, scores, K) if estimator.decision == "scores" and priors is None else p
 
 
-def _log_odds(scores: _Value, found: Discriminant) -> Any:
+def _log_odds(scores: Value, found: Discriminant) -> Any:
     middle, delta, spread, reach = found.of_two
     t = scores - middle
     u = t * (1.0 / reach)
@@ -241,17 +173,17 @@ def _log_odds(scores: _Value, found: Discriminant) -> Any:
     return odds * np.array([[0.0, 1.0]])
 
 
-def _agreeing(p: _Value, scores: _Value, K: int) -> Any:
+def _agreeing(p: Value, scores: Value, K: int) -> Any:
     """The nearest probabilities of which that of the largest score is the largest."""
     wins = scores.argmax(axis=1, keepdims=1).equal(np.arange(K))
     own = wins.where(p, 0.0).sum(np.array([1]), keepdims=1)
     others = wins.where(0.0, p).sorted_down(np.array([K - 1]), axis=1, unused=1)
-    means = _concat([own, others]).cumulated(np.array(1)) / np.arange(1.0, K + 1.0)
+    means = concat([own, others]).cumulated(np.array(1)) / np.arange(1.0, K + 1.0)
     largest = means.largest(axes=[1], keepdims=1)
     return wins.where(largest, p.minimum(largest * BELOW))
 
 
-def _predicted(scores: _Value, estimator: LSSVR, width: int) -> dict[str, Any]:
+def _predicted(scores: Value, estimator: LSSVR, width: int) -> dict[str, Any]:
     values = scores * float(estimator.target_resolution)
     if width == 1:
         return {"prediction": (values.squeeze(np.array([1])), np.float64, ["n"])}
@@ -261,7 +193,7 @@ def _predicted(scores: _Value, estimator: LSSVR, width: int) -> dict[str, Any]:
 # --- feature maps ----------------------------------------------------------------------------
 
 
-def _features(X: _Value, feature_map: FeatureMap, phi: BoundMap) -> Any:
+def _features(X: Value, feature_map: FeatureMap, phi: BoundMap) -> Any:
     """The codes of X, without the constant one."""
     if type(feature_map) not in _MAPS:
         known = ", ".join(kind.__name__ for kind in _MAPS)
@@ -273,11 +205,11 @@ def _features(X: _Value, feature_map: FeatureMap, phi: BoundMap) -> Any:
     return _MAPS[type(feature_map)](X, inner, feature_map, phi)
 
 
-def _linear(X: _Value, encode: Any, *_: Any) -> Any:
+def _linear(X: Value, encode: Any, *_: Any) -> Any:
     return round(X * encode.args[0])
 
 
-def _polynomial(X: _Value, encode: Any, feature_map: Polynomial, phi: BoundMap) -> Any:
+def _polynomial(X: Value, encode: Any, feature_map: Polynomial, phi: BoundMap) -> Any:
     parts = []
     for _, several in groupby(feature_map.monomials(phi.n_features), lambda one: len(one[0])):
         columns, scales = map(np.array, zip(*several, strict=True))
@@ -285,10 +217,10 @@ def _polynomial(X: _Value, encode: Any, feature_map: Polynomial, phi: BoundMap) 
         for place in columns.T[1:]:
             product = product * X.columns(place, axis=1)
         parts.append(product * scales)
-    return round(_concat(parts) * encode.args[1])
+    return round(concat(parts) * encode.args[1])
 
 
-def _fourier(X: _Value, encode: Any, _: Any, phi: BoundMap) -> Any:
+def _fourier(X: Value, encode: Any, _: Any, phi: BoundMap) -> Any:
     W, turn, scale = (encode.keywords[name] for name in ("W", "turn", "scale"))
     parts = []
     for shift, product in _projections(X, W, encode.keywords["grid"]):
@@ -299,17 +231,17 @@ def _fourier(X: _Value, encode: Any, _: Any, phi: BoundMap) -> Any:
     some = turns.some(np.array([0]), np.array([n_sines]), np.array([1]))
     each = np.broadcast_to(scale, W.shape[1] + n_sines)
     cosines = _cosine(turns, each[: W.shape[1]])
-    return round(_concat([cosines, _cosine(some - 0.25, each[W.shape[1] :])]))
+    return round(concat([cosines, _cosine(some - 0.25, each[W.shape[1] :])]))
 
 
-def _layer(X: _Value, encode: Any, feature_map: RandomLayer, _: BoundMap) -> Any:
+def _layer(X: Value, encode: Any, feature_map: RandomLayer, _: BoundMap) -> Any:
     tables = encode.keywords
     low, high = (p * 2.0**shift for shift, p in _projections(X, tables["W"], tables["grid"]))
     z = (low + high) * tables["unit"] + tables["offset"]
     return round(_ACTIVATIONS[feature_map.activation](z) * tables["scale"])
 
 
-def _landmarks(X: _Value, encode: Any, *_: Any) -> Any:
+def _landmarks(X: Value, encode: Any, *_: Any) -> Any:
     tables = encode.keywords
     P, codes = tables["P"], _codes(X, tables["grid"])
     norms = (codes * codes).sum(np.array([1]), keepdims=1)
@@ -317,7 +249,7 @@ def _landmarks(X: _Value, encode: Any, *_: Any) -> Any:
     return round(_exponential(distance * tables["rate"]) * tables["scale"])
 
 
-_MAPS: dict[type, Callable[[_Value, Any, Any, BoundMap], Any]] = {
+_MAPS: dict[type, Callable[[Value, Any, Any, BoundMap], Any]] = {
     Linear: _linear,
     Polynomial: _polynomial,
     RandomFourier: _fourier,
@@ -329,13 +261,13 @@ _MAPS: dict[type, Callable[[_Value, Any, Any, BoundMap], Any]] = {
 # --- as in `projection` and `elementary` -------------------------------------------------------
 
 
-def _codes(X: _Value, grid: InputGrid) -> Any:
+def _codes(X: Value, grid: InputGrid) -> Any:
     """The rows in steps of the finest grid."""
     codes = round(X * grid.scale)
     return codes * grid.stretch if np.ndim(grid.stretch) else codes
 
 
-def _projections(X: _Value, W: Floats, grid: InputGrid) -> list[tuple[int, _Value]]:
+def _projections(X: Value, W: Floats, grid: InputGrid) -> list[tuple[int, Value]]:
     """(shift, product) with Σ product · 2^shift = codes(X) W, exact up to 2^41 steps."""
     codes = _codes(X, grid)
     high = round(codes * 2.0**-LIMB_BITS)
@@ -343,16 +275,12 @@ def _projections(X: _Value, W: Floats, grid: InputGrid) -> list[tuple[int, _Valu
     return [(0, low @ W), (LIMB_BITS, high @ W)]
 
 
-def _concat(parts: list[_Value]) -> Any:
-    return parts[0].concat(*parts[1:], axis=1)
-
-
-def _cosine(turns: _Value, scale: Floats | float = 1.0) -> Any:
+def _cosine(turns: Value, scale: Floats | float = 1.0) -> Any:
     u = 0.25 - abs(turns - round(turns))
     return _horner([scale * c for c in elementary.SINE], u * u) * u
 
 
-def _exponential(x: _Value) -> Any:
+def _exponential(x: Value) -> Any:
     x = x.clip(-700.0, 700.0)
     k = round(x * elementary.LOG2_E)
     r = x - k * elementary.LN2_HIGH - k * elementary.LN2_LOW
@@ -362,14 +290,14 @@ def _exponential(x: _Value) -> Any:
     return (x <= -700.0).where(0.0, value)
 
 
-def _horner(coefficients: Sequence[Floats | float], x: _Value) -> Any:
+def _horner(coefficients: Sequence[Floats | float], x: Value) -> Any:
     out = x * coefficients[-1]
     for c in coefficients[-2:0:-1]:
         out = (out + c) * x
     return out + coefficients[0]
 
 
-_ACTIVATIONS: dict[str, Callable[[_Value], Any]] = {
+_ACTIVATIONS: dict[str, Callable[[Value], Any]] = {
     "sigmoid": lambda z: 1.0 / (_exponential(-z) + 1.0),
     "tanh": lambda z: 1.0 - 2.0 / (_exponential(z * 2.0) + 1.0),
     "relu": lambda z: z.maximum(0.0),

@@ -53,7 +53,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         "tol": NOT_NEGATIVE,
         "cache_size": POSITIVE,
         "verbose": FLAG,
+        "shrinking": FLAG,
+        "max_iter": whole("an integer, -1 or more", -1),
     }
+    came_later: ClassVar[dict[str, Any]] = {"shrinking": True, "max_iter": -1}
     kernel: Any
     gamma: Any
     degree: int
@@ -61,6 +64,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     tol: float
     cache_size: float
     verbose: bool
+    shrinking: bool
+    max_iter: int
     n_features_in_: int
     last_ids_: Integers
     _labels: ClassVar[Labels]  # what y is
@@ -229,7 +234,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         model = self._current()
         if model.kernel.name != "linear":
             raise AttributeError(f"coef_ is only there with kernel='linear', not {self.kernel!r}.")
-        return model.weights()
+        found = model.weights()
+        found.flags.writeable = False  # as in SVC: to write to it would change no answer
+        return found
 
     @property
     def support_(self) -> NDArray[np.int32]:
@@ -266,9 +273,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
-    def n_iter_(self) -> int:
-        """The straight pieces of the paths of the last change, of all problems together."""
-        return self.n_breakpoints_ + max(len(self._current().problems), 1)
+    def n_iter_(self) -> Any:
+        """The straight pieces of all paths since the model was fitted or loaded."""
+        return sum(problem.n_breakpoints + 1 for problem in self._current().problems.values())
 
     @property
     def fit_status_(self) -> int:
@@ -393,10 +400,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
             now._warn_of(residual)
         return now
 
-    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
-        """The model as it is now, and the values of its problems."""
+    def _values(self, X: Any, only_signs: bool = False) -> tuple[HingeModel, Floats]:
+        """The model as it is now, and the values of its problems, or others of the same signs."""
         check_is_fitted(self)
-        now = self._now(asked=True)
+        now = self._now(asked=not only_signs)
         model = now._model
         if not len(model.rows):
             raise NotFittedError(
@@ -405,7 +412,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         if not is_plain(now, X):
             options: dict[str, Any] = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
             X = dense(validate_data(now, X, reset=False, **options))
-        return model, model.values(X + 0.0)
+        values = model.values(X + 0.0, only_signs)
+        if only_signs and (residual := model.excess(now.tol, asked=False)):
+            now._warn_of(residual)
+        return model, values
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_model" in self.__dict__

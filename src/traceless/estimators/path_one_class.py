@@ -44,6 +44,10 @@ class PathOneClass(OutlierMixin, PathMachine):
         Megabytes that kernel matrices may take. What does not fit is computed when needed.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
+    shrinking : bool, default=True
+        Without effect: a path has no set of variables to shrink.
+    max_iter : int, default=-1
+        Without effect: a path ends at the solution, not earlier.
 
     Attributes
     ----------
@@ -102,6 +106,8 @@ class PathOneClass(OutlierMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
+        shrinking: bool = True,
+        max_iter: int = -1,
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -111,6 +117,8 @@ class PathOneClass(OutlierMixin, PathMachine):
         self.tol = tol
         self.cache_size = cache_size
         self.verbose = verbose
+        self.shrinking = shrinking
+        self.max_iter = max_iter
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn further rows. Their ids are then in ``last_ids_``.

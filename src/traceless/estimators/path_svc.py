@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import copy
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
+from traceless.arithmetic.elementary import logarithm
 from traceless.arithmetic.integers import Floats
+from traceless.estimators.c_path import CPath, c_path
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.path_machine import PathMachine
 from traceless.hinge import multiclass
 from traceless.hinge.machines import Classifier, class_weights
 from traceless.knowledge.responses import label_array
-from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice
+from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice, instance
 
 if TYPE_CHECKING:
     from traceless.hinge.model import HingeModel
 
 __all__ = ["PathSVC"]
+
+
+def _has_probabilities(svc: PathSVC) -> bool:
+    return bool(svc.probability)
 
 
 class PathSVC(ClassifierMixin, PathMachine):
@@ -76,6 +86,18 @@ class PathSVC(ClassifierMixin, PathMachine):
         Another value takes effect at the next change.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
+    probability : bool, default=False
+        Whether there are `predict_proba` and `predict_log_proba`. It may be changed at any time.
+        The first of them after a change costs a leave-one-out: each support vector is forgotten
+        in turn, and a sigmoid is fitted to the decision values of rows by models without them
+        (Platt). So rows that are forgotten leave no trace in probabilities either.
+    shrinking : bool, default=True
+        Without effect, as are the next two; they are there so that `SVC` can be replaced. A path
+        has no set of variables to shrink.
+    max_iter : int, default=-1
+        Without effect: a path ends at the solution, not earlier.
+    random_state : int, RandomState or None, default=None
+        Without effect: nothing is random, probabilities included.
 
     Attributes
     ----------
@@ -107,6 +129,8 @@ class PathSVC(ClassifierMixin, PathMachine):
         held.
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
+    n_iter_ : ndarray of shape (n_problems,)
+        The straight pieces of all paths of each problem since it was fitted or loaded.
     ambiguous_ : bool
         Whether some row is so close to changing sides (between margin, inside and outside)
         that another history might end in other last bits, or rows so near to each other that
@@ -147,7 +171,10 @@ class PathSVC(ClassifierMixin, PathMachine):
         "decision_function_shape": choice("ovr", "ovo"),
         "break_ties": FLAG,
         "strategy": choice("ovo", "ovr"),
+        "probability": FLAG,
+        "random_state": NOTHING | instance("an integer or a RandomState", Integral, RandomState),
     }
+    came_later: ClassVar = PathMachine.came_later | {"probability": False, "random_state": None}
     _labels = "classes"
 
     def __init__(
@@ -164,6 +191,10 @@ class PathSVC(ClassifierMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
+        probability: bool = False,
+        shrinking: bool = True,
+        max_iter: int = -1,
+        random_state: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -177,6 +208,10 @@ class PathSVC(ClassifierMixin, PathMachine):
         self.tol = tol
         self.cache_size = cache_size
         self.verbose = verbose
+        self.probability = probability
+        self.shrinking = shrinking
+        self.max_iter = max_iter
+        self.random_state = random_state
 
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -220,7 +255,75 @@ class PathSVC(ClassifierMixin, PathMachine):
         rows, support = model.rows, model.support()[0]
         return np.array([(rows.y[support] == label).sum() for label in rows.classes], np.int32)
 
+    @property
+    def n_iter_(self) -> NDArray[np.int32]:
+        """The straight pieces of all paths of each problem since it was fitted or loaded."""
+        problems = self._current().problems.values()
+        return np.array([problem.n_breakpoints + 1 for problem in problems], np.int32)
+
+    def c_path(self, low: float, high: float, classes: tuple[Any, Any] | None = None) -> CPath:
+        """The solution for every C between two, with its breakpoints; this model stays as it is.
+
+        Parameters
+        ----------
+        low, high : float
+            The smallest and the largest C.
+        classes : tuple of two labels, optional
+            Whose dual coefficients are recorded, where there are several binary problems; by
+            default those of the first.
+
+        Returns
+        -------
+        CPath
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from traceless import PathSVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = PathSVC(gamma=0.3).fit(X[50:], y[50:]).c_path(0.1, 10.0)
+        >>> fresh = PathSVC(C=2.5, gamma=0.3).fit(X[50:], y[50:])
+        >>> bool((path.decision_function(X, C=2.5) == fresh.decision_function(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        return c_path(self, low, high, classes)
+
     # --- answers ---------------------------------------------------------------------------
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class; there with ``probability=True`` only.
+
+        Platt's sigmoid of the decision value of each binary problem; those of pairs are coupled as
+        in LIBSVM, those of each class against the rest divided by their sum. The largest need not
+        be that of the class that `predict` says, as in scikit-learn's `SVC`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        model, values = self._values(X)
+        return model.probabilities(values)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return logarithm(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> Floats:
         """Signed values: positive for the second of two classes, or one column per class or pair.
@@ -254,7 +357,8 @@ class PathSVC(ClassifierMixin, PathMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        model, values = self._values(X)
+        votes = self.strategy == "ovo" and not self.break_ties
+        model, values = self._values(X, only_signs=votes)
         n = len(model.rows.classes)
         if n <= 2:  # at 0 the second, as LIBSVM
             best = (values[:, 0] >= 0).astype(np.intp) * (n - 1)
@@ -266,11 +370,11 @@ class PathSVC(ClassifierMixin, PathMachine):
             best = multiclass.votes(values, n).argmax(axis=1)
         return self._names(model.rows.classes)[best]
 
-    def _values(self, X: Any) -> tuple[HingeModel, Floats]:
+    def _values(self, X: Any, only_signs: bool = False) -> tuple[HingeModel, Floats]:
         if self.decision_function_shape == "ovo" and (self.break_ties or self.strategy == "ovr"):
             what = "break_ties must be False" if self.break_ties else "strategy must be 'ovo'"
             raise ValueError(f"{what} when decision_function_shape is 'ovo'.")
-        return super()._values(X)
+        return super()._values(X, only_signs)
 
     def _names(self, classes: NDArray[Any]) -> NDArray[Any]:
         kind = self.__dict__.get("_label_type")

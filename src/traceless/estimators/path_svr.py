@@ -45,6 +45,10 @@ class PathSVR(RegressorMixin, PathMachine):
         Megabytes that kernel matrices may take. What does not fit is computed when needed.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
+    shrinking : bool, default=True
+        Without effect: a path has no set of variables to shrink.
+    max_iter : int, default=-1
+        Without effect: a path ends at the solution, not earlier.
 
     Attributes
     ----------
@@ -98,6 +102,8 @@ class PathSVR(RegressorMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
+        shrinking: bool = True,
+        max_iter: int = -1,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
@@ -108,6 +114,8 @@ class PathSVR(RegressorMixin, PathMachine):
         self.tol = tol
         self.cache_size = cache_size
         self.verbose = verbose
+        self.shrinking = shrinking
+        self.max_iter = max_iter
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn further rows. Their ids are then in ``last_ids_``.

@@ -73,9 +73,7 @@ def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
     for rows in several:
         block = out[rows] if memory is None else memory[: rows.stop - rows.start]
         np.multiply(X[rows], scale, out=block)
-        np.rint(block, out=block)
-        if memory is not None:
-            out[rows] = block
+        np.rint(block, out=out[rows])
 
 
 @dataclass(frozen=True)

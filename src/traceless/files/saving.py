@@ -67,13 +67,19 @@ def described(thing: Any) -> dict[str, Any]:
 
 
 def parameters(thing: Any) -> dict[str, Any]:
-    """The parameters of an estimator or a feature map as facts."""
-    out = {}
+    """The parameters of an estimator or a feature map as facts.
+
+    ``came_later`` of its class has parameters that older files lack, with their defaults: these
+    are written only where they have another value, so that files are as they were before.
+    """
+    out, later = {}, getattr(thing, "came_later", {})
     for name, value in thing.get_params(deep=False).items():
         try:
-            out[name] = _fact(value)
+            fact = _fact(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} of {type(thing).__name__}: {error}") from None
+        if name not in later or (type(fact), fact) != (type(later[name]), later[name]):
+            out[name] = fact
     return out
 
 

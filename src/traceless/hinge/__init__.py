@@ -11,7 +11,7 @@ model         training rows and the problems they make, solved; multiclass, prec
 machines      classifier, regressor, one class: which numbers make one problem of each
 problem       one binary problem: points join and leave, and a change makes another problem
 canonical     the published solution: checked, the same bits whatever the history (groups)
-solver        starts a path, restarts it where it stalls, repairs its end (kkt, smo, warm_start)
+solver        starts a path, restarts it where it stalls, repairs its end (kkt, smo)
 working_set   points far from the margin are not looked at all the time
 active_set    the points of a path, and the rare events
 follow        the loop, compiled: a direction, the first event, what it does

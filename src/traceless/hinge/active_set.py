@@ -20,9 +20,20 @@ import numpy as np
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge import follow
 from traceless.hinge.cholesky import backward, delete, forward, grow
-from traceless.hinge.follow import ABSENT, COLUMN, INSIDE, MARGIN, NOISE, OUTSIDE
+from traceless.hinge.follow import (
+    ABSENT,
+    INSIDE,
+    MARGIN,
+    NOISE,
+    OUTSIDE,
+    POINT,
+    Margin,
+    Path,
+    Window,
+)
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 
+_NONE = np.zeros(0, np.int64)
 _SPARE = 128  # columns and rows of `packed` beyond those that a working set starts with
 
 
@@ -39,53 +50,80 @@ class ActiveSet:
 
     Attributes
     ----------
-    y, alpha, bound, final, rate, g, drift, shift, line, side and others : one number for each slot
-        The rows of ``arrays.x`` and ``arrays.at``, named in `traceless.hinge.follow`.
+    y, root, alpha, bound, rate, g, drift, shift, dg, course, line, side : one number for each slot
+        As in `traceless.hinge.follow.Points`.
+    final, level, gone : likewise
+        The bound at the end of the path, the f of points on the margin, and the drift of g since a
+        working set was opened.
     strict : bool
         Whether bounds are what θ says on the way too, also where only their end matters.
     now : the scalars of the path, by name
-    arrays : all of it, as compiled code takes it
+    path : all of it, as compiled code takes it
     """
 
     now: Any
+    y: Floats
+    root: Floats
+    alpha: Floats
+    bound: Floats
+    rate: Floats
+    g: Floats
+    drift: Floats
+    shift: Floats
+    dg: Floats
+    course: Floats
+    final: Floats
+    level: Floats
+    gone: Floats
+    line: Integers
+    side: Integers
 
-    def __init__(self, cache: KernelCache, few: int, margin: int) -> None:
-        self.cache, none, now = cache, np.zeros((0, 0)), np.zeros(1, follow.NOW)
-        self.strict = False
-        x = np.zeros((follow.FLOATS, cache.capacity))
-        at = np.zeros((follow.INTEGERS, cache.capacity), np.int64)
-        self._name(follow.Arrays(cache.gram, x, at, none, none, cache.packed, now))
-        self.diagonal[:], self.root[:], self.y[:] = cache.diagonal, cache.root, cache.y
-        self.line[:], self.side[:], self.level[:] = cache.line, ABSENT, cache.y
+    def __init__(self, cache: KernelCache, few: int, margin_size: int) -> None:
+        self.cache, self.strict = cache, False
+        self._name(np.zeros(cache.capacity, POINT), np.zeros((4, cache.capacity)))
+        integers, none, no_place = np.empty((3, cache.capacity), np.int64), np.zeros(0), _NONE
+        margin = Margin(no_place, no_place, np.zeros((0, 0)), none, none, none, none, none)
+        self.moving, self.watch, self.row = integers
+        window = Window(self.watch, np.zeros(cache.capacity), cache.packed, self.row)
+        now = np.zeros(1, follow.NOW)
+        self.path = Path(self.points, self.dg, margin, window, self.moving, cache.gram, now)
+        self.now = now[0]
+        self.root[:], self.y[:], self.level[:] = cache.root, cache.y, cache.y
+        self.line[:], self.side[:] = cache.line, ABSENT
         self.now["n"], self.now["few"], self.now["watched"], self.now["next"] = cache.n, few, -1, -1
-        self.make_room(margin)
+        self.make_room(margin_size)
 
-    def _name(self, arrays: follow.Arrays) -> None:
-        """Give names to the rows of arrays, in the order of `traceless.hinge.follow`."""
-        self.arrays, self.now = arrays, arrays.now[0]
-        self.diagonal, self.root, self.y, self.alpha, self.bound, *others = arrays.x
-        self.final, self.rate, self.g, self.drift, self.shift, self.dg, *others = others
-        self.course, self.gone, _, self.level = others
-        self.line, self.side, self.order, self.moving, self.watch, self.row = arrays.at
+    def _name(self, points: Any, others: Floats) -> None:
+        """Give names to the numbers of points."""
+        self.points, self._others = points, others
+        self.__dict__ |= {name: points[name] for name in POINT.names or ()}
+        self.dg, self.final, self.level, self.gone = others
 
     def copy(self) -> Self:
         """A copy, to go back to if what is tried next does not help."""
-        a, other = self.arrays, copy.copy(self)
-        other._name(a._replace(x=a.x.copy(), at=a.at.copy(), R=a.R.copy(), now=a.now.copy()))
+        other, path = copy.copy(self), self.path
+        other._name(self.points.copy(), self._others.copy())
+        now, margin = path.now.copy(), Margin(*(values.copy() for values in path.margin))
+        other.path = path._replace(points=other.points, dg=other.dg, margin=margin, now=now)
+        other.now = now[0]
         return other
 
-    def make_room(self, margin: int) -> None:
+    def make_room(self, size: int) -> None:
         """Allocate room for a margin set of this size, and some more."""
-        room = max(32, margin + margin // 4 + 8)
-        k, few, packed = self.now["k"], self.now["few"], self.arrays.packed
+        room = max(32, size + size // 4 + 8)
+        k, few, packed, margin = self.now["k"], self.now["few"], self.cache.packed, self.path.margin
         R, (lines, columns) = np.empty((room, room)), packed.shape
-        R[:k, :k] = self.arrays.R[:k, :k]
+        R[:k, :k] = margin.R[:k, :k]
+        members = np.empty(room, np.int64)
+        members[:k] = margin.members[:k]
         if few and not (room + _SPARE <= lines and few + _SPARE <= columns):
             larger = np.empty((room + _SPARE, few + _SPARE))
             larger[:lines, :columns] = packed[: len(larger), : larger.shape[1]]
             self.cache.packed = packed = larger
-        scratch = np.zeros((follow.ROOMS, room))
-        self.arrays = self.arrays._replace(R=R, room=scratch, packed=packed)
+        self.path = self.path._replace(
+            margin=Margin(members, np.empty(room, np.int64), R, *np.empty((5, room))),
+            window=self.path.window._replace(packed=packed),
+        )
 
     def fetch(self, point: int) -> None:
         """Bring the kernel values of this point into the cache."""
@@ -95,7 +133,7 @@ class ActiveSet:
 
     def refresh(self) -> None:
         """Use the lines that the cache holds now."""
-        self.arrays = self.arrays._replace(gram=self.cache.gram)
+        self.path = self.path._replace(gram=self.cache.gram)
         self.line[:] = self.cache.line
 
     # --- points ------------------------------------------------------------------------------
@@ -103,7 +141,7 @@ class ActiveSet:
     @property
     def members(self) -> Integers:
         """Points of the margin set, in the order of the factor."""
-        return np.asarray(self.order[: self.now["k"]])
+        return self.path.margin.members[: self.now["k"]]
 
     def present(self) -> Slots:
         """Slots that hold a point, those of points that are being removed included."""
@@ -118,7 +156,7 @@ class ActiveSet:
     # --- events ------------------------------------------------------------------------------
 
     def count_drift(self) -> None:
-        """Bring GONE, the drift of g since the working set was chosen, up to the present θ."""
+        """Bring `gone`, the drift of g since the working set was chosen, up to the present θ."""
         self.gone += (self.now["theta"] - self.now["mark"]) * self.drift
         self.now["mark"] = self.now["theta"]
 
@@ -126,7 +164,7 @@ class ActiveSet:
         """Add the moving bound of j (OUTSIDE) to the rates of g and Σyα, or take it out again."""
         push, n = sign * self.y[j] * self.rate[j], self.now["n"]
         self.count_drift()
-        self.drift[:n] += push * self.y[:n] * self.arrays.gram[self.line[j], :n]
+        self.drift[:n] += push * self.y[:n] * self.path.gram[self.line[j], :n]
         self.now["pull"] += push
 
     def settle_at(self, m: int, upper: bool) -> None:
@@ -141,9 +179,10 @@ class ActiveSet:
 
     def withdraw(self, place: int) -> int:
         """Take the member at this place out of the factor; returns its slot."""
-        k, m = self.now["k"], int(self.order[place])
-        delete(self.arrays.R, k, place, self.arrays.room[COLUMN])
-        self.order[place : k - 1] = self.order[place + 1 : k]
+        k, margin = self.now["k"], self.path.margin
+        m = int(margin.members[place])
+        delete(margin.R, k, place, margin.column, margin.p, margin.ones)
+        margin.members[place : k - 1] = margin.members[place + 1 : k]
         self.now["k"] = k - 1
         return m
 
@@ -157,13 +196,14 @@ class ActiveSet:
 
     def enter(self, c: int) -> None:
         """Put point c, released, into the margin set; if it depends on the members, by exchange."""
-        rho, R, column = self.now["rho"], self.arrays.R, self.arrays.room[COLUMN]
+        rho, R, column = self.now["rho"], self.path.margin.R, self.path.margin.column
         while True:
             k = self.now["k"]
-            column[:k] = self.arrays.gram[self.line[c], self.members] + rho
+            row = self.path.gram[self.line[c]]
+            column[:k] = row[self.members] + rho
             forward(R, k, column)
-            if grow(R, k, column, self.diagonal[c] + rho):
-                self.order[k], self.now["k"] = c, k + 1
+            if grow(R, k, column, row[c] + rho):
+                self.path.margin.members[k], self.now["k"] = c, k + 1
                 return
             backward(R, k, column)
             if self._exchange(c, column[:k]):
@@ -199,7 +239,7 @@ class ActiveSet:
         n, left, members = self.now["n"], 1.0 - self.now["theta"], self.members
         if left <= 0.0 or amount == 0.0:
             return
-        gram = self.arrays.gram
+        gram = self.path.gram
         change = sum_of_rows(gram, self.line[members], -v, gram[self.line[c], :n].copy())
         size = self.root[c] + np.abs(v) @ self.root[members]
         change[np.abs(change) <= 10 * NOISE * size * self.root[:n]] = 0.0

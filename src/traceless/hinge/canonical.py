@@ -128,8 +128,8 @@ def canonical(
     cache: KernelCache, slots: Slots, path: PathEnd, level: Floats, total: float
 ) -> Canonical:
     """The canonical solution of points in these slots, from the end of a path."""
-    X, y = cache.rows[:, slots].T, cache.y[slots]
-    order, group, first = _groups(X, np.column_stack([y, level]), path.bounds)
+    y = cache.y[slots]
+    order, group, first = _groups(cache.rows[:, slots], y, level, path.bounds)
     # sums by group, one value after the other
     U, held = (
         np.asarray(np.bincount(group[order], values[order], len(first)), dtype=np.float64)
@@ -154,20 +154,24 @@ def canonical(
         certain=best.certain,
         residual=best.residual,
         noise=groups.noise(best),
-        support=np.ascontiguousarray(X[first[used]]),
+        support=np.ascontiguousarray(cache.rows[:, slots[first[used]]].T),
         coefficients=best.c[used],
         weights=best.w,
     )
 
 
-def _groups(X: Floats, y: Floats, u: Floats) -> tuple[NDArray[np.intp], ...]:
-    """Points sorted by the bytes of their content, the group of each, one place of each group."""
-    content = np.ascontiguousarray(np.column_stack([X, y, u]))
-    first = np.ascontiguousarray(content[:, 0]).view(np.uint64).byteswap()
-    order = np.argsort(first, kind="stable")
-    if (first[order[1:]] == first[order[:-1]]).any():  # the first column does not tell all apart
-        order = byte_order(content)
-    starts, group = np.ones(len(order), dtype=bool), np.empty(len(order), dtype=np.intp)
+def _groups(XT: Floats, *others: Floats) -> tuple[NDArray[np.intp], ...]:
+    """Points sorted by the bytes of their content, the group of each, one place of each group.
+
+    The last of the others is the bound, which does not tell groups apart.
+    """
+    first = XT[0].view(np.uint64).byteswap()
+    order, group = np.argsort(first, kind="stable"), np.empty(len(first), dtype=np.intp)
+    if (first[order[1:]] != first[order[:-1]]).all():  # the first column tells all apart
+        group[order] = np.arange(len(order))
+        return order, group, order
+    content = np.ascontiguousarray(np.column_stack([XT.T, *others]))
+    order, starts = byte_order(content), np.ones(len(order), dtype=bool)
     starts[1:] = (content[order[1:], :-1] != content[order[:-1], :-1]).any(axis=1)
     group[order] = np.cumsum(starts) - 1
     return order, group, order[starts]

@@ -16,11 +16,13 @@ machine.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.hinge.compiled import compiled, compiled_loosely
+from traceless.hinge.compiled import compiled, compiled_loosely, inner
 from traceless.hinge.kernel_cache import sum_of_rows
 
 SOUND = 1e-14  # a pivot below this part of its diagonal belongs to a dependent point
@@ -30,7 +32,8 @@ Places = NDArray[np.intp]
 
 # Places are counted in unsigned integers: numba lets others count from the end, and checks for it
 # at every access, which costs loops that do not start at 0 two thirds of their speed
-_ONE, _TWO, _FOUR = np.uint64(1), np.uint64(2), np.uint64(4)
+_ZERO, _ONE, _TWO, _THREE, _FOUR = (np.uint64(i) for i in range(5))
+_ROWS, _TILE = np.uint64(8), np.uint64(256)
 
 
 @compiled
@@ -72,9 +75,20 @@ def grow(R: Floats, k: int, column: Floats, diagonal: float) -> bool:
     return True
 
 
+@compiled_loosely
+def extend(column: Floats, k: int, pivot: float, z: Floats, value: float) -> None:
+    """Append an entry to z = R⁻ᵀ(…), after `grow` has appended this column."""
+    for i in range(k):
+        value -= column[i] * z[i]
+    z[k] = value / pivot
+
+
 @compiled
-def delete(R: Floats, k: int, p: int, lower: Floats) -> None:
-    """Take out column p of k by Givens rotations; `lower` is scratch, the lower row of each."""
+def delete(R: Floats, k: int, p: int, lower: Floats, w: Floats, z: Floats) -> None:
+    """Take out column p of k by Givens rotations, which also turn two kept columns, w and z.
+
+    `lower` is scratch, the lower row of each rotation.
+    """
     n, first = np.uint64(k), np.uint64(p)
     for i in range(first):
         row = R[i]
@@ -82,6 +96,7 @@ def delete(R: Floats, k: int, p: int, lower: Floats) -> None:
             row[j - _ONE] = row[j]
     for j in range(first, n):
         lower[j] = R[first, j]
+    a_w, a_z = w[first], z[first]
     for i in range(first, n - _ONE):
         out, other = R[i], R[i + _ONE]
         a, b = lower[i + _ONE], other[i + _ONE]
@@ -91,18 +106,15 @@ def delete(R: Floats, k: int, p: int, lower: Floats) -> None:
             t, v = lower[j], other[j]
             out[j - _ONE] = c * t + s * v
             lower[j] = c * v - s * t
+        b_w, b_z = w[i + _ONE], z[i + _ONE]
+        w[i], z[i] = c * a_w + s * b_w, c * a_z + s * b_z
+        a_w, a_z = c * b_w - s * a_w, c * b_z - s * a_z
 
 
 @compiled_loosely
-def bordered(R: Floats, k: int, rho: float, q: float, room: Floats) -> float:
-    """Solve the bordered system: room[0] comes as p and leaves as x; returns t.
-
-    room[1] is scratch, room[2] becomes the size of each entry of x before cancellation. The
-    two solves run side by side, so that R is read once.
-    """
-    n, x, z, size = np.uint64(k), room[0], room[1], room[2]
-    for j in range(n):
-        z[j] = 1.0
+def forward_both(R: Floats, k: int, x: Floats, z: Floats) -> None:
+    """Solve Rᵀx = x and Rᵀz = z, in place, so that R is read once."""
+    n = np.uint64(k)
     for j in range(n):
         row = R[j]
         s, t = x[j] / row[j], z[j] / row[j]
@@ -110,10 +122,29 @@ def bordered(R: Floats, k: int, rho: float, q: float, room: Floats) -> float:
         for i in range(j + _ONE, n):
             x[i] -= s * row[i]
             z[i] -= t * row[i]
-    a, b = 0.0, 0.0
+
+
+@compiled_loosely
+def bordered(
+    R: Floats,
+    k: int,
+    rho: float,
+    q: float,
+    p: Floats,
+    ones: Floats,
+    x: Floats,
+    z: Floats,
+    size: Floats,
+) -> float:
+    """Solve the bordered system from R⁻ᵀp and R⁻ᵀ1; x is filled, and t returned.
+
+    z is scratch, `size` becomes the size of each entry of x before cancellation. The two solves run
+    side by side, so that R is read once.
+    """
+    n, a, b = np.uint64(k), 0.0, 0.0
     for j in range(n):
-        a += z[j] * x[j]
-        b += z[j] * z[j]
+        a += ones[j] * p[j]
+        b += ones[j] * ones[j]
     beta = (a - q) / b
     for below in range(n):
         at, s, t = n - _ONE - below, 0.0, 0.0
@@ -121,8 +152,8 @@ def bordered(R: Floats, k: int, rho: float, q: float, room: Floats) -> float:
         for i in range(at + _ONE, n):
             s += row[i] * x[i]
             t += row[i] * z[i]
-        x[at] = (x[at] - s) / row[at]
-        z[at] = (z[at] - t) / row[at]
+        x[at] = (p[at] - s) / row[at]
+        z[at] = (ones[at] - t) / row[at]
     for j in range(n):
         size[j] = abs(x[j]) + abs(beta * z[j])
         x[j] -= beta * z[j]
@@ -136,12 +167,13 @@ def bordered(R: Floats, k: int, rho: float, q: float, room: Floats) -> float:
 def _cholesky(A: Floats, limit: Floats) -> bool:
     """A ← R with RᵀR = A, in place, upper triangle; False at the first pivot within its limit.
 
-    Rows are done four at a time, so that the rest of A is read once for all of them. Each of its
-    entries loses the same products in the same order as one row at a time.
+    Rows are done eight at a time, so that the rest of A is read once for all of them, and in tiles
+    of columns for which these rows stay in the cache. Each entry of A loses the same products in
+    the same order as one row at a time.
     """
     n = np.uint64(len(A))
-    for start in range(np.uint64(0), n, _FOUR):
-        end = min(start + _FOUR, n)
+    for start in range(_ZERO, n, _ROWS):
+        end = min(start + _ROWS, n)
         for j in range(start, end):
             row = A[j]
             if not row[j] > limit[j]:
@@ -154,26 +186,37 @@ def _cholesky(A: Floats, limit: Floats) -> bool:
                 t, lower = row[r], A[r]
                 for i in range(r, n):
                     lower[i] -= t * row[i]
-        if end < n:  # then these are four
-            a, b, c, d = A[start], A[start + _ONE], A[end - _TWO], A[end - _ONE]
-            for r in range(end, n):
-                p, q, s, t, lower = a[r], b[r], c[r], d[r], A[r]
-                for i in range(r, n):
-                    lower[i] = lower[i] - p * a[i] - q * b[i] - s * c[i] - t * d[i]
+        for tile in range(end, n, _TILE):  # none where fewer than eight rows are left
+            last = min(tile + _TILE, n)
+            for r in range(end, last):
+                _lose(A, start, r, max(r, tile), last)
     return True
 
 
+@inner
+def _lose(A: Floats, start: Any, r: Any, begin: Any, end: Any) -> None:
+    """A[r, i] -= Σ A[j, r] A[j, i] over eight rows j from `start` on, in order."""
+    j, out = start, A[r]
+    a, b, c, d = A[j], A[j + _ONE], A[j + _TWO], A[j + _THREE]
+    j += _FOUR
+    e, f, g, h = A[j], A[j + _ONE], A[j + _TWO], A[j + _THREE]
+    p, q, s, t, u, v, w, x = a[r], b[r], c[r], d[r], e[r], f[r], g[r], h[r]
+    for i in range(begin, end):
+        z = out[i] - p * a[i] - q * b[i] - s * c[i] - t * d[i]
+        out[i] = z - u * e[i] - v * f[i] - w * g[i] - x * h[i]
+
+
 @compiled
-def _pivots(A: Floats, picked: Places) -> int:
-    """How many rows of A are independent; `picked` begins with them, the largest pivot first."""
+def _pivots(A: Floats, picked: Places, L: Floats, left: Floats) -> int:
+    """How many rows of A are independent; `picked` begins with them, the largest pivot first.
+
+    L is scratch, and `left` the diagonal of A.
+    """
     n, k = len(A), 0
-    left, whole, L = np.empty(n), np.empty(n), np.empty((n, n))
-    for j in range(n):
-        left[j] = whole[j] = A[j, j]
     while k < n:
         p, most = -1, 0.0
         for j in range(n):
-            if left[j] > most and left[j] > _DEPENDENT * whole[j]:
+            if left[j] > most and left[j] > _DEPENDENT * A[j, j]:
                 p, most = j, left[j]
         if p < 0:
             break
@@ -243,5 +286,6 @@ def sum_in_order(a: Floats) -> float:
 def independent(G: Floats) -> Places:
     """Places of a largest set of rows on which the system can be solved, in order."""
     picked = np.zeros(len(G), dtype=np.intp)
-    n = _pivots(G + MarginSystem.shift(G), picked)
+    A = G + MarginSystem.shift(G)
+    n = _pivots(A, picked, np.empty_like(A), A.diagonal().copy())
     return np.sort(picked[:n])

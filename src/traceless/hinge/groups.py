@@ -57,10 +57,12 @@ class Groups:
         self.U, self.held, self.b, self.g = U, held, b, g
         self.level, self.total = level, total
         self.y, self.root = cache.y[slots], cache.root[slots]
+        self.largest = float(self.root.max(initial=0.0))
         self.all = np.arange(len(U))
         self.kept = cache.whole and cache.kernel.exact  # kernel values with bits of their own
-        rows = cache.rows[:, slots].T
-        self.X = self.kernel.centred(rows) if self.kernel.name == "linear" else None
+        self.X = None
+        if self.kernel.name == "linear":
+            self.X = self.kernel.centred(cache.rows[:, slots].T)
 
     def between(self, a: Places, b: Places, exact: bool = True) -> Floats:
         """Kernel values: from the cache where they are the same bits, else anew."""
@@ -126,7 +128,7 @@ class Groups:
 
     def dual_noise(self, alpha: Floats) -> float:
         """The same where f is computed from α."""
-        return 10 * _EPS * float(alpha.sum()) * float(self.root.max(initial=0.0)) ** 2
+        return 10 * _EPS * float(alpha.sum()) * self.largest**2
 
     # --- solving ---------------------------------------------------------------------------
 

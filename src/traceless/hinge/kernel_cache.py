@@ -72,11 +72,16 @@ def _set_columns(gram: Floats, columns: Slots, values: Floats, n: int) -> None:
 
 
 @compiled
-def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
-    """Out_ij = gram[lines_i, columns_j]."""
+def _gather(gram: Floats, lines: Slots, columns: Slots, order: Slots, out: Floats) -> None:
     for i in range(len(lines)):
-        for j in range(len(columns)):
-            out[i, j] = gram[lines[i], columns[j]]
+        row, to = gram[lines[i]], out[i]
+        for j in range(len(order)):
+            to[order[j]] = row[columns[order[j]]]
+
+
+def gather(gram: Floats, lines: Slots, columns: Slots, out: Floats) -> Floats:
+    """Out_ij = gram[lines_i, columns_j], read in the order in which they are in memory."""
+    _gather(gram, lines, columns, np.argsort(columns), out)
     return out
 
 
@@ -113,8 +118,13 @@ class KernelCache:
         """Whether the rows of the version with this token are here."""
         return token is self.owner or token is self.guest
 
-    def place(self, X: Floats, y: Floats, taken: Slots, guest: object) -> Slots:
-        """Write rows into slots that are not taken, and their kernel values beside those kept."""
+    def place(
+        self, X: Floats, y: Floats, taken: Slots, guest: object, values: Floats | None = None
+    ) -> Slots:
+        """Write rows into slots that are not taken, and their kernel values beside those kept.
+
+        The first rows may come with their kernel `values`.
+        """
         with np.errstate(over="ignore"):
             diagonal = self.kernel.diagonal(X)
         if not (np.abs(diagonal) <= _LARGEST).all():
@@ -136,7 +146,10 @@ class KernelCache:
         self.y[slots] = y
         self.diagonal[slots] = diagonal
         self.root[slots] = np.sqrt(np.maximum(diagonal, 0.0))
-        self._write(slots)
+        if values is not None and self.whole and not len(taken):
+            self.gram[: len(values), : len(values)] = values
+        else:
+            self._write(slots)
         return slots
 
     def hand_over(self, token: object, slots: Slots) -> None:
@@ -207,7 +220,8 @@ class KernelCache:
             name: np.pad(getattr(self, name), (0, more))
             for name in ("y", "diagonal", "root", "_used", "_filled")
         }
-        new["rows"] = np.pad(self.rows, ((0, 0), (0, more)))
+        new["rows"] = np.zeros((len(self.rows), capacity))
+        new["rows"][:, :old] = self.rows
         new["line"] = np.pad(self.line, (0, more), constant_values=-1)
         new["capacity"], new["whole"] = capacity, 8 * capacity * capacity <= self.memory
         if new["whole"]:
@@ -227,6 +241,7 @@ class KernelCache:
         if self.whole:
             step = max(1, _CHUNK // max(1, self.n))
             last = len(slots) > 0 and slots[0] + len(slots) == self.n  # no old slot follows
+            step = min(step, max(32, len(slots) // 16)) if last else step
             for start in range(0, len(slots), step):
                 part = slots[start : start + step]
                 n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric

@@ -25,8 +25,9 @@ from traceless.arithmetic.integers import Floats
 from traceless.hinge.compiled import compiled
 
 _NAMES = ("linear", "poly", "rbf")
-# points side by side: what is read of them stays in the cache. Unsigned, as in `cholesky`
-_FIRST, _WIDTH = np.uint64(0), np.uint64(128)
+# unsigned, as in `cholesky`
+_ZERO, _ONE, _TWO, _THREE, _FOUR = (np.uint64(i) for i in range(5))
+_WIDTH, _DEPTH = np.uint64(128), np.uint64(16)  # points and columns of a tile: 16 kB
 _SERIES, _TERMS = np.array(EXP[::-1]), len(EXP)  # known to the compiler, which unrolls the sum
 _LOWEST = -700.0  # below, e^x counts as 0
 _POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
@@ -36,23 +37,40 @@ _POWERS = np.ldexp(1.0, np.arange(-1020, 1))  # 2^k at k + 1020
 def _sums(A: Floats, BT: Floats, out: Floats, squared: bool | None) -> None:
     """Fill out[i, j] with Σ_d a_d b_d of A[i] and BT[:, j], or with Σ_d (a_d - b_d)² if `squared`.
 
-    What is None is known to the compiler: it only compiles the sum that is needed.
+    Points are done in tiles and columns in blocks, which stay in the cache; each sum is still taken
+    in the order of the columns. What is None is known to the compiler: it only compiles the sum
+    that is needed.
     """
-    n = np.uint64(BT.shape[1])
-    for start in range(_FIRST, n, _WIDTH):
+    n, width, d = np.uint64(BT.shape[1]), np.uint64(A.shape[1]), _ZERO
+    for start in range(_ZERO, n, _WIDTH):
         end = min(start + _WIDTH, n)
         for i in range(len(A)):
             row = out[i]
             for j in range(start, end):
                 row[j] = 0.0
-            for d in range(A.shape[1]):
-                a, b = A[i, d], BT[d]
-                if squared is None:
-                    for j in range(start, end):
-                        row[j] += a * b[j]
-                else:
-                    for j in range(start, end):
-                        row[j] += (a - b[j]) * (a - b[j])
+        for block in range(_ZERO, width, _DEPTH):
+            for i in range(len(A)):
+                row, d, stop = out[i], np.uint64(block), min(block + _DEPTH, width)
+                while d + _FOUR <= stop:
+                    p, q, r, s = A[i, d], A[i, d + _ONE], A[i, d + _TWO], A[i, d + _THREE]
+                    a, b, c, e = BT[d], BT[d + _ONE], BT[d + _TWO], BT[d + _THREE]
+                    d += _FOUR
+                    if squared is None:
+                        for j in range(start, end):
+                            row[j] = row[j] + p * a[j] + q * b[j] + r * c[j] + s * e[j]
+                    else:
+                        for j in range(start, end):
+                            t, u, v, w = p - a[j], q - b[j], r - c[j], s - e[j]
+                            row[j] = row[j] + t * t + u * u + v * v + w * w
+                while d < stop:
+                    p, a = A[i, d], BT[d]
+                    d += _ONE
+                    if squared is None:
+                        for j in range(start, end):
+                            row[j] += p * a[j]
+                    else:
+                        for j in range(start, end):
+                            row[j] += (p - a[j]) * (p - a[j])
 
 
 @compiled

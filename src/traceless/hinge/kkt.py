@@ -8,15 +8,15 @@ after every update, and all of it from time to time, or where the sample is off.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import ActiveSet, middle
-from traceless.hinge.cholesky import bordered
+from traceless.hinge.cholesky import bordered, forward_both
 from traceless.hinge.compiled import compiled
-from traceless.hinge.follow import ABSENT, ALPHA, BOUND, DC, DIAGONAL, INSIDE, MARGIN, SIDE, G, Y
+from traceless.hinge.follow import ABSENT, INSIDE, MARGIN
 from traceless.hinge.kernel_cache import Slots
 
 TOLERANCE = 1e-9
@@ -26,19 +26,19 @@ _TRUSTED = 1e-2  # of the tolerance: how far g may have drifted
 
 
 @compiled
-def _measured(x: Floats, at: Integers, n: int, total: float) -> tuple[float, float, float, float]:
-    """Over the points present: the worst of g, Σyα - total, Σα and the largest k(x, x)."""
+def _measured(points: NDArray[Any], n: int, total: float) -> tuple[float, float, float, float]:
+    """Over the points present: the worst of g, Σyα - total, Σα and the largest root of k(x, x)."""
     worst, balance, weight, size = 0.0, -total, 0.0, 0.0
     for i in range(n):
-        if at[SIDE, i] == ABSENT:
+        if points[i].side == ABSENT:
             continue
-        alpha, wrong = x[ALPHA, i], x[G, i]
-        balance += x[Y, i] * alpha
+        alpha, wrong = points[i].alpha, points[i].g
+        balance += points[i].y * alpha
         weight += alpha
-        size = max(size, x[DIAGONAL, i])
+        size = max(size, points[i].root)
         if alpha <= 0.0:
             wrong = -wrong
-        elif alpha < x[BOUND, i]:
+        elif alpha < points[i].bound:
             wrong = abs(wrong)
         if wrong > worst or wrong != wrong:  # not a number stays
             worst = wrong
@@ -55,10 +55,10 @@ class Violation(NamedTuple):
 
 def measured(active: ActiveSet) -> Violation:
     """The violation of the KKT conditions, g as it stands."""
-    now, (_, x, at, *_) = active.now, active.arrays
-    worst, balance, weight, size = _measured(x, at, now["n"], now["total"])
+    now = active.now
+    worst, balance, weight, size = _measured(active.points, now["n"], now["total"])
     residual = float(np.maximum(worst, abs(balance) / max(1.0, weight)))
-    return Violation(residual, balance, 0.8 * float(max(TOLERANCE, 10 * _EPS * weight * size)))
+    return Violation(residual, balance, 0.8 * float(max(TOLERANCE, 10 * _EPS * weight * size**2)))
 
 
 def thorough(active: ActiveSet) -> Violation:
@@ -77,7 +77,7 @@ def sampled(active: ActiveSet) -> Violation | None:
     if k == 0:
         return None
     others = np.flatnonzero((active.side == INSIDE) | (active.side > MARGIN))
-    sample = [_some(active, active.order[:k]), others]
+    sample = [_some(active, active.members), others]
     if len(others) > 2 * _SAMPLE:  # some, and the points nearest to the margin
         nearest = np.argpartition(np.abs(active.g[others]), _SAMPLE)[:_SAMPLE]
         sample[1:] = [others[nearest], _some(active, others)]
@@ -96,13 +96,16 @@ def _some(active: ActiveSet, points: Slots) -> Slots:
 
 def _refine(active: ActiveSet) -> None:
     """One step of iterative refinement with the true g of the margin set."""
-    members, k, (_, _, _, R, room, _, _) = active.members, int(active.now["k"]), active.arrays
+    members, k, (_, _, R, *columns) = active.members, int(active.now["k"]), active.path.margin
     if not k:
         return
-    room[DC, :k] = -active.y[members] * active.slopes(members)
-    db = bordered(R, k, active.now["rho"], -measured(active).imbalance, room)
+    p, ones, dc, size, column = columns
+    p[:k], ones[:k] = -active.y[members] * active.slopes(members), 1.0
+    forward_both(R, k, p, ones)
+    excess = -measured(active).imbalance
+    db = bordered(R, k, active.now["rho"], excess, p, ones, dc, column, size)
     if np.isfinite(db):
-        alpha = active.alpha[members] + active.y[members] * room[DC, :k]
+        alpha = active.alpha[members] + active.y[members] * dc[:k]
         active.alpha[members] = np.clip(alpha, 0.0, active.bound[members])
         active.now["intercept"] += db
 

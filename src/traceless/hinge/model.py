@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -21,11 +22,14 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
 from traceless.hinge import multiclass, precomputed
+from traceless.hinge.groups import BLOCK
+from traceless.hinge.kernel_cache import KernelCache, sum_of_rows
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.multiclass import Coefficients
+from traceless.hinge.probabilities import Sigmoid, probabilities, sigmoids
 from traceless.hinge.problem import HingeProblem
-from traceless.hinge.rows import Batch, TrainingRows
+from traceless.hinge.rows import Batch, Target, TrainingRows
 from traceless.hinge.settings import Settings, name_of
 from traceless.progress import progress
 
@@ -138,13 +142,14 @@ class HingeModel:
         """
         wanted, done, steps = settings.machine.targets(rows, kernel), {}, 0
         share = settings.memory // max(1, len(wanted))
+        gram = self._shared(rows, wanted, kernel, settings.memory)
         shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
             for pair in shown:
                 before = self.problems.get(pair)
                 if before is None:
                     before = HingeProblem(kernel, rows.X.shape[1], share)
-                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share)
+                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share, gram)
                 steps += after.n_breakpoints - before.n_breakpoints
         except MemoryError as error:
             raise MemoryError(
@@ -153,6 +158,18 @@ class HingeModel:
                 f"again). Nothing was changed. ({error})"
             ) from error
         return HingeModel(rows, settings, kernel, done, steps)
+
+    def _shared(
+        self, rows: TrainingRows, wanted: Mapping[Pair, Target], kernel: Kernel, memory: int
+    ) -> Floats | None:
+        """The kernel values of all rows, where the first fits of problems share them."""
+        n = len(rows)
+        several = sum(len(t.ids) ** 2 for t in wanted.values()) > n * n
+        if self.problems or not several or not kernel.exact or 8 * n * n > memory:
+            return None
+        cache = KernelCache(kernel, rows.X.shape[1], memory)
+        cache.place(rows.X, np.zeros(n), np.zeros(0, np.intp), None)
+        return cache.gram
 
     def take_over(self) -> None:
         """Own the kernel matrices from now on: the last step before the model is published.
@@ -250,23 +267,57 @@ class HingeModel:
             )
         return self.rows.find(_with_weight(old))
 
-    def values(self, X: Floats) -> Floats:
+    def values(self, X: Floats, only_signs: bool = False) -> Floats:
         """One column for each problem; as in LIBSVM, positive for the first of two in a pair.
 
-        With two classes, or one class against the rest, it is positive for the second.
+        With two classes, or one class against the rest, it is positive for the second. If
+        `only_signs` are needed, values may be those of the path, where that cannot change a sign.
         """
         if not self.problems:  # one class only
             return np.ones((len(X), 1))
-        columns = []
-        for problem in self.problems.values():
-            if self.kernel.name == "precomputed":
-                s = problem.canonical()
-                at = s.support[:, 0].astype(np.int64)
-                f = precomputed.values(X, self._numbers(), at, s.coefficients) + s.constant
-            else:
-                f = problem.decision_function(X)
-            columns.append(problem.scale * f + problem.offset)
-        return self.oriented(np.column_stack(columns))
+        problems = list(self.problems.values())
+        if self.kernel.name == "linear":
+            columns = [problem.decision_function(X) for problem in problems]
+        else:
+            as_path = [p.is_ahead or (only_signs and not p.is_published) for p in problems]
+            columns = self._sums(X, problems, as_path)
+            for k, problem in enumerate(problems if only_signs else ()):
+                if as_path[k] and (np.abs(columns[k]) <= problem.doubt(X)).any():
+                    columns[k] = self._sums(X, [problem], [problem.is_ahead])[0]
+        scaled = [p.scale * f + p.offset for p, f in zip(problems, columns, strict=True)]
+        return self.oriented(np.column_stack(scaled))
+
+    def _sums(
+        self, X: Floats, problems: Sequence[HingeProblem], as_path: Sequence[bool]
+    ) -> list[Floats]:
+        """The f of problems, each kernel value computed once; the same bits in any batch."""
+        terms = [
+            (np.searchsorted(self.rows.ids, ids // problem.copies), c, b)
+            for problem, it in zip(problems, as_path, strict=True)
+            for ids, c, b in [problem.terms(it)]
+        ]
+        if self.kernel.name == "precomputed":
+            numbers = self._numbers()
+            return [precomputed.values(X, numbers, numbers[at], c) + b for at, c, b in terms]
+        used = np.unique(np.concatenate([at for at, _, _ in terms]))
+        support, out = np.ascontiguousarray(self.rows.X[used].T), np.zeros((len(terms), len(X)))
+        step = max(1, BLOCK // max(1, len(used)))
+        for start in range(0, len(X), step):
+            part = slice(start, start + step)
+            V = np.ascontiguousarray(self.kernel.exact_values(X[part], support).T)
+            for f, (at, c, _) in zip(out, terms, strict=True):
+                sum_of_rows(V, np.searchsorted(used, at), c, f[part])
+        return [f + b for f, (_, _, b) in zip(out, terms, strict=True)]
+
+    @cached_property
+    def sigmoids(self) -> tuple[Sigmoid, ...]:
+        """What makes probabilities of the values of each problem; it costs a leave-one-out."""
+        return sigmoids(self)
+
+    def probabilities(self, values: Floats) -> Floats:
+        """One column for each class, from the `values` of rows."""
+        n, pairwise = len(self.rows.classes), bool(self._several_pairs())
+        return probabilities(self.oriented(values), self.sigmoids, n, pairwise)
 
     def intercepts(self) -> Floats:
         """The constant of each problem."""

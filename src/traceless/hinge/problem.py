@@ -20,6 +20,7 @@ finished.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,19 +34,20 @@ from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.rows import Target, TrainingRows
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
 
-_ENOUGH = 200  # points from which on a new fit can be faster than an update
-# A path and a new fit take equally long where the part of the points that changes is this over the
-# size of the margin set, on which each step depends (measured: 1 at 715, 0.5 at 1124), or the
-# second number where kernel values are computed on the way (0.08 at 1761)
-_BREAK_EVEN, _BREAK_EVEN_LINES = 600, 100
+_ENOUGH = 200  # points from which on SMO can be faster than a path
+# SMO from the solution before, and a path of a few steps behind it, are faster than a path where
+# this part of all points is on the margin, and this part as many change as are there (measured: C
+# is small then, which is when SMO needs few pairs)
+_LARGE, _BREAK_EVEN = 1 / 8, 0.6
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
+Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
 Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
 
 
@@ -199,11 +201,42 @@ class HingeProblem:
         The path's are within its KKT residual, not to the bit.
         """
         X = np.asarray(X, dtype=np.float64) + 0.0
-        if not self.is_ahead:
+        free = np.abs(self.alpha - 0.5 * self.bounds) < (0.5 - 1e-9) * self.bounds
+        if not self.is_ahead or not free.any():  # no row says which b of an interval it is
             return self.canonical().decision_function(X)
-        used = np.flatnonzero(self.alpha > 0.0)
-        V = self.kernel.values(self.X[used], np.ascontiguousarray(X.T))
-        return np.asarray((self.y[used] * self.alpha[used]) @ V + self.intercept)
+        ids, c, b = self.terms(as_path=True)
+        V = self.kernel.values(self._rows_of(self.rows, ids), np.ascontiguousarray(X.T))
+        return np.asarray(c @ V + b)
+
+    def terms(self, as_path: bool) -> Terms:
+        """The c and the b of f = Σ c k + b, as published or of the path, and ids of the points.
+
+        The order is that in which the terms are to be added.
+        """
+        if as_path:
+            used, b = np.flatnonzero(self.alpha), self.intercept
+            c = self.y[used] * self.alpha[used]
+        else:
+            solution = self.canonical()
+            used, b = solution.first[np.flatnonzero(solution.shares)], solution.constant
+            c = solution.coefficients
+        return self.ids[used], c, b
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the canonical solution was computed already."""
+        return self._canonical is not None
+
+    def doubt(self, X: Floats) -> float:
+        """How small an f at the end of the path may be so that its published sign is in doubt.
+
+        The primal objective is strongly convex: where no condition is violated by more than r, the
+        solution is no further away than  ½ ‖Δf‖² ≤ r Σα,  so  |Δf(x)| ≤ √(2 r Σα k(x, x))  without
+        b, and b follows from f on the margin. Twice that for each of the two solutions.
+        """
+        size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max(initial=0.0)))
+        r = max(self.residual, 1e-3 * PROMISE)
+        return 4.0 * math.sqrt(2.0 * r * float(self.alpha.sum()) * size)
 
     def kkt_residual(self) -> float:
         """The largest violation of a KKT condition by what is published, from scratch."""
@@ -225,7 +258,7 @@ class HingeProblem:
         What the path certifies needs no report before the solution is `asked` for: then it is
         computed, and measured on all rows, so that nothing wrong is published without a word.
         """
-        if self.is_reported or not (asked or not self.certified(tol)):
+        if self.is_reported or not (asked or self.is_published or not self.certified(tol)):
             return 0.0
         found = self.canonical().excess(tol)
         self.is_reported = True
@@ -282,11 +315,19 @@ class HingeProblem:
         goal = Target(ids, y, u, y)
         return self._moved(OwnRows(X, ids), new[0], gone, goal, self.kernel, self.memory)
 
-    def changed_to(self, target: Target, rows: Rows, kernel: Kernel, memory: int) -> Self:
+    def changed_to(
+        self,
+        target: Target,
+        rows: Rows,
+        kernel: Kernel,
+        memory: int,
+        gram: Floats | None = None,
+    ) -> Self:
         """The problem of the target's points, at the end of a path from this one, which stays.
 
         A kernel other than ours must have the same values for the points there are. The problem
-        returned does not own the kernel matrix before it is told to `take_over`.
+        returned does not own the kernel matrix before it is told to `take_over`. A `gram` of all
+        rows spares the first points the computation of theirs.
         """
         before = self._in_units_of(target)
         kept, at = _found_among(self.ids, target.ids)
@@ -300,7 +341,10 @@ class HingeProblem:
         X = before._rows_of(rows, target.ids[new])
         ids, y, bounds, levels = (values[order] for values in target[:4])
         goal = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
-        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory)
+        if gram is not None and not len(self):
+            at = np.searchsorted(rows.ids, ids // target.copies)
+            gram = gather(gram, at, at, np.empty((len(at), len(at))))
+        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory, gram)
 
     def is_problem_of(self, target: Target, at: NDArray[np.intp], kept: Any = ...) -> bool:
         """Whether what it says of the points kept, at these places of it, is what we have."""
@@ -351,7 +395,14 @@ class HingeProblem:
         return self._with(_held=held, _end=end, **values | end._asdict())
 
     def _moved(
-        self, rows: Rows, X: Floats, gone: Slots, goal: Target, kernel: Kernel, memory: int
+        self,
+        rows: Rows,
+        X: Floats,
+        gone: Slots,
+        goal: Target,
+        kernel: Kernel,
+        memory: int,
+        gram: Floats | None = None,
     ) -> Self:
         """The problem less some points and with new ones X, of these rows.
 
@@ -364,13 +415,14 @@ class HingeProblem:
             new, lent = old[:0], True
             if len(X):
                 token, lent = object(), False
-                new = cache.place(X, goal.y[kept:], old, token)
+                new = cache.place(X, goal.y[kept:], old, token, gram)
             slots = np.concatenate([np.delete(old, gone), new])
             margin = int((self.sides == MARGIN).sum())
             solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
             with np.errstate(all="ignore"):  # what is not finite shows in the KKT residual
                 if self._better_refitted(goal, len(new) + len(gone), margin):
                     solver.set_levels(slots, goal.levels, goal.total)
+                    solver.active.alpha[slots[:kept]] = np.delete(self.alpha, gone)
                     solver.fit(slots, goal.bounds)
                 else:
                     solver.trusting = self._looks < _LOOK
@@ -413,9 +465,8 @@ class HingeProblem:
         n = len(self.y)
         if not n or is_one_sided(self.y, self.total) or is_one_sided(goal.y, goal.total):
             return True
-        even = _BREAK_EVEN if self._held.cache.whole else _BREAK_EVEN_LINES
-        part = min(1.0, even / max(1, margin))
-        return self.watch is None and n >= _ENOUGH and n_changed > n * part
+        limit = min(n, _BREAK_EVEN * margin) if margin > _LARGE * n else n
+        return self.watch is None and n >= _ENOUGH and n_changed > limit
 
     # --- the kernel matrix -------------------------------------------------------------------
 

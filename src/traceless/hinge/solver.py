@@ -21,22 +21,20 @@ from numpy.random import Generator
 from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats, Integers
-from traceless.hinge import follow as events
 from traceless.hinge.active_set import ActiveSet, is_one_sided
 from traceless.hinge.cholesky import SOUND
-from traceless.hinge.follow import ABSENT, DONE, INSIDE, MARGIN, OUTSIDE, PINNED, TOO_LONG, follow
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED, Event, Path, follow
+from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kkt import TOLERANCE, Violation, measured, sampled, thorough
 from traceless.hinge.smo import descend
-from traceless.hinge.warm_start import warm_start
 from traceless.hinge.working_set import close_working_set, open_working_set
 
-RESTARTS = (1e-2, 1.0, 1e-4, 10.0, 0.1)  # sizes of the random shifts, one after the other
-# What is tried where a path ends above the tolerance, one after the other: a path with random
-# shifts of some size, from the best end so far, from nothing or from a warm start; or SMO from the
-# best end
-HERE, NOTHING, WARM = range(3)
-REPAIRS = 2 * ((HERE, 0.0), (HERE, 1e-2), (NOTHING, 1e-2), (WARM, 0.0), None)
+RESTARTS = (1e-2, 1.0)  # sizes of the random shifts, one after the other
+# What is tried where a path ends above the tolerance, one after the other: a path from there with
+# random shifts of some size, or SMO
+REPAIRS = 2 * (0.0, 1e-2, None)
+NEAR = 1e-3  # how near SMO gets to the solution before a path takes over
+_LONG = 50  # pairs for each point that it may take: with huge bounds it takes for ever
 MANY = 1000  # points from which on working sets pay
 _PART = 16  # of the points are a working set
 
@@ -44,7 +42,7 @@ _PART = 16  # of the points are a working set
 class Factor(NamedTuple):
     """The Cholesky factor of a margin set, whose members are places of points."""
 
-    R: Floats
+    R: Floats  # with room for more members
     members: Slots
     rho: float
 
@@ -114,18 +112,19 @@ class PathSolver:
             self.solve()
             return
         k = len(factor.members)
-        active.arrays.R[:k, :k], active.order[:k] = factor.R, slots[factor.members]
+        margin = active.path.margin
+        margin.R[:k, :k], margin.members[:k] = factor.R[:k, :k], slots[factor.members]
         active.now["k"], active.now["rho"] = k, factor.rho
 
     def end(self, slots: Slots) -> PathEnd:
         """The end of the path for these points, and the factor."""
-        active, k = self.active, self.active.now["k"]
+        active, factor = self.active, None
         place = np.zeros(active.cache.capacity, dtype=np.intp)
         place[slots] = np.arange(len(slots))
-        factor = None
         if self.factored:
-            R = active.arrays.R[:k, :k].copy()
-            factor = Factor(R, place[active.order[:k]], float(active.now["rho"]))
+            R, k = active.path.margin.R, active.now["k"]
+            R[k:], R[:, k:] = 0.0, 0.0  # of members that were
+            factor = Factor(R, place[active.members], float(active.now["rho"]))
         alpha, bounds, g, b = active.alpha, active.bound, active.g, active.now["intercept"]
         return PathEnd(alpha[slots], bounds[slots], g[slots], active.side[slots], float(b), factor)
 
@@ -169,16 +168,17 @@ class PathSolver:
     # --- the way to the end ------------------------------------------------------------------
 
     def fit(self, slots: Slots, bounds: Floats) -> None:
-        """Solve for these points from scratch."""
+        """Solve for these points, from whatever their α is now."""
         active, levels = self.active, self.active.level[slots]
         active.bound[slots] = active.final[slots] = bounds
         active.side[slots] = INSIDE
         if is_one_sided(active.y[slots], active.now["total"]):  # f is the class there is
             active.now["intercept"] = levels[0] if len(levels) else 0.0
+            active.alpha[:] = 0.0
             self.violation = Violation(0.0, 0.0, TOLERANCE)
             return
-        guess = self._start_warm(slots, bounds)
-        self.start_anywhere(0.0 if guess.any() else 1e-2)
+        descend(active, NEAR, _LONG * len(slots))
+        self.start_anywhere(0.0)
         self.solve()
 
     def solve(self) -> None:
@@ -192,33 +192,20 @@ class PathSolver:
             self.repairs += 1
             self.trusting = False
             if how is None:
-                descend(self.active, 0.2 * self.violation.tolerance)
+                descend(self.active, 0.2 * self.violation.tolerance, 20_000)
                 self.violation, self.factored = measured(self.active), False
             else:
-                self._follow_again(*how)
+                self._follow_again(how)
             if not self.violation.residual < np.inf or self.violation.residual > best[1].residual:
                 self.active, self.violation, self.factored = best  # NaN is no better
                 self.active.refresh()
 
-    def _follow_again(self, start: int, size: float) -> None:
+    def _follow_again(self, size: float) -> None:
         """Follow a path on which the violations decay, without working sets."""
-        active, points = self.active, self.active.present()
-        active.now["few"] = 0
-        if start == NOTHING:
-            active.alpha[:], active.now["intercept"] = 0.0, 0.0
-        elif start == WARM:
-            self._start_warm(points, active.bound[points])
+        self.active.now["few"] = 0
         self.start_anywhere(size)
         self.follow_path()
         self.measure()
-
-    def _start_warm(self, slots: Slots, bounds: Floats) -> Floats:
-        """Take α and b from another solver; returns α."""
-        active, now = self.active, self.active.now
-        level, total = active.level[slots], float(now["total"])
-        guess, now["intercept"] = warm_start(active.cache, slots, bounds, level, total)
-        active.alpha[slots] = guess
-        return guess
 
     def follow_path(self) -> None:
         """Follow the path to θ = 1; where it fails, restart it with random shifts."""
@@ -233,46 +220,60 @@ class PathSolver:
         self.trusting = False
 
     def _follow_once(self) -> bool:
-        """Follow the path until it is done or has failed, and do what it asks for."""
+        """Follow the path to its end; returns whether it got there."""
         active, now = self.active, self.active.now
         now["stalls"], now["limit"] = 0, now["steps"] + 1000 + 20 * active.cache.n
         follow_on = self._follow_watched if self.watch else follow
-        while (code := int(follow_on(active.arrays))) > TOO_LONG:
-            wanted = int(now["wanted"])
-            if code == events.NEED_ROW:
+        while (event := follow_on(active.path)) != Event.FAILED:
+            if event != Event.DONE:
+                self._handle(event, int(now["wanted"]))
+            elif not self._goes_on():
+                break
+        if event == Event.DONE and self.watch:
+            self.watch(active)
+        return bool(event == Event.DONE)
+
+    def _handle(self, event: int, wanted: int) -> None:
+        """Do what a path needs to go on."""
+        active, now = self.active, self.active.now
+        watching = now["watched"] >= 0
+        match event:
+            case Event.LINE:
                 active.fetch(wanted)
-            elif code == events.NEED_ROOM:
+            case Event.ROOM:
                 active.make_room(2 * int(now["k"]))
-            elif code == events.OPEN:
+            case Event.OPEN:
                 open_working_set(active)
-            elif code in (events.CLOSE, events.TURN):
+            case Event.CLOSE:
                 close_working_set(active)
-                if code == events.TURN and now["theta"] > now["opened"]:
-                    open_working_set(active)
-            elif code == events.RELEASE:
+            case Event.RELEASE:
                 active.release(wanted)
                 now["next"] = wanted
-            else:
-                self._cross(code, wanted)
-        if code == DONE:
-            self.end_path()
-            if self.watch:
-                self.watch(active)
-        return code == DONE
+            case Event.ENTER:
+                if watching:
+                    close_working_set(active)
+                active.release(wanted)
+                active.enter(wanted)
+            case Event.LEAVE:
+                if watching:
+                    close_working_set(active)
+                k = int(now["k"])
+                active.settle_at(active.withdraw(wanted % k), wanted >= k)
 
-    def _cross(self, code: int, wanted: int) -> None:
-        """A point enters or leaves the margin set while its bound moves, or by exchange."""
-        active = self.active
-        if active.now["watched"] >= 0:
-            close_working_set(active)
-        if code == events.ENTER:
-            active.release(wanted)
-            active.enter(wanted)
-        else:
-            k = int(active.now["k"])
-            active.settle_at(active.withdraw(wanted % k), wanted >= k)
+    def _goes_on(self) -> bool:
+        """End the path; if points have crossed the margin unseen, start another from there."""
+        active, n = self.active, self.active.cache.n
+        missed = close_working_set(active) if active.now["watched"] >= 0 else np.zeros(n, bool)
+        self.end_path()
+        if not missed.any():
+            return False
+        active.shift[:n] = np.where(missed, -active.g[:n], 0.0)
+        active.g[:n][missed] = 0.0
+        active.now["few"] //= 2
+        self.start()
+        return True
 
-    def _follow_watched(self, arrays: events.Arrays) -> int:
+    def _follow_watched(self, path: Path) -> int:
         """Follow the path from breakpoint to breakpoint, without working sets."""
         assert self.watch is not None
         now = self.active.now
@@ -280,10 +281,10 @@ class PathSolver:
         self.watch(self.active)
         while True:
             now["limit"] = min(most, now["steps"] + 1)
-            code = int(follow(arrays))
-            if code != TOO_LONG or now["steps"] >= most:
+            event = follow(path)
+            if event != Event.FAILED or not now["limit"] <= now["steps"] < most:
                 now["limit"] = most
-                return code
+                return event
             self.watch(self.active)
 
     def end_path(self) -> None:
@@ -305,7 +306,8 @@ class PathSolver:
         e = measured(active).imbalance
         active.drift[:n] = active.y[:n] * active.cache.times(np.arange(n), movers, push)
         active.drift[:n] -= active.shift[:n]
-        now["theta"], now["fresh"], now["watched"], now["next"] = 0.0, 0, -1, -1
+        active.dg[:n] = active.drift[:n]
+        now["theta"], now["fresh"], now["watched"], now["next"] = 0.0, 1, -1, -1
         now["pull"] = push.sum() + e
         now["spread"] = active.root[movers] @ np.abs(push)
         now["heap"] = np.abs(push).sum() + active.alpha[:n].sum() + abs(e)
@@ -356,17 +358,18 @@ class PathSolver:
         """Factor the margin set anew; dependent points leave it by exchange."""
         active = self.active
         members = np.flatnonzero(active.side[: active.cache.n] == MARGIN)
-        k, diagonal, active.now["k"] = len(members), active.diagonal[points], 0
+        k, diagonal, active.now["k"] = len(members), active.cache.diagonal[points], 0
         active.make_room(k)
         mean = float(diagonal.mean()) if diagonal.size else 0.0
         rho = active.now["rho"] = mean if mean > 0.0 else 1.0
         for m in members:
             if active.line[m] < 0:  # asked anew: fetching one may drop the line of another
                 active.fetch(int(m))
-        A = active.arrays.gram[np.ix_(active.line[members], members)] + rho
+        A = gather(active.path.gram, active.line[members], members, np.empty((k, k))) + rho
         R, failed = dpotrf(A.T, lower=0, clean=1)
         if not failed and (R.diagonal() ** 2 > 100 * SOUND * A.diagonal()).all():
-            active.arrays.R[:k, :k], active.order[:k], active.now["k"] = R, members, k
+            margin, active.now["k"] = active.path.margin, k
+            margin.R[:k, :k], margin.members[:k] = R, members
             return
         for m in members:
             active.release(int(m))

@@ -3,25 +3,28 @@
 Time per breakpoint is reading the kernel values of the margin set with all points, most of which
 are far from the margin. The points that could reach it soonest are packed into a small matrix;
 later, g of the others catches up in one pass. A point that has crossed unseen gets a shift that
-decays with 1 - θ, so that the path goes on from a valid point. For the next working set the rates
-of g are the averages over this one. The last step of a path always looks at all points.
+decays with 1 - θ, so that the path goes on from a valid point; at θ = 1 that is another path. For
+the next working set the rates of g are the averages over this one, for the first the drift.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceless.hinge.active_set import ActiveSet
 from traceless.hinge.follow import INSIDE, OUTSIDE
 from traceless.hinge.kernel_cache import gather, sum_of_rows
 
+_SHORT = 0.02  # part of what is left of the path: it takes a full step as long
+_BOLD = 3.0  # how far beyond what is expected it is used: few points cross unseen
 _MISSED = 1e-12  # g on the wrong side by more than rounding
 
 
 def open_working_set(active: ActiveSet) -> None:
     """Choose the points that could reach the margin soonest, from g and its rates.
 
-    None are chosen where more points than a working set has are at the margin already.
+    None are chosen where more points than a working set has could reach it almost at once.
     """
     now, members = active.now, active.members
     n, k, few, theta = now["n"], now["k"], now["few"], now["theta"]
@@ -32,23 +35,26 @@ def open_working_set(active: ActiveSet) -> None:
     time[(side != INSIDE) & (side != OUTSIDE)] = np.inf
     order = np.argpartition(time, few)
     watch, horizon = np.sort(order[:few]), float(time[order[few]])
-    if not horizon > 0.0:
+    if not horizon > _SHORT * (1.0 - theta):
         return
     active.watch[:few], active.row[members] = watch, np.arange(k)
-    gather(active.arrays.gram, active.line[members], watch, active.arrays.packed)
+    gather(active.path.gram, active.line[members], watch, active.path.window.packed)
     active.course[:n], active.gone[:n], dg[:] = 0.0, 0.0, g
     now["climb"], now["opened"], now["mark"] = 0.0, theta, theta
-    now["horizon"] = theta + 0.5 * horizon
+    now["horizon"] = theta + _BOLD * horizon
     now["watched"], now["rows"], now["events"] = few, k, 0
 
 
-def close_working_set(active: ActiveSet) -> None:
-    """Let g of the points that were not watched catch up, and note the average rates of all."""
+def close_working_set(active: ActiveSet) -> NDArray[np.bool_]:
+    """Let g of the other points catch up, and note the average rates of all.
+
+    Returns which points are at the end of the path on the wrong side of the margin.
+    """
     now, n, left = active.now, active.now["n"], 1.0 - active.now["theta"]
     g, dg, side = active.g[:n], active.dg[:n], active.side[:n]
     moved = np.flatnonzero(active.course[:n])
     c, climb = active.course[moved], np.full(n, now["climb"])
-    change = sum_of_rows(active.arrays.gram, active.line[moved], c, climb)
+    change = sum_of_rows(active.path.gram, active.line[moved], c, climb)
     change *= active.y[:n]
     active.count_drift()
     change += active.gone[:n]
@@ -63,3 +69,5 @@ def close_working_set(active: ActiveSet) -> None:
         active.shift[:n][missed] -= g[missed] / left
         active.drift[:n][missed] += g[missed] / left
         g[missed] = 0.0
+        missed[:] = False
+    return missed

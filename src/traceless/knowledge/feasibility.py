@@ -146,8 +146,10 @@ def can_be_semidefinite(G: Sums) -> bool:
 def _distinct(G: Sums) -> Indices:
     """The first of each group of equal rows: the others, and their columns, add nothing."""
     rows = G.words.swapaxes(0, 1) if isinstance(G, Wide) else G
-    seen = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
-    return np.sort(np.fromiter(seen.values(), dtype=np.intp, count=len(seen)))
+    _, group, sizes = np.unique(G.diagonal(), return_inverse=True, return_counts=True)
+    alone = sizes[group] == 1  # equal rows are equal on the diagonal too
+    seen = {rows[i].tobytes(): i for i in reversed(np.flatnonzero(~alone).tolist())}
+    return np.sort(np.append(np.flatnonzero(alone), np.array([*seen.values()], dtype=np.intp)))
 
 
 def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
@@ -158,11 +160,11 @@ def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
     for start in range(0, len(G), size):
         rows = slice(start, start + size)
         part = C.T[rows]
-        part[:] = G[rows].astype(np.float64)
+        part[:] = G[rows].astype(np.float64) if isinstance(G, Wide) else G[rows]
         part *= scale
         part *= scale[rows, None]
-        i, j = np.nonzero(np.abs(part) > 1 - 1e-12)
-        pairs.append((i + start, j))
+        near = np.flatnonzero(np.abs(part) > 1 - 1e-12)  # of one axis: many times faster
+        pairs.append((near // len(G) + start, near % len(G)))
     return C, pairs
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack, issparse
 
 from traceless.arithmetic import integers
 from traceless.arithmetic.gram import GramSum
 from traceless.arithmetic.integers import Floats
+from traceless.arithmetic.sparse_gram import SparseGramSum, is_faster
 from traceless.arithmetic.words import Sums
+from traceless.device.byte_gram import ByteGram
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
@@ -26,6 +29,7 @@ from traceless.knowledge.responses import Classes, Responses
 from traceless.knowledge.sample_weights import units
 from traceless.progress import progress
 
+_ENTRIES = 2**19  # numbers of sparse rows that are multiplied at a time, and more of wide ones
 Band = tuple[Any, int]  # rows, as a slice or as indices, and the exponent of their weights' unit
 
 
@@ -85,17 +89,66 @@ class Gathering:
         Beside the features stand the responses, or 1 where rows are of one class.
         """
         width = len(self.phi.steps) + extra
-        parts = [chunks(rows, _chunk_rows(width)) for rows, _ in bands]
+        size = self._sparse_rows or _chunk_rows(width)
+        parts = [chunks(rows, size) for rows, _ in bands]
         every = [rows for part in parts for rows in part]
         watched = progress(every, "learning", True) if self.verbose else iter(every)
-        for (_, unit), part in zip(bands, parts, strict=True):
-            total = GramSum(width)
+        for (band, unit), part in zip(bands, parts, strict=True):
+            total, sparse, short = GramSum(width), SparseGramSum(width), None
+            if self.weights is None:
+                n = band.stop - band.start if isinstance(band, slice) else len(band)
+                short = ByteGram.where_faster(n, width)
             for rows in islice(watched, len(part)):
-                self._add_chunk(total, rows, unit, responses)
+                if not self._sparse_rows or not self._add_sparse(sparse, rows, unit, responses):
+                    for few in chunks(rows, _chunk_rows(width)):
+                        self._add_chunk(total, short, few, unit, responses)
+            for sums in (sparse.total(), None if short is None else short.total()):
+                if sums is not None:
+                    total.join(sums)
             yield total.total()
         next(watched, None)  # so that it says that all is done
 
-    def _add_chunk(self, total: GramSum, rows: Any, unit: int, responses: Responses | None) -> None:
+    @cached_property
+    def _sparse_rows(self) -> int:
+        """How many rows are multiplied at a time as the sparse rows they are; 0 for dense ones."""
+        if not issparse(self.X) or not self.phi.is_linear or not self.X.nnz:
+            return 0
+        K = len(self.responses.names)
+        width, one = len(self.phi.steps) + K, isinstance(self.responses, Classes)
+        numbers = np.diff(self.X.indptr) + self.phi.has_bias + (1 if one else K)
+        if not is_faster(numbers, width):
+            return 0
+        return max(1024, (_ENTRIES + width**2 // 8) // max(int(numbers.mean()), K))
+
+    def _add_sparse(
+        self, total: SparseGramSum, rows: Any, unit: int, responses: Responses | None
+    ) -> bool:
+        """Add the products of sparse rows; False where these have to be made dense."""
+        codes = self.phi.sparse_codes(self.X, rows)
+        if codes is None:
+            return False
+        n, weights = codes.shape[0], None if self.weights is None else self.weights[rows]
+        beside = np.ones((n, total.width - len(self.phi.steps)))
+        if responses is not None:
+            responses.encode(rows, beside)
+        whole = None if weights is None else np.ldexp(weights, -unit)
+        if not total.add(hstack([codes, csr_matrix(beside)], "csr"), whole):
+            return False
+        if self.fingerprint is not None:
+            parts = (chunks(some, _chunk_rows(total.width)) for some in (rows, slice(0, n)))
+            for few, own in zip(*parts, strict=True):
+                heavy = None if weights is None else weights[own]
+                self.fingerprint.add(self.responses.as_bytes(few), heavy, codes[own].toarray())
+        return True
+
+    def _add_chunk(
+        self,
+        total: GramSum,
+        short: ByteGram | None,
+        rows: Any,
+        unit: int,
+        responses: Responses | None,
+    ) -> None:
         """Code some rows, write their responses beside them, and add their products."""
         values = dense_rows(self.X, rows)
         weights = None if self.weights is None else self.weights[rows]
@@ -107,12 +160,15 @@ class Gathering:
             block[:, J : total.width] = 1.0
         else:
             responses.encode(rows, block[:, J : total.width])
+        if self.fingerprint is not None:
+            self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
+        done = 0 if short is None else short.add(block)
+        if done == len(block):
+            return
         bound = integers.energy(block)
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
-        if self.fingerprint is not None:
-            self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
-        total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
+        total.add(block[done:], bound, None if weights is None else np.ldexp(weights, -unit))
 
 
 def _bands(rows: NDArray[np.intp], unit: NDArray[np.int64]) -> list[Band]:

@@ -37,7 +37,13 @@ from sklearn.utils import check_array
 from traceless.arithmetic import integers
 from traceless.arithmetic.integers import Integers, wide
 from traceless.arithmetic.words import Sums, Wide
-from traceless.device.tensors import check_rows, is_on_device, taken_rows
+from traceless.device.tensors import (
+    check_rows,
+    is_on_device,
+    labels_there,
+    sent_rows,
+    taken_rows,
+)
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
 from traceless.files import saving
@@ -77,6 +83,7 @@ class Recipe:
     classwise: bool = False
     fingerprint: bool = False
     verbose: bool = False
+    device: Any = None  # that works on rows of the host's memory
 
     @cached_property
     def specification(self) -> Mapping[str, Any]:
@@ -88,6 +95,8 @@ class Recipe:
     def knowledge(self, rows: Rows) -> Knowledge:
         """The knowledge of rows in memory, gathered in chunks."""
         X, y, sample_weight = rows
+        X = X if self.device is None else sent_rows(X, self.device)
+        y = labels_there(X, y) if self.task == "classification" else y
         weights = rounded_weights(sample_weight, X.shape[0])
         responses = responses_of(y, weights, self.task, self.target_resolution)
         if len(responses) != X.shape[0]:

@@ -1,15 +1,17 @@
-"""Gathering rows that lie on a device: the same integers as `traceless.knowledge.gathering`.
+"""Gathering rows on a device: the same integers as `traceless.knowledge.gathering`.
 
-Rows become digits of eight bits, block by block, and tensor cores add up their products
-(`traceless.device`). Weighted rows, and codes of more than 30 bits, are added up in float64; the
-hashes of a fingerprint are the host's work, as is a feature map that is not of this package.
+Rows lie there, or are sent there from the host's memory, block by block. They become digits of
+eight bits, and tensor cores add up their products (`traceless.device`). Weighted rows, and codes
+of more than 30 bits, are added up in float64; the hashes of a fingerprint are the host's work, as
+is a feature map that is not of this package.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,13 +23,20 @@ from traceless.arithmetic.words import Sums
 from traceless.device.cutting import BEYOND, MOST, cut, digits_for
 from traceless.device.encoders import Encoder
 from traceless.device.gram import CHUNK, ROWS, Block, TensorGram, has_small_products
-from traceless.device.tensors import Fetched, Tensor, kind_of, to_array
-from traceless.knowledge.gathering import Band, Gathering
+from traceless.device.memory import (
+    OutOfMemoryError,
+    block_rows,
+    free_there,
+    smaller,
+    streamed,
+    touched,
+)
+from traceless.device.tensors import Fetched, HostRows, Tensor, kind_of, to_array
+from traceless.knowledge.gathering import Band, Gathering, chunks
 from traceless.knowledge.responses import Classes, Responses, check_one_type, label_of
 from traceless.progress import progress
 
 _TABLE = 2**20  # whole labels that span no more than this are found by a table
-_RUN = 4096  # rows of a class that are added up together
 _FEWEST = 1024  # rows of a block, below which smaller blocks are no help
 _NO_FLOAT64 = frozenset({"mps"})  # kinds of devices that have none
 
@@ -69,41 +78,32 @@ def _found(y: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class TensorGathering(Gathering):
-    """How rows on a device are gathered; see `Gathering`."""
+    """How rows on a device, or on their way there, are gathered; see `Gathering`."""
 
     def _sums(
         self, bands: Sequence[Band], extra: int, responses: Responses | None
     ) -> Iterator[Sums]:
         device = self.X.device
         if not Encoder.takes(self.phi) or device.type in _NO_FLOAT64:
-            here = Gathering(self.phi, _HostRows(self.X), *self._beside())
-            yield from here._sums(bands, extra, responses)
+            X = to_array(self.X) if isinstance(self.X, HostRows) else _Fetched(self.X)
+            beside = self.responses, self.weights, self.fingerprint, self.verbose
+            yield from Gathering(self.phi, X, *beside)._sums(bands, extra, responses)
             return
         encoder = Encoder(self.phi, device)
+        most = block_rows(self.X, ROWS) if isinstance(self.X, HostRows) else ROWS
         for rows, unit in bands:
-            yield self._sum(encoder, rows, unit, extra, responses)
+            work = partial(self._sum, Blocks(self, encoder, unit, extra, responses), rows)
+            yield smaller(work, most, _FEWEST, lambda: _needs(encoder.width + extra + 1, device))
 
-    def _beside(self) -> tuple[Any, ...]:
-        return self.responses, self.weights, self.fingerprint, self.verbose
-
-    def _sum(
-        self, encoder: Encoder, rows: Any, unit: int, extra: int, responses: Responses | None
-    ) -> Sums:
-        """The sum of one band; where memory is short, anew with blocks of half the size."""
-        size = ROWS
+    def _sum(self, blocks: Blocks, rows: Any, size: int) -> Sums:
+        """The sum of one band, in blocks of so many rows; what is begun is dropped on an error."""
         hashed = None if self.fingerprint is None else self.fingerprint.lanes.copy()
-        while True:
-            try:
-                blocks = Blocks(self, encoder, unit, extra, responses)
-                blocks.add_all(rows, size)
-                return blocks.gram.total()
-            except torch.cuda.OutOfMemoryError as error:
-                size //= 2
-                if size < _FEWEST:
-                    raise MemoryError(_needs(encoder.width + extra + 1, self.X.device)) from error
-                torch.cuda.empty_cache()
-                if self.fingerprint is not None and hashed is not None:
-                    self.fingerprint.lanes = hashed.copy()
+        try:
+            return blocks.total(rows, size)
+        except OutOfMemoryError:
+            if self.fingerprint is not None and hashed is not None:
+                self.fingerprint.lanes = hashed
+            raise
 
 
 class Blocks:
@@ -119,92 +119,102 @@ class Blocks:
     ) -> None:
         self.of, self.encoder, self.unit, self.responses = gathering, encoder, unit, responses
         self.device, self.bias = gathering.X.device, int(gathering.phi.has_bias)
-        self.gram = TensorGram(encoder.width, self.bias + extra, self.device)
+        self.extra, self.beside = extra, self.bias + extra
         plain = gathering.weights is None and gathering.fingerprint is None
         self.in_digits = plain and has_small_products(self.device)
         self.digits = 2  # that the last block had
 
-    def add_all(self, rows: Any, size: int) -> None:
-        """Add rows, given by a slice or by indices, so many at a time.
+    def total(self, rows: Any, size: int) -> Sums:
+        """The sum of rows, given by a slice or by indices, so many at a time.
 
         The digits of a block are begun before the products of the one before, so that the device
         has work while the host waits to see how many digits there are.
         """
-        there, n = _there(rows, self.device), _count(rows)
-        runs: _Runs | None = None
-        if self.in_digits and (self.responses is None or isinstance(self.responses, Classes)):
-            there, runs = self._in_order(rows, there, n, size)
-        before: _Begun | None = None
-        for start in progress(range(0, n, size), "learning", self.of.verbose):
-            some = _part(there, start, min(start + size, n))
-            begun = self._begun(some, start // size, runs) if self.in_digits else None
+        width = self.encoder.width + self.beside
+        self.gram = TensorGram(self.encoder.width, self.beside, self.device)
+        parts = chunks(rows, size)
+        watched = progress(parts, "learning", self.of.verbose)
+        before: _Block | None = None
+        with ThreadPoolExecutor(1) as meanwhile:
+            room = meanwhile.submit(touched, (width, width), "int64")
+            for _, block in zip(watched, self._there(parts), strict=True):
+                begun = self.in_digits and self._begin(block)
+                if before is not None:
+                    self._add(before)
+                before = block if begun else None
+                if not begun:
+                    self._add_codes(block)
             if before is not None:
                 self._add(before)
-            before = begun
-            if begun is None:
-                self._add_codes(some)
-        if before is not None:
-            self._add(before)
+            return self.gram.total(room.result())
 
-    def _in_order(self, rows: Any, there: Any, n: int, size: int) -> tuple[Any, _Runs]:
-        """Rows in the order of their classes, and the runs of each block."""
+    def _there(self, parts: Sequence[Any]) -> Iterator[_Block]:
+        """Parts of the rows, on the device."""
+        X = self.of.X
+        if isinstance(X, HostRows):
+            yield from map(_Block, parts, streamed(X, parts))
+            return
+        for some in parts:
+            if isinstance(some, slice):
+                yield _Block(some, X[some])
+            else:
+                yield _Block(some, X, torch.from_numpy(some).to(self.device))
+
+    def _begin(self, block: _Block) -> bool:
+        """Cut a block of rows into as many digits as the last had; False if it cannot be cut."""
         if self.responses is None:
-            return there, _Runs(np.array([0, n]), size, self.device)
-        classes = self._classes(rows)
-        order = classes.to(torch.int32).argsort(stable=True)
-        counts = torch.bincount(classes, minlength=len(self.responses.names))
-        order = order + there.start if isinstance(there, slice) else there[order]
-        return order, _Runs(np.append(0, to_array(counts.cumsum(0))), size, self.device)
+            block.classes = torch.zeros(len(block), dtype=torch.int32, device=self.device)
+        elif isinstance(self.responses, Classes):
+            block.classes, order = self._classes(block.rows).to(torch.int32).sort()
+            block.order = order if block.index is None else block.index[order]
+        else:
+            block.beside, largest = self._encoded(block.rows, len(block))
+            block.beside_digits = digits_for(int(min(largest, BEYOND)))
+            if block.beside_digits > MOST:
+                return False
+        self._cut(block)
+        return True
 
-    def _begun(self, rows: Any, number: int, runs: _Runs | None) -> _Begun | None:
-        """A block of rows, cut into as many digits as the last had; None if it cannot be cut."""
-        if runs is not None:
-            return self._cut(_Begun(rows, number, runs, None, 0))
-        beside, largest = self._encoded(_here(rows), _count(rows))
-        digits = digits_for(int(min(largest, BEYOND)))
-        if digits > MOST:
-            return None
-        return self._cut(_Begun(rows, number, None, beside, digits))
-
-    def _cut(self, begun: _Begun) -> _Begun:
+    def _cut(self, block: _Block) -> None:
         """Cut the features of a block, and what is beside them; the peak is on its way."""
-        encoder, X, n = self.encoder, self.of.X, _count(begun.rows)
+        encoder, n = self.encoder, len(block)
         linear, peak = encoder.scale is not None, _zero(self.device)
         scale: Tensor = encoder.scale if linear else _ones(encoder.width, self.device)
-        width = self.gram.beside if begun.beside_digits else 0
-        block = Block(encoder.width, self.digits, width, begun.beside_digits, n, self.device)
+        width = self.beside if block.beside_digits else 0
+        digits = Block(encoder.width, self.digits, width, block.beside_digits, n, self.device)
         size = n if linear else encoder.rows
+        order = block.index if block.order is None else block.order
         for start in range(0, n, size):
-            some = _part(begun.rows, start, start + size)
-            by_slice = isinstance(some, slice)
-            values, numbers = (X[some], None) if by_slice or not linear else (X, some)
-            values = values if linear else encoder.checked(values)[0]
-            for columns, planes in block.parts[: len(block.parts) - (width > 0)]:
+            some = slice(start, start + size)
+            values, numbers = (block.X[some], None) if order is None else (block.X, order[some])
+            if not linear:
+                values = encoder.checked(values if numbers is None else values[numbers])[0]
+                numbers = None
+            for columns, planes in digits.parts[: len(digits.parts) - (width > 0)]:
                 cut(values[:, columns], scale[columns], planes, start, peak, rows=numbers)
         if width:
             spare = _zero(self.device)
-            cut(begun.beside, _ones(width, self.device), block.parts[-1][1], 0, spare)
-        begun.block, begun.digits, begun.peak = block, self.digits, Fetched(peak)
-        return begun
+            cut(block.beside, _ones(width, self.device), digits.parts[-1][1], 0, spare)
+        block.digits, block.n_digits, block.peak = digits, self.digits, Fetched(peak)
 
-    def _add(self, begun: _Begun) -> None:
+    def _add(self, block: _Block) -> None:
         """Add the products of a block, cut again if it needs more digits, or fewer."""
-        needed = digits_for(begun.peak.value())
+        needed = digits_for(block.peak.value())
         if needed > MOST:
-            self._add_codes(begun.rows)
+            self._add_codes(block)
             return
-        if needed != begun.digits:
+        if needed != block.n_digits:
             self.digits = needed
-            self._cut(begun)
-        self.gram.add_block(begun.block)
-        if begun.runs is not None:
-            self.gram.add_runs(begun.block, *begun.runs.of(begun.number))
+            self._cut(block)
+        self.gram.add_block(block.digits)
+        if block.classes is not None:
+            self.gram.add_classes(block.digits, block.classes, self.extra)
 
-    def _add_codes(self, rows: Any) -> None:
+    def _add_codes(self, block: _Block) -> None:
         """Add rows in float64, a few at a time."""
-        for start in range(0, _count(rows), CHUNK):
-            some = _part(rows, start, start + CHUNK)
-            self._add_few(self.of.X[some], _here(some))
+        for k, rows in enumerate(chunks(block.rows, CHUNK)):
+            some = slice(k * CHUNK, (k + 1) * CHUNK)
+            self._add_few(block.X[some if block.index is None else block.index[some]], rows)
 
     def _add_few(self, X: Tensor, rows: Any) -> None:
         codes, largest = self.encoder.checked(X)
@@ -220,14 +230,14 @@ class Blocks:
 
     def _encoded(self, rows: Any, n: int) -> tuple[Tensor, float]:
         """The constant and the responses of some rows in float64, and the largest."""
-        out = torch.ones((n, self.gram.beside), dtype=torch.float64, device=self.device)
+        out = torch.ones((n, self.beside), dtype=torch.float64, device=self.device)
         if self.responses is None:
             return out, 1.0
         if isinstance(self.responses, Classes):
             out[:, self.bias :] = 0.0
             out[torch.arange(n, device=self.device), self.bias + self._classes(rows)] = 1.0
             return out, 1.0
-        here = np.empty((n, self.gram.beside - self.bias))
+        here = np.empty((n, self.beside - self.bias))
         self.responses.encode(rows, here)
         out[:, self.bias :] = torch.from_numpy(here).to(self.device)
         return out, max(peak(here), 1.0)
@@ -242,51 +252,36 @@ class Blocks:
 
 
 @dataclass
-class _Begun:
-    """A block of rows whose digits are being cut."""
+class _Block:
+    """A block of rows: where they are, and what is being made of them.
 
-    rows: Any
-    number: int
-    runs: _Runs | None
-    beside: Tensor | None
-    beside_digits: int
-    block: Any = None
-    digits: int = 0
-    peak: Any = None
-
-
-class _Runs:
-    """Rows in the order of their classes, in blocks: where the runs of each begin and end.
-
-    Parameters
+    Attributes
     ----------
-    edges : int64 array of shape (K + 1,)
-        Where the rows of each class begin, and the last end.
-    size : int
-        Rows of a block.
+    rows : slice, or array of indices
+        Which of all rows these are.
+    X : tensor
+        These rows on the device; with an `index`, those that it names.
+    order, classes : tensor, optional
+        The rows of X in the order of their classes, and these.
     """
 
-    def __init__(self, edges: NDArray[np.int64], size: int, device: Any) -> None:
-        n = int(edges[-1])
-        points = np.unique(np.concatenate([edges, np.arange(0, n, size), np.arange(0, n, _RUN)]))
-        starts, stops = points[:-1], points[1:]
-        self._classes = np.searchsorted(edges, starts, side="right") - 1
-        self._lengths, self._n_classes = stops - starts, len(edges) - 1
-        self._first = np.searchsorted(starts, np.arange(0, n + size, size))
-        within = starts % size
-        tables = np.stack([within, within + self._lengths, self._classes])
-        self._tables = torch.from_numpy(tables).to(device)
+    rows: Any
+    X: Tensor
+    index: Tensor | None = None
+    order: Tensor | None = None
+    classes: Tensor | None = None
+    beside: Tensor | None = None
+    beside_digits: int = 0
+    digits: Any = None
+    n_digits: int = 0
+    peak: Any = None
 
-    def of(self, number: int) -> tuple[tuple[Tensor, ...], NDArray[np.int64]]:
-        """Starts, ends and classes of the runs of a block, and how many rows each class has."""
-        some = slice(self._first[number], self._first[number + 1])
-        counts = np.zeros(self._n_classes, dtype=np.int64)
-        np.add.at(counts, self._classes[some], self._lengths[some])
-        return tuple(table[some] for table in self._tables), counts
+    def __len__(self) -> int:
+        return len(self.X if self.index is None else self.index)
 
 
-class _HostRows:
-    """Rows that are brought to the host when they are asked for."""
+class _Fetched:
+    """Rows of a device that are brought to the host when they are asked for."""
 
     def __init__(self, X: Tensor) -> None:
         self._X, self.shape = X, X.shape
@@ -308,34 +303,10 @@ def _ones(width: int, device: Any) -> Tensor:
     return torch.ones(width, dtype=torch.float64, device=device)
 
 
-def _here(rows: Any) -> Any:
-    """The index of a tensor as one of an array."""
-    return rows if isinstance(rows, slice) else to_array(rows)
-
-
-def _part(rows: Any, start: int, stop: int) -> Any:
-    """Some of the rows that a slice or an array of indices names."""
-    if isinstance(rows, slice):
-        return slice(rows.start + start, min(rows.start + stop, rows.stop))
-    return rows[start:stop]
-
-
-def _count(rows: Any) -> int:
-    """How many rows a slice or an array of indices names."""
-    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
-
-
-def _there(rows: Any, device: Any) -> Any:
-    """Rows as an index of a tensor."""
-    return rows if isinstance(rows, slice) else torch.from_numpy(rows).to(device)
-
-
 def _needs(width: int, device: Any) -> str:
     """What is missing where memory does not do for the smallest blocks."""
-    sums = 8 * width * width / 2**30
-    free = torch.cuda.mem_get_info(device)[0] / 2**30 if device.type == "cuda" else 0.0
     return (
-        f"The sums of {width} features and responses take {sums:.1f} GiB of {device}'s memory, and "
-        f"twice as much while they are added up; {free:.1f} GiB are free there. Free some, take "
-        "fewer features, or bring the rows to the host. Nothing was changed."
+        f"The sums of {width} features and responses take {8 * width**2 / 2**30:.1f} GiB of "
+        f"{device}'s memory, and twice as much while they are added up; {free_there(device)}. Free "
+        "some, take fewer features, or bring the rows to the host. Nothing was changed."
     )

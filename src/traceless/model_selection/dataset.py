@@ -13,6 +13,7 @@ from sklearn.base import clone
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
+from traceless.device.tensors import on_host, taken_rows
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
@@ -71,7 +72,8 @@ class Dataset:
                 "pipelines, use the function of the same name in sklearn.model_selection."
             )
         probe = clone(estimator)
-        X, y, weight = checked_arrays(probe, (X, y, sample_weight), probe._task, reset=True)
+        rows = on_host(taken_rows((X, y, sample_weight)))
+        X, y, weight = checked_arrays(probe, rows, probe._task, reset=True)
         rounded_weights(weight, len(y))  # raises what is wrong with them
         if weight is not None:
             weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)

@@ -21,6 +21,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
+from traceless.device.tensors import to_array
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, Indices, subset
@@ -48,7 +49,7 @@ class Folds(ABC):
         keep_train: bool = False,
     ) -> None:
         self.estimator, self.needs_models = estimator, needs_models
-        self.X, self.y, groups = indexable(*rows)
+        self.X, self.y, groups = indexable(*map(to_array, rows))
         self.splits = split_rows(estimator, cv, self.X, self.y, groups, keep_train)
         self._learn(sample_weight, path)
 

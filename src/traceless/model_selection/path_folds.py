@@ -10,6 +10,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import LeaveOneOut
 
@@ -63,6 +64,17 @@ class PathFolds(Folds):
             return copy.deepcopy(self.whole).forget(ids=gone)
         return self.whole.without(gone)
 
+    def move_to(self, C: float) -> None:
+        """Follow the path of the model of all rows to another C."""
+        self.estimator.set_params(C=C)
+        if self.whole is not None:
+            self.whole.set_params(C=C).refresh()
+
+    def model_of_all(self) -> PathMachine:
+        """The model of all rows."""
+        whole = self.whole
+        return clone(self.estimator).fit(self.X, self.y, self.weight) if whole is None else whole
+
     def _fitted(self, split: Split) -> PathMachine:
         train = split.train
         if train is None:
@@ -75,13 +87,17 @@ class PathFolds(Folds):
 def leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight: Any) -> Floats:
     """Decision values (or predictions) of each row by the model of all others."""
     method = "predict" if is_regressor(estimator) else "decision_function"
-    folds = PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight)
+    return left_one_out(PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight), method)
+
+
+def left_one_out(folds: PathFolds, method: str) -> NDArray[Any]:
+    """The answers to each row by the model of all others; only decisive rows take a path."""
     if folds.whole is None:
         touched, values = np.arange(len(folds.y)), []
     else:
         touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole.decisive_ids()))
         values = list(getattr(folds.whole, method)(folds.X))
-    for k in progress(touched.tolist(), "leaving one out", bool(estimator.verbose)):
+    for k in progress(touched.tolist(), "leaving one out", bool(folds.estimator.verbose)):
         values[k : k + 1] = [folds.answers(k, method)[0]]
     return np.array(values)
 

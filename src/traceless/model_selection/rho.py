@@ -37,7 +37,7 @@ from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import CholeskyFactor, blocks
 from traceless.model_selection.jackknife import checked_dataset, leave_one_out_scores
 from traceless.model_selection.precomputed import PrecomputedModels
-from traceless.parameters import positive
+from traceless.model_selection.selection import Selection, checked_values
 from traceless.progress import progress
 from traceless.solvers.class_weights import shared_weights
 from traceless.solvers.evidence import evidence_rho, log_evidence
@@ -47,8 +47,8 @@ Method = Literal["cross-validation", "evidence"]
 _TRUST = 1e-9  # of pivot / condition number: where this held, gains were right to 1e-13
 
 
-@dataclass(frozen=True, eq=False)
-class RhoSelection:
+@dataclass(frozen=True, eq=False, repr=False)
+class RhoSelection(Selection):
     """The scores of some ρ, and the best of them. Made by `select_rho`.
 
     Attributes
@@ -70,31 +70,14 @@ class RhoSelection:
     chosen: float | None = None
 
     @property
-    def mean(self) -> Floats:
-        """The mean score of each ρ."""
-        return np.asarray(self.scores.mean(axis=1))
-
-    @property
-    def std(self) -> Floats:
-        """The standard deviation of the scores of each ρ."""
-        return np.asarray(self.scores.std(axis=1))
-
-    @property
     def best(self) -> float:
         """The ρ to take."""
-        if self.chosen is not None:
-            return self.chosen
-        return float(self.rhos[self.mean == np.nanmax(self.mean)].max())
+        return float(self._best(self.rhos).max()) if self.chosen is None else self.chosen
 
     def __repr__(self) -> str:
-        n, by_evidence = self.scores.shape[1], self.method == "evidence"
-        lines = ["<RhoSelection by evidence" if by_evidence else f"<RhoSelection over {n} splits"]
-        for rho, mean, std in zip(self.rhos, self.mean, self.std, strict=True):
-            spread = "" if by_evidence else f" ± {std:.5f}"
-            lines.append(
-                f"  {rho:<10.4g} {mean:10.5f}{spread}{'  best' if rho == self.best else ''}"
-            )
-        return "\n".join(lines) + ">"
+        by_evidence = self.method == "evidence"
+        by = "by evidence" if by_evidence else f"over {self.scores.shape[1]} splits"
+        return self._shown(by, self.rhos, self.best, not by_evidence)
 
 
 def select_rho(
@@ -161,8 +144,9 @@ def select_rho(
                 "method='evidence' holds no rows out, so scoring and groups have no meaning. Leave "
                 "them out, or use method='cross-validation'."
             )
-        return _by_evidence(estimator, X, y, None if rhos is None else _values(rhos), sample_weight)
-    values = _values(rhos)
+        given = None if rhos is None else checked_values("rhos", rhos)
+        return _by_evidence(estimator, X, y, given, sample_weight)
+    values = checked_values("rhos", rhos)
     if isinstance(getattr(estimator, "rho", None), str):
         estimator = clone(estimator).set_params(rho=1.0)  # it plays no part
     scorer = check_scoring(estimator, scoring=scoring)
@@ -171,15 +155,6 @@ def select_rho(
         return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
     folds = LeastSquaresFolds(estimator, (X, y, groups), cv, sample_weight)
     return RhoSelection(values, _cross_validate(folds, values, scorer))
-
-
-def _values(rhos: Any) -> Floats:
-    if rhos is None:
-        raise ValueError("Cross-validation needs rhos, the values to choose from.")
-    values = np.array([positive("rhos", float(rho)) for rho in np.ravel(np.asarray(rhos))])
-    if not values.size:
-        raise ValueError("rhos is empty: give at least one value to choose from.")
-    return values
 
 
 def _by_evidence(

@@ -158,7 +158,7 @@ def solved(
 
     If asked for, the last row is the intercept of codes that are not shifted.
     """
-    S, V = known.normal_equations()
+    S = known.feature_gram
     m = whole_means(S) if penalty.free_intercept else None
     if isinstance(penalty.rho, tuple):
         Z = _solved_by_target(known, penalty, phi, code, intercept)
@@ -167,9 +167,7 @@ def solved(
         if class_weights is not None:
             Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
         else:
-            fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
-            Q = code(V if fits else V.astype(object))
-            Z = _solve(S, Q, ridge, m, intercept)
+            Z = _solve_pooled(known, ridge, code, m, intercept)
     Z.setflags(write=False)
     return Z, None if m is None else m.astype(np.float64)
 
@@ -188,27 +186,32 @@ def _solved_by_target(
     return Z
 
 
+def _solve_pooled(
+    known: Knowledge, ridge: Ridge, code: Coding, shift: Integers | None, intercept: bool
+) -> Floats:
+    """One system of sums that are not weighted, on a device where there is one for it."""
+    G, found = known.gram[: known.n_outputs], None
+    device = device_for(G)
+    if device is not None:
+        from traceless.solvers.tensor_rounded import solved_there
+
+        found = solved_there(G, code, ridge, shift, intercept, device)
+        if found is not None and found[1].all():
+            return found[0]
+    S, V = known.normal_equations()
+    fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
+    Q = code(V if fits else V.astype(object))
+    if found is None:
+        return _solve(S, Q, ridge, shift, intercept)
+    Z, decided = found
+    Z[:, ~decided] = _solve(S, Q[:, ~decided], ridge, shift, intercept)
+    return Z
+
+
 def _solve(
     S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system, of features that are shifted where the intercept is free."""
-    device = device_for(S)
-    if device is not None:
-        from traceless.solvers.tensor_rounded import solved_there
-
-        found = solved_there(S, Q, ridge, shift, intercept, device)
-        if found is not None:
-            Z, decided = found
-            if not decided.all():
-                Z[:, ~decided] = _solve_here(S, Q[:, ~decided], ridge, shift, intercept)
-            return Z
-    return _solve_here(S, Q, ridge, shift, intercept)
-
-
-def _solve_here(
-    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
-) -> Floats:
-    """The same on the host."""
     if shift is None:
         return correctly_rounded_solve(S, ridge, Q)
     if isinstance(S, Mixture):

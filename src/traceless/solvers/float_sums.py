@@ -14,9 +14,9 @@ success is final; anything else is left to that module.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import dger, dsyrk
@@ -27,59 +27,13 @@ from traceless.arithmetic.words import Wide
 from traceless.features.grid import dense_rows
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.solvers.inverse import symmetric_times
+from traceless.solvers.equations import Equations
 
 if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Responses
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
-SMALL = 256  # features up to which looking closely takes no time
 Block = tuple[int, Floats]  # a sign, and rows of codes with their responses beside them
-
-
-@dataclass(frozen=True)
-class Equations:
-    """S = diag(steps) T diag(steps), and V, in the units of the features.
-
-    Attributes
-    ----------
-    T : ndarray of shape (J, J) or more, column-major
-        Only the upper triangle of its first rows and columns is meaningful.
-    steps : ndarray of shape (J,)
-    V : ndarray of shape (J, K)
-    """
-
-    T: Floats
-    steps: Floats
-    V: Floats
-
-    def matrix(self) -> Floats:
-        """S, of which the upper triangle is meaningful."""
-        J = len(self.steps)
-        S = self.T[:J, :J] * self.steps
-        S *= self.steps[:, None]
-        return S
-
-    def times(self, U: Floats, ridge: Floats) -> Any:
-        """``(S + diag(ridge)) U``, of a small matrix with eleven more bits where there are any."""
-        J, steps = len(self.steps), self.steps[:, None]
-        if J <= SMALL:
-            return ridge * U.astype(np.longdouble) + (self._whole @ (steps * U)) * steps
-        X = np.zeros((len(self.T), U.shape[1]), order="F")
-        np.multiply(U, steps, out=X[:J])
-        return ridge * U + symmetric_times(self.T, X)[:J] * steps
-
-    @cached_property
-    def _whole(self) -> Any:
-        """T, both triangles of it, as the longest floats that there are."""
-        J = len(self.steps)
-        upper = np.triu(self.T[:J, :J]).astype(np.longdouble)
-        return upper + np.triu(upper, 1).T
-
-    @cached_property
-    def size(self) -> float:
-        """The trace of S, which no sum of its eigenvalues exceeds."""
-        return float((self.T.diagonal()[: len(self.steps)] * self.steps**2).sum())
 
 
 class FloatSums:

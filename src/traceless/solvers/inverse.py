@@ -44,7 +44,6 @@ A feature that has not varied yet may have any D: its coefficient is 0.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +52,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dgemv, dger, dsymm, dsymv, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyrk, dtrsm
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri, dpotrs
 
 from traceless.arithmetic.integers import Floats
@@ -197,12 +196,21 @@ class Stored:
     matrix : ndarray of shape (J, J), column-major
         P₀, of which only the upper triangle is meaningful, or R.
     is_factor : bool
+    G : ndarray of shape (J, W), column-major, optional
+        Columns that wait.
+    signs : ndarray of shape (W,), optional
     """
 
-    def __init__(self, matrix: Floats, is_factor: bool = False) -> None:
+    def __init__(
+        self,
+        matrix: Floats,
+        is_factor: bool = False,
+        G: Floats | None = None,
+        signs: Floats | None = None,
+    ) -> None:
         self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
-        self._G: Floats = np.empty((len(matrix), 0), order="F")
-        self._signs: Floats = np.empty(0)
+        self._G: Floats = np.empty((len(matrix), 0), order="F") if G is None else G
+        self._signs: Floats = np.empty(0) if signs is None else signs
 
     def whole(self) -> Stored:
         """The same as P alone, with all that has waited."""
@@ -221,13 +229,21 @@ class Stored:
         B, G, signs = symmetric_times(self._matrix, X), self._G, self._signs
         if not len(signs):
             return B
-        if X.shape[1] == 1:
-            T = dgemv(1.0, G, X[:, 0], trans=True)
-            T *= signs
-            return np.asarray(dgemv(-1.0, G, T, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
         T = dgemm(1.0, G, X, trans_a=True)
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
+
+    def columns(self, some: NDArray[np.intp]) -> Floats:
+        """Some columns of P."""
+        P, G = self._matrix, self._G
+        if self._is_factor:
+            unit = np.zeros((len(P), len(some)), order="F")
+            unit[some, np.arange(len(some))] = 1.0
+            return self.times(unit)
+        columns = np.where(np.arange(len(P))[:, None] <= some, P[:, some], P[some].T)
+        if len(self._signs):
+            columns -= dgemm(1.0, G * self._signs, G[some], trans_b=True)
+        return columns
 
     def after(self, steps: Sequence[tuple[float, Floats]]) -> Stored:
         """P - sign · G Gᵀ for each sign and G."""
@@ -238,10 +254,9 @@ class Stored:
             return Stored(_less(self._matrix, [*self._waiting(), *steps]))
         if len(self._signs) + L > _WAITING:
             return self.whole().after(steps)
-        out = copy.copy(self)
-        out._G = np.concatenate([self._G.T, *[G.T for _, G in steps]]).T
-        out._signs = np.concatenate([self._signs, *[np.full(G.shape[1], s) for s, G in steps]])
-        return out
+        G = np.concatenate([self._G.T, *[G.T for _, G in steps]]).T
+        signs = [self._signs, *[np.full(G.shape[1], s) for s, G in steps]]
+        return Stored(self._matrix, False, G, np.concatenate(signs))
 
     def _waiting(self) -> list[tuple[float, Floats]]:
         """Sign and G of all that waits."""
@@ -276,9 +291,15 @@ class Inverse:
         The strain at which errors are looked at again.
     frame : Frame, optional
         Where the penalty is not ρI.
+
+    Attributes
+    ----------
+    answer : ndarray of shape (J, K), or None
+        What `with_ridge_now` has found.
     """
 
-    frame: Frame | None = None  # also of those that were pickled before there were any
+    frame: Frame | None = None  # both also of those that were pickled before there were any
+    answer: Floats | None = None
 
     def __init__(
         self,
@@ -296,12 +317,14 @@ class Inverse:
         self.strain, self.floor, self.patience = strain, floor, patience
 
     @classmethod
-    def of(cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None) -> Inverse:
+    def of(
+        cls, S: Floats, V: Floats, rho: float, frame: Frame | None = None, ours: bool = False
+    ) -> Inverse:
         """Factor ρI + S (or D + S). Raises LinAlgError if that is not definite.
 
-        Only the upper triangle of S is looked at.
+        Only the upper triangle of S is looked at. It is written over where it is `ours`.
         """
-        A = np.array(S, order="F")
+        A = S if ours else np.array(S, order="F")
         A.T.reshape(-1)[:: len(A) + 1] += rho if frame is None else frame.ridge
         factor, failed = dpotrf(A, overwrite_a=True, clean=False)
         if failed:
@@ -328,16 +351,19 @@ class Inverse:
     def with_ridge_now(self) -> Floats | None:
         """U for the D of the rows as they are now; None if that is too far.
 
-        It depends on P, U and the frame alone, so that copies and files give the same bits.
+        It is found once, and goes with copies and files: from a P in which nothing waits any more
+        they would find other last digits.
         """
-        assert self.frame is not None
-        ridge = self.frame.ridge_now()
-        return None if ridge is None else self._moved_to(ridge, self._whole())
+        if self.answer is None:
+            assert self.frame is not None
+            ridge = self.frame.ridge_now()
+            self.answer = None if ridge is None else self._moved_to(ridge)
+        return self.answer
 
-    def _moved_to(self, ridge: Floats, stored: Stored) -> Floats | None:
-        difference = ridge - self.ridge
+    def _moved_to(self, ridge: Floats) -> Floats | None:
+        difference, stored = ridge - self.ridge, self._stored
         far = np.flatnonzero(np.abs(difference) > self.ridge / _FAR)
-        correct = self._correction(stored.P(), far, difference[far])
+        correct = self._correction(far, difference[far])
         if correct is None:
             return None
         difference[far] = 0.0
@@ -356,17 +382,17 @@ class Inverse:
         return None
 
     def _correction(
-        self, P: Floats, far: NDArray[np.intp], difference: Floats
+        self, far: NDArray[np.intp], difference: Floats
     ) -> Callable[[Floats, Floats], Floats] | None:
         """(X, Y) ↦ X - P_B (1/Δ_B + P_BB)⁻¹ Y_B for features B; None where that is not sound."""
         if not far.size:
             return lambda X, _: X
         assert self.frame is not None
         sizes = self.ridge[far] + difference + self.frame.squares[far]
-        if len(far) > max(16, len(P) // 8) or (self.ridge[far] > _CANCELS * sizes).any():
+        many = len(far) > max(16, len(self.U) // 8)
+        if many or (self.ridge[far] > _CANCELS * sizes).any():
             return None
-        rows = np.arange(len(P))[:, None]
-        PB = np.where(rows <= far, P[:, far], P[far].T)  # of the upper triangle
+        PB = self._stored.columns(far)
         factor, pivots, failed = dgetrf(PB[far] + np.diag(1.0 / difference))
         if failed:
             return None
@@ -378,8 +404,11 @@ class Inverse:
         return correct
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle: P with all that has waited, from which both go on."""
-        state = {**self.__dict__, "_P": [self.P()]}
+        """For pickle: P with all that has waited, from which both go on.
+
+        Its other triangle, where some sums of rows that have gone may still be, stays here.
+        """
+        state = {**self.__dict__, "_P": [np.triu(self.P())]}
         del state["_stored"]
         return state
 
@@ -388,13 +417,12 @@ class Inverse:
         self.__dict__.update(state, _stored=Stored(P))
 
     def P(self) -> Floats:  # noqa: N802
-        """P, whose upper triangle is meaningful; only to be read."""
-        return self._whole().P()
+        """P, whose upper triangle is meaningful; only to be read.
 
-    def _whole(self) -> Stored:
-        """P with all that has waited, which is kept: files and copies go on from the same bits."""
+        It is kept, with all that has waited: files and copies go on from the same bits.
+        """
         self._stored = whole = self._stored.whole()
-        return whole
+        return whole.P()
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
@@ -463,13 +491,11 @@ class _Update:
 
     def _check(self, relative: Floats, block: Change) -> None:
         """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
-        self._strain += 1.0
+        least_pivot, largest = float(relative.min()), float(relative.max())
         if block.sign > 0:
-            if not relative.min() > 0.0:
+            if not least_pivot > 0.0:
                 raise LinAlgError("P has decayed")
-            largest = float(relative.max())
-            if largest > _SWALLOWS:
-                self._strain += largest
+            self._strain += largest if largest > _SWALLOWS else 1.0
             return
         if self._frame is not None:
             least = self._frame.least_pivots(block)
@@ -479,7 +505,7 @@ class _Update:
             least = rho / (rho + block.weights * norms)
         if not (relative >= 0.999 * least).all():
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self._strain += float(1.0 / relative.min())
+        self._strain += 1.0 / least_pivot
 
 
 def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -76,11 +76,9 @@ class QueuedRows:
         return replace(self.change, Y=spread(self.change.Y, self.names, responses))
 
 
-def stacked(queue: Iterable[QueuedRows], responses: tuple[Label, ...]) -> Change | None:
-    """All rows of a queue as one change, whose weights are below zero where rows go; or None."""
+def stacked(queue: Sequence[QueuedRows], responses: tuple[Label, ...]) -> Change:
+    """All rows of a queue as one change, whose weights are below zero where rows go."""
     changes = [q.aligned(responses) for q in queue]
-    if not changes:
-        return None
     return Change(
         np.concatenate([c.F for c in changes]),
         np.concatenate([c.Y for c in changes]),

@@ -7,8 +7,8 @@ copies of the rows wait in a short queue until it is asked for, or the queue is 
 Rounding errors are held in check with the knowledge. When enough strain has gathered, the queue is
 taken in, the residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does
 what a new inverse would (U does not reach its residual, or P A x is too far from x), it is built
-anew. So the error stays that of a float64 retrain. Small matrices are looked at more often, and
-with longer floats where there are any: there a retrain is right to the last digits.
+anew. So the error stays that of a float64 retrain. Small matrices are looked at more often: there a
+retrain is right to the last digits.
 
 It is not changed: `updated` gives the next one, and the one before stays what it is, to the bit,
 whatever becomes of the next. What is computed when it is asked for (the knowledge with the queue
@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dnrm2
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.arithmetic.products import Coefficients
@@ -40,7 +39,8 @@ from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.float_sums import SMALL, Block, Equations, FloatSums, coded, padded_width
+from traceless.solvers.equations import Equations, mended
+from traceless.solvers.float_sums import Block, FloatSums, coded, padded_width
 from traceless.solvers.inverse import (
     Frame,
     Inverse,
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 128.0  # updates between two looks at the residual, while P is good
+_SMALL = 256  # features up to which looking more often takes no time
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
-_REFINEMENTS = 4  # at most, each time the residual is looked at
 
 
 class _Exact(NamedTuple):
@@ -406,8 +406,8 @@ class Woodbury(Cholesky):
             for q in some:
                 where = [names.index(n) for n in q.names] if len(counts) > 1 else [0]
                 counts[where] += [sign * n for n in q.counts]
-            rows = stacked(some, names)
-            if rows is not None:
+            if some:
+                rows = stacked(some, names)
                 Z = np.zeros((len(rows.F), padded_width(len(steps) + len(names))))
                 np.divide(rows.F, steps, out=Z[:, : len(steps)])
                 Z[:, len(steps) : len(steps) + len(names)] = rows.Y
@@ -444,13 +444,13 @@ class Woodbury(Cholesky):
             squares = S.diagonal().copy()
             frame = Frame(penalty, D, offset, S[:, -1].copy(), squares, squares)
         try:
-            inverse = Inverse.of(S, equations.V, penalty.rho, frame)
+            inverse = Inverse.of(S, equations.V, penalty.rho, frame, ours=True)
         except LinAlgError:
             raise ConditionError(
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
                 "use standardize=True, or solver='cholesky'."
             ) from None
-        inverse.floor = self._refine(inverse), self._decay(inverse)
+        inverse.floor = mended(inverse, equations)
         inverse.patience = _patience(inverse, inverse.floor[1])
         return inverse
 
@@ -465,39 +465,9 @@ class Woodbury(Cholesky):
                 found = _equations(
                     sums.knowledge if isinstance(sums, FloatSums) else sums, steps, m
                 )
-            base = self._base = sums, offset, found
+            V = spread(found.V, sums.responses, self.responses)
+            base = self._base = sums, offset, replace(found, V=V)
         return base[2]
-
-    def _equations_of(self, inverse: Inverse) -> Equations:
-        frame = inverse.frame
-        return self._equations(np.zeros(len(inverse.U)) if frame is None else frame.offset)
-
-    def _residual(self, inverse: Inverse) -> tuple[Floats, float]:
-        """R = V - (D + S) U, and its size relative to the terms in it."""
-        equations, U, ridge = self._equations_of(inverse), inverse.U, inverse.ridge[:, None]
-        V = spread(equations.V, self._settled().responses, self.responses)
-        R = np.asarray(V - equations.times(U, ridge), dtype=np.float64)
-        size = _norm(V) + (float(ridge.max()) + equations.size) * _norm(U)
-        return R, _norm(R) / size if size else 0.0
-
-    def _refine(self, inverse: Inverse) -> float:
-        """U += P R for as long as that makes the residual smaller; returns its size."""
-        R, size = self._residual(inverse)
-        for _ in range(_REFINEMENTS):
-            U = inverse.U
-            inverse.U = np.asfortranarray(U + inverse.times(R))
-            before, (R, size) = size, self._residual(inverse)
-            if size >= before:
-                inverse.U, size = U, before
-            if size > before / 4:
-                break
-        return size
-
-    def _decay(self, inverse: Inverse) -> float:
-        """How far P A x is from x, relatively, for a probe x: the error that P has."""
-        x = np.cos(np.arange(1.0, len(inverse.U) + 1.0))[:, None]
-        y = self._equations_of(inverse).times(x, inverse.ridge[:, None]).astype(np.float64)
-        return _norm(inverse.times(y) - x) / _norm(x)
 
     def _look(self) -> None:
         """Where enough has happened, refine U and look at P; give up what a new one would better.
@@ -507,8 +477,9 @@ class Woodbury(Cholesky):
         inverse = self._inverse
         if inverse is None or not self.has_knowledge or inverse.strain <= inverse.patience:
             return
+        offset = np.zeros(len(inverse.U)) if inverse.frame is None else inverse.frame.offset
         inverse.strain = 0.0
-        size, decay = self._refine(inverse), self._decay(inverse)
+        size, decay = mended(inverse, self._equations(offset))
         inverse.patience = _patience(inverse, decay)
         if not (size <= 4 * inverse.floor[0] and decay <= max(1e-12, 100 * inverse.floor[1])):
             self._inverse = None  # built anew when it is asked for
@@ -528,9 +499,4 @@ def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
 def _patience(inverse: Inverse, decay: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new."""
     good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
-    return (STRAIN if len(inverse.U) > SMALL else STRAIN / 12) if good else 0.0
-
-
-def _norm(a: Floats) -> float:
-    """Euclidean length, by the one BLAS that is used here (numpy.linalg.norm has another)."""
-    return float(dnrm2(a.ravel(order="K"))) if a.size else 0.0
+    return (STRAIN if len(inverse.U) > _SMALL else STRAIN / 16) if good else 0.0

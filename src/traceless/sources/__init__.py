@@ -9,6 +9,7 @@ engine computes the knowledge of a partition and ``+``, nothing else.
 - Dask arrays and dataframes are learned where they are: pass them to ``fit``.
 - `from_spark` does so for a Spark DataFrame.
 - `from_batches` takes any stream of batches: an iterator, a query, a loader.
+- `on_device` lets a GPU work on any of these, and on arrays that do not fit there.
 
 Each gives a `Source`, which the estimators take in place of rows:
 ``fit(source)``, ``partial_fit(source)``, ``forget(source)``.
@@ -19,6 +20,7 @@ inferred, no category collected and no mean taken, so a schema holds nothing of 
 """
 
 from traceless.sources.dates import Date
+from traceless.sources.devices import on_device
 from traceless.sources.scanning import scan
 from traceless.sources.schema import Boolean, Category, Hashed, Number, Schema, TextFormat
 from traceless.sources.selection import Selection
@@ -44,6 +46,7 @@ __all__ = [
     "column_names",
     "from_batches",
     "from_spark",
+    "on_device",
     "on_spark",
     "scan",
 ]

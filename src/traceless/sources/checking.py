@@ -95,7 +95,7 @@ def _problems(cells: Cells, read: Callable[[Cells], Any]) -> Iterator[tuple[str,
 
 
 def _count_labels(batch: Batch, found: Findings) -> None:
-    if batch.schema.labels == "number" or found.problems:
+    if batch.schema.labels in ("number", "none") or found.problems:
         return
     labels, counts = np.unique(batch.y, return_counts=True)
     for label, count in zip(labels.tolist(), counts.tolist(), strict=True):

@@ -46,7 +46,7 @@ class LookingRecipe(Recipe):
     def of(cls, recipe: Recipe, input_steps: Floats) -> LookingRecipe:
         """The same recipe; `input_steps` are the grids of the columns."""
         made = recipe.phi, recipe.task, recipe.target_resolution, recipe.classwise
-        return cls(*made, recipe.fingerprint, recipe.verbose, input_steps)
+        return cls(*made, recipe.fingerprint, recipe.verbose, input_steps=input_steps)
 
     def knowledge(self, rows: Rows) -> Any:
         """The knowledge of rows, and some of them."""

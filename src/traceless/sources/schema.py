@@ -24,7 +24,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.sources.cells import Cells, MayMiss
 from traceless.sources.dates import Date
 
-Labels = Literal["text", "int", "number"]
+Labels = Literal["text", "int", "number", "none"]
 TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 MOST_BUCKETS = 2**16
 
@@ -269,10 +269,10 @@ class Schema:
     columns : sequence of Number, Boolean, Date, Category or Hashed
         The features, in this order.
     target : sequence of str
-        One column of labels, or one or more of numbers to predict.
-    labels : {"text", "int", "number"}, default="text"
+        One column of labels, one or more of numbers to predict, or none.
+    labels : {"text", "int", "number", "none"}, default="text"
         What the target is: words (the number 3 is then the word "3"), whole numbers as
-        labels, or the numbers of a regression.
+        labels, or the numbers of a regression. "none" is for models that need no target.
     weight : str, optional
         Column of weights.
     classes : sequence of str or int, optional
@@ -305,12 +305,13 @@ class Schema:
             object.__setattr__(self, field, tuple(getattr(self, field)))
         if not self.columns:
             raise ValueError("No columns are declared to learn from.")
-        if self.labels not in ("text", "int", "number"):
-            raise ValueError(f"Labels must be text, int or number, got {self.labels!r}.")
-        if not self.target or (self.labels != "number" and len(self.target) > 1):
+        if self.labels not in ("text", "int", "number", "none"):
+            raise ValueError(f"Labels must be text, int, number or none, got {self.labels!r}.")
+        most = {"none": 0, "number": len(self.target)}.get(self.labels, 1)
+        if len(self.target) > most or bool(self.target) == (self.labels == "none"):
             raise ValueError(
-                "A column of labels is needed, or one or more of numbers to predict; got "
-                f"{len(self.target)} columns of labels={self.labels!r}."
+                "A column of labels is needed, or one or more of numbers to predict, or none with "
+                f"labels='none'; got {len(self.target)} columns of labels={self.labels!r}."
             )
         others = [] if self.id is None else [self.id]
         _check_words([*self.names, *others], "The names of the columns, of target, weight and id")

@@ -68,7 +68,9 @@ class Batch:
 
     @property
     def y(self) -> NDArray[Any]:
-        """The labels or targets."""
+        """The labels or targets; zeros where there are none."""
+        if not self.schema.target:
+            return np.zeros(self.n_rows, dtype=np.int64)
         targets = [self.schema.target_of(self.cells[name]) for name in self.schema.target]
         return targets[0] if len(targets) == 1 else np.column_stack(targets)
 

@@ -14,12 +14,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from traceless.exceptions import FileError, RevealingWarning, StoreError
-from traceless.knowledge.fingerprint import Lanes
 from traceless.store import keys
 from traceless.store.commit import commit
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
-from traceless.store.ids import IdChanges, hash_of_lines
+from traceless.store.ids import hash_of_lines, lines_of
 from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger
 from traceless.store.opening import log_is_empty
@@ -75,8 +74,8 @@ class Change:
     secret : bytes or None
     removed, added : Tally
         The rows that are forgotten, and those that are learned.
-    ids : IdChanges
-        The same by id.
+    waiting : Counter
+        By how many more, or fewer, rows of each id wait to be forgotten.
     unknown : int
         How many rows have no digest afterwards.
     emptied : bool
@@ -97,7 +96,7 @@ class Change:
         self.hasher = RowHasher.of(self.secret, self.origin)
         self.hasher.check_secret(self.origin["secret"])
         self.unknown, self.emptied, self.committed = self.before.unknown, False, False
-        self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        self.removed, self.added, self.waiting = Tally(), Tally(), Counter[bytes]()
         if asked.dry_run:
             ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
 
@@ -120,9 +119,7 @@ class Change:
 
     def note(self, kind: str, request: str | None = None, **facts: Any) -> Entry:
         """Append the entry of something that leaves the model as it is."""
-        before = self.before
-        files = {"generation": before.generation, "sha256": before.sha256}
-        return self._append(before.state, kind, request, **files, **facts)
+        return self._append(self.before.state, kind, request, **facts)
 
     def finish(self, kind: str, request: str | None = None, **facts: Any) -> Receipt:
         """Write the new model and the entry, commit both, and remove the model before."""
@@ -159,56 +156,40 @@ class Change:
     # --- inside ---------------------------------------------------------------------------
 
     def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
-        before, removed, added = self.before, self.removed, self.added
+        removed, added, key = self.removed, self.added, self.asked.key
+        lines = lines_of(added.ids, removed.ids, self.waiting)
         counts = Counter(added.classes)
         counts.subtract(removed.classes)
-        lines = self.ids.lines()
-        key = self.asked.key
         said = {
             "keys": () if key is None else (key,),
             "rows": max(removed.rows, added.rows),
             "added": added.rows,
             "removed": removed.rows,
-            "waiting": before.waiting,
-            **facts,
+            "classes": {label: n for label, n in sorted(counts.items()) if n},
+            "unknown": state.held if self.secret is None else self.unknown,
+            "alive": self._keep_lanes(),
+            "ids": hash_of_lines(lines),
         }
-        entry = Entry.after(
-            before,
-            state,
-            self.signing_key,
-            kind=kind,
-            classes={label: n for label, n in sorted(counts.items()) if n},
-            unknown=state.held if self.secret is None else self.unknown,
-            alive=self._keep_lanes(),
-            ids=hash_of_lines(lines),
-            request=request,
-            signer=before.next_signer,
-            origin=before.origin,
-            **said,
-        )
+        said |= {"kind": kind, "request": request}
+        entry = Entry.after(self.before, state, self.signing_key, **said | facts)
         self.ledger.append(entry, lines)
         self.before = entry
-        self.removed, self.added, self.ids = Tally(), Tally(), IdChanges()
+        self.removed, self.added, self.waiting = Tally(), Tally(), Counter()
         return entry
 
     def _keep_lanes(self) -> str | None:
         """Bring the lanes of the rows held up to date, and give their hash."""
-        rows = self.ledger.rows
-        if self.secret is None or self.emptied:
-            lanes = no_lanes()
-        else:
-            lanes = self._lanes_before() + self.added.lanes - self.removed.lanes
+        rows, lanes = self.ledger.rows, no_lanes()
+        if self.secret is not None and not self.emptied:
+            before = rows.kept_lanes()
+            if lanes_text(before) != self.before.alive:
+                raise StoreError(
+                    "The ledger is damaged: the sum over the rows held is not that of the latest "
+                    "entry. Restore the store from a backup. Nothing was changed."
+                )
+            lanes = before + self.added.lanes - self.removed.lanes
         rows.keep_lanes(lanes)
         return None if self.secret is None else lanes_text(lanes)
-
-    def _lanes_before(self) -> Lanes:
-        lanes = self.ledger.rows.kept_lanes()
-        if lanes_text(lanes) != self.before.alive:
-            raise StoreError(
-                "The ledger is damaged: the sum over the rows held is not that of the latest "
-                "entry. Restore the store from a backup. Nothing was changed."
-            )
-        return lanes
 
     def _read_back(self, name: str, sha256: str | None, state: ModelState) -> None:
         """Make sure that the file holds the model, since the model before will be removed."""

@@ -36,18 +36,15 @@ def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
         made, safe = _look(path, entry)
         if made and safe and isinstance(error, Exception):
             return False  # SQLite could not say so, but it is made, and on the disk
-        said = _UNSURE
-        if made is not None:
+        said = _UNSURE if made is None else _NOT_MADE
+        if made:
             said = f"The change was made (entry {entry.sequence}); do not repeat it"
             said += "" if safe else ". A power cut could still undo it: free the disk, then seal"
-            said = said if made else _NOT_MADE
-        found = os_error(error, path, said)
+        found: Exception | None = os_error(error, path, said)
+        if found is None and isinstance(error, sqlite3.Error):
+            found = StoreError(f"The ledger {path} could not be committed: {error}. {said}.")
         if found is not None:
             raise found from error
-        if isinstance(error, sqlite3.Error):
-            raise StoreError(
-                f"The ledger {path} could not be committed: {error}. {said}."
-            ) from error
         error.add_note(f"{said}.")
         raise
 

@@ -17,7 +17,6 @@ from traceless.knowledge.fingerprint import Fingerprint
 from traceless.store import keys
 from traceless.store.entries import Entry, ModelState, hash_of, now
 from traceless.store.folder import new_folder
-from traceless.store.keys import SigningKey
 from traceless.store.lock import check_system
 from traceless.store.opening import create
 from traceless.store.row_digests import SECRET_BYTES, RowHasher
@@ -36,8 +35,7 @@ def create_store(
 ) -> None:
     """Create the folder of a new store."""
     check_system()
-    elsewhere = signing_key or os.environ.get(keys.VARIABLE)
-    key = SigningKey.read(elsewhere) if elsewhere else SigningKey.new()
+    key, inside = keys.chosen(signing_key)
     estimator = _checked(estimator)
     secret = os.urandom(SECRET_BYTES) if secret is None else secret
     if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
@@ -48,7 +46,7 @@ def create_store(
         )
     with new_folder(path, shared) as folder:
         folder.write_private("secret", secret)
-        if not elsewhere:
+        if inside:
             folder.write_private("key", key.pem())
         generation, sha256 = folder.write(estimator, 0)
         origin = {
@@ -61,21 +59,9 @@ def create_store(
             "secret": RowHasher(secret, True).request("secret"),
             "key": key.public,
         }
-        first = Entry.after(
-            None,
-            ModelState.of(estimator),
-            key,
-            kind="new",
-            added=0,
-            removed=0,
-            waiting=0,
-            alive=lanes_text(no_lanes()),
-            signer=key.public,
-            generation=generation,
-            sha256=sha256,
-            origin=hash_of(origin),
-        )
-        create(folder.ledger, origin, first)
+        said = {"kind": "new", "alive": lanes_text(no_lanes()), "signer": key.public}
+        said |= {"generation": generation, "sha256": sha256, "origin": hash_of(origin)}
+        create(folder.ledger, origin, Entry.after(None, ModelState.of(estimator), key, **said))
 
 
 def _checked(estimator: Any) -> Any:

@@ -43,6 +43,7 @@ _TYPES = {
 }
 _SINCE_3 = ("added", "removed", "waiting", "ids", "signer")
 _NOT_HASHED = ("hash", "signature")
+_KEPT = ("unknown", "waiting", "alive", "generation", "sha256", "origin")  # if nothing changes them
 
 
 def hash_of(value: Any) -> str:
@@ -184,21 +185,19 @@ class Entry:
     ) -> Self:
         """The entry that follows another, of a change that left the model in this state.
 
-        Without a key it is not signed: the entry of a change that is not made.
+        What `facts` do not say is what it was before. Without a key the entry is not signed: it is
+        that of a change that is not made.
         """
-        entry = cls(
-            **facts,
-            version=VERSION,
-            sequence=0 if before is None else before.sequence + 1,
-            time=now() if before is None else max(now(), before.time),
-            held=state.held,
-            digest_before=None if before is None else before.digest_after,
-            digest_after=state.digest,
-            root_before=None if before is None else before.root_after,
-            root_after=state.root,
-            previous="0" * 64 if before is None else before.hash,
-            hash="",
-        )
+        said: dict[str, Any] = {"version": VERSION, "time": now(), "previous": "0" * 64}
+        said |= dict.fromkeys(("sequence", "added", "removed", "waiting"), 0)
+        said |= {"digest_before": None, "root_before": None}
+        if before is not None:
+            said |= {"sequence": before.sequence + 1, "time": max(now(), before.time)}
+            said |= {"digest_before": before.digest_after, "root_before": before.root_after}
+            said |= {"previous": before.hash, "signer": before.next_signer}
+            said |= {name: getattr(before, name) for name in _KEPT}
+        said |= dict(zip(("held", "digest_after", "root_after"), state, strict=True))
+        entry = cls(**said | facts, hash="")
         digest = hashlib.sha256(entry.body.encode()).hexdigest()
         object.__setattr__(entry, "hash", digest)  # which is not in the body, nor the signature
         object.__setattr__(entry, "signature", "" if key is None else key.sign(digest))

@@ -14,7 +14,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from sqlite3 import Connection
 from struct import pack
 from typing import NamedTuple
@@ -59,18 +61,10 @@ class Found:
     events: tuple[Event, ...]
 
 
-@dataclass
-class IdChanges:
-    """The rows of each id in one change; the empty id, of rows without one, does not count."""
-
-    added: Counter[bytes] = field(default_factory=Counter)
-    removed: Counter[bytes] = field(default_factory=Counter)
-    waiting: Counter[bytes] = field(default_factory=Counter)
-
-    def lines(self) -> list[Line]:
-        """One line for each id, in their order."""
-        ids = sorted({*self.added, *self.removed, *self.waiting} - {b""})
-        return [(one, self.added[one], self.removed[one], self.waiting[one]) for one in ids]
+def lines_of(added: Counter[bytes], removed: Counter[bytes], waiting: Counter[bytes]) -> list[Line]:
+    """The rows of each id in a change, in the order of the ids; the empty id does not count."""
+    ids = sorted({*added, *removed, *waiting} - {b""})
+    return [(one, added[one], removed[one], waiting[one]) for one in ids]
 
 
 def hash_of_lines(lines: Iterable[Line]) -> str | None:
@@ -92,18 +86,13 @@ class Ids:
     def lines(self) -> Iterator[tuple[int, list[Line]]]:
         """The lines of each change that has any, by its number."""
         query = "SELECT sequence, id, added, removed, waiting FROM ids ORDER BY sequence, id"
-        number, found = -1, list[Line]()
-        for sequence, *line in self._sql.execute(query):
-            if sequence != number and found:
-                yield number, found
-                found = []
-            number = sequence
-            one, *numbers = line
-            if type(one) is not bytes or len(one) != _SIZE or {*map(type, numbers)} != {int}:
-                raise StoreError(f"an id that no change could leave: {line!r}")
-            found.append((one, *numbers))
-        if found:
-            yield number, found
+        for sequence, several in groupby(self._sql.execute(query), itemgetter(0)):
+            found = list[Line]()
+            for _, one, *numbers in several:
+                if type(one) is not bytes or len(one) != _SIZE or {*map(type, numbers)} != {int}:
+                    raise StoreError(f"an id that no change could leave: {[one, *numbers]!r}")
+                found.append((one, *numbers))
+            yield sequence, found
 
     def of(self, one: bytes) -> list[tuple[int, int, int, int]]:
         """The changes of an id: number, rows added, removed and waiting."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from traceless.exceptions import StoreError
 from traceless.store.chain import Chain, require
-from traceless.store.keys import is_signed
+from traceless.store.keys import is_signed, public_from_pem
 from traceless.store.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def public_key_of(given: Any) -> str:
     if not _is_hex(text):
         path, text = text, _read(text)
         if text.startswith("-----BEGIN"):
-            return _from_pem(text, path)
+            return public_from_pem(text, path)
         if not _is_hex(text):
             raise ValueError(f"{path} is not a public key of Ed25519: 64 digits, or PEM.")
     return text
@@ -148,19 +147,6 @@ def _read(path: str) -> str:
             f"{path[:100]!r} is neither a public key of 64 hexadecimal digits nor a file with one "
             f"({error})."
         ) from None
-
-
-def _from_pem(text: str, path: str) -> str:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
-
-    try:
-        key = load_pem_public_key(text.encode())
-    except ValueError as error:
-        raise StoreError(f"{path} is not a public key: {error}.") from None
-    if not isinstance(key, Ed25519PublicKey):
-        raise StoreError(f"{path} is a public key of another kind than Ed25519.")
-    return key.public_bytes_raw().hex()
 
 
 def _is_hex(text: str, length: int = 64) -> bool:

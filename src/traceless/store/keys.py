@@ -12,8 +12,11 @@ Public keys, hashes and signatures are written in hexadecimal.
 
 from __future__ import annotations
 
+import importlib
 import os
+import stat
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -51,7 +54,11 @@ class SigningKey:
     def read(cls, path: Any) -> Self:
         """The key of a file, which may be anywhere."""
         try:
-            with open(path, "rb") as file:
+            at_once = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe would make it wait
+            handle = os.open(path, at_once)
+            with open(handle, "rb") as file:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    raise StoreError(f"{path} is not a signing key: it is no regular file. {_HOW}")
                 content = file.read(_LARGEST)
         except OSError as error:
             raise StoreError(f"{path} is not a signing key: {error.strerror}. {_HOW}") from error
@@ -60,26 +67,19 @@ class SigningKey:
     @classmethod
     def from_pem(cls, content: bytes, path: Any) -> Self:
         """The key that the file of this path contains."""
-        ed25519 = _ed25519()
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
         try:
-            key = load_pem_private_key(content, password=None)
+            key = _serialization().load_pem_private_key(content, password=None)
         except (ValueError, TypeError) as error:  # TypeError: it needs a password
             raise StoreError(f"{path} is not a signing key: {error}. {_HOW}") from None
-        if not isinstance(key, ed25519.Ed25519PrivateKey):
+        if not isinstance(key, _ed25519().Ed25519PrivateKey):
             raise StoreError(f"{path} is a key of another kind than Ed25519. {_HOW}")
         return cls(key)
 
     def pem(self) -> bytes:
         """The content of a file with the key."""
-        from cryptography.hazmat.primitives.serialization import (
-            Encoding,
-            NoEncryption,
-            PrivateFormat,
-        )
-
-        return self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        to = _serialization()
+        how = to.Encoding.PEM, to.PrivateFormat.PKCS8, to.NoEncryption()
+        return self._private.private_bytes(*how)
 
     def sign(self, digest: str) -> str:
         """The signature of the entry with this hash."""
@@ -107,12 +107,29 @@ def is_signed(digest: str, public: str, signature: str) -> bool:
 
 def public_pem(public: str) -> str:
     """The content of a file with a public key."""
-    ed25519 = _ed25519()
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-    text: bytes = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    to, key = _serialization(), _ed25519().Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+    text: bytes = key.public_bytes(to.Encoding.PEM, to.PublicFormat.SubjectPublicKeyInfo)
     return text.decode()
+
+
+def public_from_pem(text: str, path: str) -> str:
+    """The public key that the file of this path contains."""
+    try:
+        key = _serialization().load_pem_public_key(text.encode())
+    except ValueError as error:
+        raise StoreError(f"{path} is not a public key: {error}.") from None
+    if not isinstance(key, _ed25519().Ed25519PublicKey):
+        raise StoreError(f"{path} is a public key of another kind than Ed25519.")
+    return str(key.public_bytes_raw().hex())
+
+
+def chosen(given: Any) -> tuple[SigningKey, bool]:
+    """The key for a new store, and whether it is to be kept in its folder.
+
+    It is that of the file given, or of the one that TRACELESS_SIGNING_KEY names, or a new one.
+    """
+    elsewhere = given or os.environ.get(VARIABLE)
+    return SigningKey.read(elsewhere) if elsewhere else SigningKey.new(), not elsewhere
 
 
 def find(folder: Folder, given: Any, public: str) -> SigningKey:
@@ -158,11 +175,15 @@ def _inside(folder: Folder, name: str) -> SigningKey | None:
 _HOW = "Give a file as 'openssl genpkey -algorithm ed25519' writes it. Nothing was changed."
 
 
-def _ed25519() -> Any:
+def primitives(name: str) -> Any:
+    """A module of the package cryptography."""
     try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
+        return importlib.import_module(f"cryptography.hazmat.primitives.{name}")
     except ImportError as error:
         raise ImportError(
             "Stores need the package cryptography: pip install 'traceless[store]'"
         ) from error
-    return ed25519
+
+
+_ed25519 = partial(primitives, "asymmetric.ed25519")
+_serialization = partial(primitives, "serialization")

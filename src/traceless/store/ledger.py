@@ -24,14 +24,7 @@ from traceless.store.schema import VERSION
 if TYPE_CHECKING:
     from traceless.store.row_counts import RowCounts
 
-_DESCRIBED = {
-    "store": str,
-    "created": str,
-    "task": str,
-    "secret": str,
-    "model": dict,
-    "about": dict,
-}
+_FACTS = {"store": str, "created": str, "task": str, "secret": str, "model": dict, "about": dict}
 
 
 class Request(NamedTuple):
@@ -80,7 +73,7 @@ class Ledger:
             ((document,),) = self.sql.execute("SELECT document FROM origin")
             found = parsed_json(document)
         facts = found if isinstance(found, dict) else {}
-        known = {name: type(facts.get(name)) for name in _DESCRIBED} == _DESCRIBED
+        known = {name: type(facts.get(name)) for name in _FACTS} == _FACTS
         if not known or type(facts["model"].get("kind")) is not str:
             raise StoreError("The ledger is damaged: it has no description of the store.")
         return facts
@@ -123,10 +116,8 @@ class Ledger:
 
     def append(self, entry: Entry, lines: Iterable[Line] = ()) -> None:
         """Write an entry, the counts that it changes, and the requests that it answers."""
-        self.sql.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?)",
-            (entry.sequence, entry.body, entry.hash, entry.signature),
-        )
+        row = entry.sequence, entry.body, entry.hash, entry.signature
+        self.sql.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
         self.sql.executemany(
             "INSERT INTO classes VALUES (?, ?) "
             "ON CONFLICT(label) DO UPDATE SET rows = rows + excluded.rows",

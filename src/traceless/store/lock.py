@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from traceless.exceptions import StoreBusyError, StoreError
@@ -24,14 +24,16 @@ if sys.platform != "win32":
     import fcntl
 
 _PAUSE = 0.02  # seconds between two attempts
-_WIDTH = 80  # bytes: each holder of the lock overwrites the note of the one before
+_WIDTH = 80  # bytes of the note that says who holds the lock; blanks if nobody does
 
 
 @contextmanager
-def write_lock(path: Path, wait: float, like: Permissions | None = None) -> Iterator[None]:
+def write_lock(
+    path: Path, wait: float, like: Permissions | None = None, dry_run: bool = False
+) -> Iterator[None]:
     """Hold the lock; raises `StoreBusyError` if another process still has it after `wait` s.
 
-    A new file gets the permissions `like` those given.
+    A new file gets the permissions `like` those given. A dry run leaves no note in it.
     """
     check_system()
     lock = _opened(path, like)
@@ -45,9 +47,14 @@ def write_lock(path: Path, wait: float, like: Permissions | None = None) -> Iter
                 if time.monotonic() >= deadline:
                     raise busy(_holder(lock), wait) from None
                 time.sleep(_PAUSE)
-        holder = json.dumps({"pid": os.getpid(), "since": now()})
-        os.pwrite(lock, holder.ljust(_WIDTH).encode(), 0)
-        yield
+        holder = json.dumps({"pid": os.getpid(), "since": now()}).ljust(_WIDTH)
+        note = b"" if dry_run else holder.encode()
+        os.pwrite(lock, note, 0)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                os.pwrite(lock, b" " * len(note), 0)
     finally:
         fcntl.flock(lock, fcntl.LOCK_UN)  # also for processes that were forked meanwhile
         os.close(lock)

@@ -80,11 +80,7 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
     address = f"{(path.parent.resolve() / path.name).as_uri()}?{how}"
     how_to: dict[str, Any] = {"timeout": patience, "isolation_level": None, "uri": True}
     how_to["check_same_thread"] = False  # for `RowCounts.adding`, while nobody else uses it
-    connect = sqlite3.connect
-    with (
-        _errors(path, patience),
-        closing(connect(address, **how_to)) as connection,
-    ):
+    with _errors(path, patience), closing(sqlite3.connect(address, **how_to)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
             raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")

@@ -74,16 +74,12 @@ class Queue:
         """Add the request that came with an entry."""
         import numpy as np
 
-        file = io.BytesIO()
-        arrays = {
-            f"{i}{k}": a for i, b in enumerate(batches) for k, a in zip("Xywi", b, strict=False)
-        }
+        file, each = io.BytesIO(), enumerate(batches)
+        arrays = {f"{i}{k}": a for i, b in each for k, a in zip("Xywi", b, strict=False)}
         np.savez(file, **arrays, allow_pickle=False)
-        key = entry.keys[0] if entry.keys else None
-        self._sql.execute(
-            "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)",
-            (entry.sequence, entry.time, key, entry.rows, canonical_json(classes), file.getvalue()),
-        )
+        said = entry.sequence, entry.time, next(iter(entry.keys), None), entry.rows
+        row = *said, canonical_json(classes), file.getvalue()
+        self._sql.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def pending(self) -> list[Queued]:
         """All requests, the oldest first."""
@@ -98,9 +94,7 @@ class Queue:
     def is_safe(self) -> bool:
         """Whether the rows of all requests together are enough to be forgotten at once."""
         pending = self.pending()
-        classes: Counter[str] = Counter()
-        for queued in pending:
-            classes.update(queued.classes)
+        classes = sum((Counter(queued.classes) for queued in pending), Counter())
         return are_enough(sum(queued.rows for queued in pending), classes)
 
     def batches(self, which: int | None = None) -> Iterator[RowBatch]:

@@ -177,13 +177,12 @@ class StoreReader:
         Verification
         """
         from traceless.store.kept import Kept
-        from traceless.store.row_digests import row_batches
         from traceless.store.verification import verify
 
         with suppress(OSError, StoreError):
             self._look()
-        batches = None if X is None else row_batches(X, y, sample_weight, ids)
-        return verify(self._folder, batches, Kept(receipt, head, public_key))
+        rows = None if X is None else (X, y, sample_weight, ids)
+        return verify(self._folder, rows, Kept(receipt, head, public_key))
 
     def pending(self) -> list[Queued]:
         """The requests to forget that wait, the oldest first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.store.page import code, document, named, text
@@ -31,22 +32,7 @@ TITLES = {
     "key": "Another key signs from now on",
     "upgrade": "The store was brought to a newer version",
 }
-_STYLE = """
-.said { font-size: 1.2rem; line-height: 1.45; margin: 1rem 0 }
-.two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2rem }
-.two h2, .check h2 { margin-top: .6rem }
-ul, ol { margin: 0; padding-left: 1.2rem }
-.check { background: var(--shade); border-radius: 8px; padding: .3rem 1.2rem .8rem;
-  margin: 1rem 0 }
-table { font-size: .86rem } th { width: 9.5rem } th, td { padding-top: .18rem;
-  padding-bottom: .18rem }
-@media (max-width: 40rem) { .two { display: block } }
-@media print { body { font-size: 8.6pt; line-height: 1.38 } h1 { font-size: 16pt }
-  h2 { font-size: 9.5pt } header { margin-bottom: .6rem } .said { font-size: 11.5pt;
-  line-height: 1.35; margin: .5rem 0 } .check { border: 1px solid var(--line);
-  padding-bottom: .4rem; margin: .6rem 0 } table { font-size: 7.2pt }
-  th, td { padding-top: .07rem; padding-bottom: .07rem } }
-"""
+_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def page(receipt: Receipt) -> str:
@@ -119,29 +105,23 @@ def _which(receipt: Receipt) -> str:
 
 def _under(receipt: Receipt) -> str:
     """The keys of the requests, where there are any."""
-    return (
-        f", kept under {_some(named(key, _LONGEST) for key in receipt.keys)},"
-        if receipt.keys
-        else ""
-    )
+    keys = _some(named(key, _LONGEST) for key in receipt.keys)
+    return f", kept under {keys}," if keys else ""
 
 
 def _now(receipt: Receipt) -> str:
     """What the model is since then."""
-    if receipt.kind == "destroy" or receipt.generation is None:
-        return ""
-    if receipt.kind not in ("forget", "learn", "merge", "relabel"):
+    kinds = ("forget", "learn", "merge", "relabel")
+    if receipt.kind not in kinds or receipt.generation is None:
         return ""
     if not receipt.held:
         return " The model is now empty, as if it had never learned anything."
-    left = f"{_count(receipt.held)} left in it {'gives' if receipt.held == 1 else 'give'}"
     if receipt.kind != "forget":
         return f" It now holds {_count(receipt.held)}."
+    left = f"{_count(receipt.held)} left in it {'gives' if receipt.held == 1 else 'give'}"
     gone = "this one" if receipt.rows == 1 else f"these {receipt.rows}"
-    rounding = " (up to rounding, until it is sealed)" if _is_updated(receipt) else ""
-    return (
-        f" The model is now the one that the {left}{rounding}, as if {gone} had never been learned."
-    )
+    left += " (up to rounding, until it is sealed)" if _is_updated(receipt) else ""
+    return f" The model is now the one that the {left}, as if {gone} had never been learned."
 
 
 def _is_updated(receipt: Receipt) -> bool:
@@ -158,11 +138,10 @@ def _model(receipt: Receipt) -> str:
     table, whose = about.get("table"), about.get("organisation")
     said = f"the model of <bdi>{text(whose)}</bdi>" if whose else "the model"
     try:
-        return (
-            f"{said} that predicts {_some(named(name, _LONGEST) for name in list(table['target']))}"  # type: ignore[index]
-        )
+        targets = _some(named(name, _LONGEST) for name in list(table["target"]))  # type: ignore[index]
     except (TypeError, KeyError):
         return said
+    return f"{said} that predicts {targets}"
 
 
 def _about(receipt: Receipt) -> Mapping[str, Any]:

@@ -75,13 +75,9 @@ class Receipt(Entry):
 
     def to_json(self) -> str:
         """The receipt as JSON, to be kept or sent."""
-        said = {
-            "format": f"{_FORMAT}{self.version}",
-            "entry": self.facts(),
-            "hash": self.hash,
-            **({"signature": self.signature} if self.version > 2 else {}),
-            "store": self.store,
-        }
+        said = {"format": f"{_FORMAT}{self.version}", "entry": self.facts(), "hash": self.hash}
+        said |= {"signature": self.signature} if self.version > 2 else {}
+        said |= {"store": self.store}
         return json.dumps(said, indent=2, ensure_ascii=False)
 
     @classmethod
@@ -96,18 +92,14 @@ class Receipt(Entry):
         try:
             said = parsed_json(text)
             known = said["format"].startswith(_FORMAT) and isinstance(said["store"], dict)
-            facts, told, signature = (
-                json.dumps(said["entry"]),
-                said["hash"],
-                said.get("signature", ""),
-            )
+            parts = json.dumps(said["entry"]), said["hash"], said.get("signature", "")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             known = False
         if not known:
             raise StoreError(
                 f"This is not a receipt: a JSON object of format '{_FORMAT}{VERSION}' is."
             )
-        entry = Entry.from_body(facts, told, signature)
+        entry = Entry.from_body(*parts)
         if said["format"] != f"{_FORMAT}{entry.version}":
             raise StoreError(f"This is not a receipt: its entry is of version {entry.version}.")
         return cls.of(entry, said["store"])

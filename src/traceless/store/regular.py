@@ -52,9 +52,7 @@ def found_at(path: Path, *, to_change: bool = False, within: int | None = None) 
     return found
 
 
-def open_regular(
-    path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, within: int | None = None
-) -> int:
+def open_regular(path: Path, flags: int = os.O_RDONLY, within: int | None = None) -> int:
     """Open a regular file, as `os.open` does; see `found_at`."""
     to_change = bool(flags & (os.O_WRONLY | os.O_RDWR))
     try:
@@ -63,7 +61,7 @@ def open_regular(
         if not flags & os.O_CREAT:
             raise
     name = path if within is None else path.name
-    handle = os.open(name, flags | _CAREFULLY, mode, dir_fd=within)
+    handle = os.open(name, flags | _CAREFULLY, 0o600, dir_fd=within)
     try:
         _check(path, os.fstat(handle), to_change)  # it may have been replaced meanwhile
     except BaseException:

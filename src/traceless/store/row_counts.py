@@ -67,9 +67,8 @@ class RowCounts:
     def add(self, digests: list[bytes], ids: list[bytes] | None = None) -> None:
         """Count rows that are learned."""
         for size, rows in _by_size(digests, ids):
-            self._in_chunks(
-                f"INSERT INTO alive {_each_of(size)}, 1, 0 FROM places WHERE true {_ADD}", rows
-            )
+            insert = f"INSERT INTO alive {_each_of(size)}, 1, 0 FROM places WHERE true {_ADD}"
+            self._in_chunks(insert, rows)
 
     @contextmanager
     def adding(self, digests: list[bytes], ids: list[bytes]) -> Iterator[None]:
@@ -173,12 +172,9 @@ class RowCounts:
 
     def _delete_many(self, digests: list[bytes], ids: list[bytes] | None) -> int:
         """Delete rows that are held once, and not reserved; returns how many there were."""
+        delete = "DELETE FROM alive WHERE count = 1 AND queued = 0 AND (digest, id) IN"
         return sum(
-            self._in_chunks(
-                f"DELETE FROM alive WHERE (digest, id) IN ({_each_of(size)} FROM places) "
-                "AND count = 1 AND queued = 0",
-                rows,
-            )
+            self._in_chunks(f"{delete} ({_each_of(size)} FROM places)", rows)
             for size, rows in _by_size(digests, ids)
         )
 
@@ -201,11 +197,9 @@ class RowCounts:
             if held_as is None:
                 missed.append(i)
             else:
-                update = f"UPDATE alive SET {change} WHERE {_THIS}"
-                self._sql.execute(update, (digest, held_as))
-                self._sql.execute(
-                    f"DELETE FROM alive WHERE {_THIS} AND count = 0", (digest, held_as)
-                )
+                row = digest, held_as
+                self._sql.execute(f"UPDATE alive SET {change} WHERE {_THIS}", row)
+                self._sql.execute(f"DELETE FROM alive WHERE {_THIS} AND count = 0", row)
             found.append(held_as or b"")
         return Taken(missed, found)
 

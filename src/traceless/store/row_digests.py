@@ -40,6 +40,7 @@ _CHUNK = 2**14  # rows made dense at a time
 
 Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often it is held
 RowBatch = tuple[Any, ...]  # X, y, sample_weight, and ids if there are any, as the caller gave them
+Given = tuple[Any, Any, Any, Any]  # all four, or batches in place of X
 
 
 class HashedId(bytes):
@@ -130,6 +131,13 @@ class RowHasher:
         hashed = self._ids(ids, n, places)
         return RowDigests(digests, hashed, places, counts, n, width)
 
+    def tally(self, batches: Iterable[RowBatch]) -> Tally:
+        """The rows of batches, counted."""
+        tally = Tally()
+        for batch in batches:
+            tally.add(self(batch))
+        return tally
+
     def id_hash(self, name: Any) -> bytes:
         """The keyed hash of an id; nothing for None and the empty text.
 
@@ -213,10 +221,8 @@ def text_of(label: Any) -> str:
 def digest_sum(digests: Iterable[bytes]) -> int:
     """Σ of digests mod 2^128, all of them at once in four lanes of 32 bits."""
     lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, SIZE // 4)
-    total = 0
-    for k, lane_sum in enumerate(lanes.sum(axis=0, dtype=np.uint64).tolist()):
-        total += lane_sum << (32 * k)
-    return total % _MODULUS
+    sums = lanes.sum(axis=0, dtype=np.uint64).tolist()
+    return int(sum(n << (32 * k) for k, n in enumerate(sums)) % _MODULUS)
 
 
 def counted_lanes(counted: list[Counted]) -> tuple[Lanes, int]:
@@ -240,8 +246,16 @@ def checksum_text(checksum: int) -> str:
     return f"{checksum % _MODULUS:032x}"
 
 
-def row_batches(X: Any, y: Any, sample_weight: Any, ids: Any = None) -> Iterator[RowBatch]:
-    """Rows that came as arrays, or as an iterable of batches, as batches (X, y, weight[, ids])."""
+def row_batches(
+    X: Any, y: Any, sample_weight: Any, ids: Any = None, origin: Mapping[str, Any] | None = None
+) -> Iterator[RowBatch]:
+    """Rows that came as arrays, or as an iterable of batches, as batches (X, y, weight[, ids]).
+
+    Where the model of a store with this `origin` has no labels, rows in an array need none.
+    """
+    kind = None if origin is None else origin["model"]["kind"]
+    if y is None and kind == "PathOneClass" and hasattr(X, "shape"):
+        y = np.zeros(X.shape[0], dtype=np.int64)
     if y is not None:
         yield (X, y, sample_weight) if ids is None else (X, y, sample_weight, ids)
         return
@@ -268,8 +282,8 @@ class Tally:
     Parameters
     ----------
     rows : int
-    classes : Counter
-        Rows of each class.
+    classes, ids : Counter
+        Rows of each class, and of each id that the store holds them by.
     lanes : ndarray of uint16
         Of the rows under the ids that the store holds them by.
     asked : ndarray of uint16
@@ -282,6 +296,7 @@ class Tally:
 
     rows: int = 0
     classes: Counter[str] = field(default_factory=Counter)
+    ids: Counter[bytes] = field(default_factory=Counter)
     lanes: Lanes = field(default_factory=no_lanes)
     asked: Lanes = field(default_factory=no_lanes)
     checksum: int = 0
@@ -293,6 +308,7 @@ class Tally:
         self.classes.update(rows.classes)
         self.checksum += digest_sum(rows.digests)
         self.named |= any(rows.ids)
+        self.ids.update(rows.ids if held_as is None else held_as)
         asked = lanes_of(rows.digests, rows.ids)
         same = held_as is None or held_as == rows.ids
         self.asked += asked
@@ -305,12 +321,13 @@ class Tally:
         self.asked += lanes
         self.checksum += sum(n * int.from_bytes(digest, "little") for digest, _, n in counted)
         self.named |= any(one for _, one, _ in counted)
+        for _, one, n in counted:
+            self.ids[one] += n
 
     def __str__(self) -> str:
         """The rows as the caller named them, by which a request is recognised.
 
         Without ids it is the text of stores up to version 2, whose requests may come again.
         """
-        return (
-            f"{self.rows} {lanes_text(self.asked) if self.named else checksum_text(self.checksum)}"
-        )
+        rows = lanes_text(self.asked) if self.named else checksum_text(self.checksum)
+        return f"{self.rows} {rows}"

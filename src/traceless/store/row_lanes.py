@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.knowledge.fingerprint import LANES, Lanes, to_bytes
+from traceless.store.keys import primitives
 
 _SIZE = 16  # bytes of a digest, of an id and of a block
 _PARTS = 2 * LANES // _SIZE
@@ -133,19 +134,10 @@ class _Ciphers(threading.local):
 
     @cached_property
     def both(self) -> tuple[list[Any], list[Any]]:
-        return _new_ciphers()
+        of = primitives("ciphers")
+        keys = (hashlib.sha256(b"traceless lanes 1 %d" % k).digest() for k in range(2 * _PARTS))
+        made = [of.Cipher(of.algorithms.AES(k[:_SIZE]), of.modes.ECB()).encryptor() for k in keys]
+        return made[:_PARTS], made[_PARTS:]
 
 
 _CIPHERS = _Ciphers()
-
-
-def _new_ciphers() -> tuple[list[Any], list[Any]]:
-    try:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    except ImportError as error:
-        raise ImportError(
-            "Stores need the package cryptography: pip install 'traceless[store]'"
-        ) from error
-    keys = (hashlib.sha256(b"traceless lanes 1 %d" % k).digest() for k in range(2 * _PARTS))
-    ciphers = [Cipher(algorithms.AES(key[:_SIZE]), modes.ECB()).encryptor() for key in keys]
-    return ciphers[:_PARTS], ciphers[_PARTS:]

@@ -67,11 +67,7 @@ def _old(request: str) -> tuple[str, ...]:
 
 
 # a store of version 1 that version 2 wrote to has the tables of version 1
-_KNOWN = {
-    1: (_old("fingerprint"),),
-    2: (_old("request"), _old("fingerprint")),
-    VERSION: (SCHEMA,),
-}
+_KNOWN = {1: (_old("fingerprint"),), 2: (_old("request"), _old("fingerprint")), VERSION: (SCHEMA,)}
 
 
 def check_schema(connection: sqlite3.Connection, version: int) -> None:

@@ -17,6 +17,7 @@ from traceless.store.schema import ForeignTablesError
 
 if TYPE_CHECKING:
     from traceless.store.change import Cached
+    from traceless.store.ledger import Ledger
     from traceless.store.writer import Writer
 
 
@@ -86,7 +87,7 @@ class Store(StoreReader):
         ----------
         path : str or path
             A folder that does not exist, or is empty.
-        estimator : LSSVC, LSSVR or PathSVC
+        estimator : LSSVC, LSSVR or one of the path family
             It is cloned. The first two get ``fingerprint=True``, so that their digests, and the
             roots in receipts, tell which rows they hold.
         about : dict, optional
@@ -134,6 +135,7 @@ class Store(StoreReader):
         X, y, sample_weight
             As `partial_fit` takes them; or in place of X an iterable of batches (X, y),
             (X, y, sample_weight) or (X, y, sample_weight, ids), which are one change together.
+            `PathOneClass` needs no y for an array X.
         ids : sequence of str or int, optional
             What each row is known by, such as the number of a customer; None for a row that has
             none. It is no feature, and only its keyed hash is kept.
@@ -153,10 +155,8 @@ class Store(StoreReader):
         AlreadyLearnedError
             With `once`, if the last change learned exactly these rows.
         """
-        from traceless.store.row_digests import row_batches
-
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.learn(row_batches(X, y, sample_weight, ids), once))
+            return cast(Receipt, writer.learn((X, y, sample_weight, ids), once))
 
     def forget(
         self,
@@ -190,7 +190,7 @@ class Store(StoreReader):
         name : str, optional
             Under which a slice was merged.
         dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+            As for `learn`.
 
         Returns
         -------
@@ -206,8 +206,8 @@ class Store(StoreReader):
         RevealingWarning
             If the models before and after would reveal the rows.
         """
-        rows = X, y, sample_weight, ids
         with self._writing(key, dry_run) as writer:
+            rows = X, y, sample_weight, ids
             return cast(Receipt | Queued, writer.forget(rows, batch, name, whole))
 
     def undo(
@@ -226,10 +226,8 @@ class Store(StoreReader):
         ----------
         X, y, sample_weight, ids
             All rows of the last change that learned, in any form that `learn` takes and any order.
-        key : str, optional
-            A name of the request.
-        dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+        key, dry_run
+            As for `learn`.
 
         Returns
         -------
@@ -241,10 +239,8 @@ class Store(StoreReader):
         NotLearnedError
             If these are other rows, or some are forgotten already. Nothing is changed.
         """
-        from traceless.store.row_digests import row_batches
-
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.undo(row_batches(X, y, sample_weight, ids)))
+            return cast(Receipt, writer.undo((X, y, sample_weight, ids)))
 
     def relabel(
         self,
@@ -271,10 +267,8 @@ class Store(StoreReader):
             their ids in any case.
         whole : bool, default=False
             Refuse if the store holds more rows of these ids than those given.
-        key : str, optional
-            A name of the request.
-        dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+        key, dry_run
+            As for `learn`.
 
         Returns
         -------
@@ -304,10 +298,8 @@ class Store(StoreReader):
             are given with them.
         whole : bool, default=False
             Refuse if the store holds more rows of these ids than those given.
-        key : str, optional
-            A name of the request.
-        dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+        key, dry_run
+            As for `learn`.
 
         Returns
         -------
@@ -345,7 +337,7 @@ class Store(StoreReader):
         again : bool, default=False
             Merge it even if it was merged before: its rows then count twice.
         dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+            As for `learn`.
 
         Returns
         -------
@@ -359,10 +351,8 @@ class Store(StoreReader):
 
         Parameters
         ----------
-        key : str, optional
-            A name of the request.
-        dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+        key, dry_run
+            As for `learn`.
 
         Returns
         -------
@@ -380,10 +370,8 @@ class Store(StoreReader):
             "secret": the digests of the rows, and the key without which checksums and hashes of
             requests in the ledger say nothing about any row. The model stays; it learns on, and
             forgets whole slices only. "model": the model, and the digests; the ledger stays.
-        key : str, optional
-            A name of the request.
-        dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+        key, dry_run
+            As for `learn`.
 
         Returns
         -------
@@ -404,7 +392,7 @@ class Store(StoreReader):
         force : bool, default=False
             Do it even if the models before and after would reveal them.
         dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+            As for `learn`.
 
         Returns
         -------
@@ -422,7 +410,7 @@ class Store(StoreReader):
         request : Queued, int or str
             The request, the number of its entry, or its key.
         dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+            As for `learn`.
 
         Returns
         -------
@@ -444,7 +432,7 @@ class Store(StoreReader):
             The file of the new key, which stays where it is. By default a new one, which takes the
             place of the old one in the folder.
         dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
+            As for `learn`.
 
         Returns
         -------
@@ -467,13 +455,15 @@ class Store(StoreReader):
         found = keys.find(self._folder, self._signing_key, self.public_key or "")
         return found.pem().decode()
 
-    def upgrade(self, signing_key: Any = None) -> Receipt:
+    def upgrade(self, signing_key: Any = None, *, dry_run: bool = False) -> Receipt:
         """Bring a store of an older version to this one, in place, all or nothing.
 
         Parameters
         ----------
         signing_key : str or path, optional
             As for `Store.new`.
+        dry_run : bool, default=False
+            As for `learn`.
 
         Returns
         -------
@@ -482,12 +472,9 @@ class Store(StoreReader):
         """
         from traceless.store.upgrade import upgrade
 
-        given, patience = signing_key or self._signing_key, max(self._wait, 1.0)
-        folder = self._folder
-        with write_lock(folder.lock, self._wait, folder.permissions()):
-            folder.sweep()
-            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
-                receipt = upgrade(folder, ledger, given)
+        given = signing_key or self._signing_key
+        with self._locked(dry_run) as ledger:
+            receipt = upgrade(self._folder, ledger, given, dry_run)
         self._signing_key = given
         return receipt
 
@@ -501,16 +488,23 @@ class Store(StoreReader):
         from traceless.store.change import Asked
         from traceless.store.writer import Writer
 
-        folder, patience = self._folder, max(self._wait, 1.0)
-        with write_lock(folder.lock, self._wait, folder.permissions()):
+        with self._locked(dry_run) as ledger:
             cached, self._cache = self._cache, None  # here, as threads may share a store
+            asked = Asked(key, dry_run, self._signing_key)
+            writer = Writer(self._folder, ledger, asked, cached)
+            self._about = writer.origin["about"]
+            yield writer
+            self._cache = writer.cached
+            writer.tidy()
+
+    @contextmanager
+    def _locked(self, dry_run: bool) -> Iterator[Ledger]:
+        """The ledger, in a transaction that writes, while no other process does."""
+        folder, patience = self._folder, max(self._wait, 1.0)
+        with write_lock(folder.lock, self._wait, folder.permissions(), dry_run):
             folder.sweep()
             with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
-                writer = Writer(folder, ledger, Asked(key, dry_run, self._signing_key), cached)
-                self._about = writer.origin["about"]
-                yield writer
-                self._cache = writer.cached
-                writer.tidy()
+                yield ledger
 
     def _look(self) -> None:
         """Read what the store is about."""

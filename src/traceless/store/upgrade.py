@@ -7,7 +7,7 @@ What they say before that is proven no better than it was. Requests that wait ge
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from typing import Any
 
 from traceless.exceptions import StoreError
@@ -15,7 +15,6 @@ from traceless.store import keys
 from traceless.store.change import make
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
-from traceless.store.keys import SigningKey
 from traceless.store.ledger import Ledger
 from traceless.store.queue import CAME
 from traceless.store.receipts import Receipt
@@ -32,55 +31,41 @@ _COPIED = {
 }
 
 
-def upgrade(folder: Folder, old: Ledger, signing_key: Any) -> Receipt:
-    """Upgrade the store whose ledger this is, in a transaction that writes."""
+def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False) -> Receipt:
+    """Upgrade the store whose ledger this is, in a transaction that writes, or only try."""
     if old.version == VERSION:
         raise StoreError(f"{folder.path} is of version {VERSION} already. Nothing was changed.")
     last = old.last()
     model = None if last.generation is None else folder.load(last)
     _check(folder, old, model)
-    elsewhere = signing_key or os.environ.get(keys.VARIABLE)
-    key = SigningKey.read(elsewhere) if elsewhere else SigningKey.new()
-    if not elsewhere:
+    key, inside = keys.chosen(signing_key)
+    signs = None if dry_run else key
+    if dry_run:
+        old.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
+    elif inside:
         folder.write_private("key.new", key.pem())
     waiting = [(queued, *_content(old, queued.sequence)) for queued in old.queue.pending()]
     _, lanes = old.rows.totals()
     ledger = _rebuilt(old)
     ledger.rows.keep_lanes(lanes)
-    same = {
-        "added": 0,
-        "removed": 0,
-        "unknown": last.unknown,
-        "alive": None if last.alive is None else lanes_text(lanes),
-        "generation": last.generation,
-        "sha256": last.sha256,
-        "signer": key.public,
-        "origin": last.origin,
-    }
     state, rows = ModelState.of(model), 0
-    subject = f"version {old.version}"
-    entry = Entry.after(last, state, key, kind="upgrade", waiting=0, subject=subject, **same)
+    said = {"kind": "upgrade", "subject": f"version {old.version}", "waiting": 0}
+    said |= {"alive": None if last.alive is None else lanes_text(lanes), "signer": key.public}
+    entry = Entry.after(last, state, signs, **said)
     ledger.append(entry)
     receipt = Receipt.of(entry, ledger.origin)
     hasher = RowHasher.of(folder.secret(last), ledger.origin)
     for queued, content, batches in waiting:
         rows += queued.rows
-        entry = Entry.after(
-            entry,
-            state,
-            key,
-            kind="queue",
-            keys=() if queued.key is None else (queued.key,),
-            rows=queued.rows,
-            waiting=rows,
-            subject=f"{CAME}{queued.time}",
-            request=hasher.request(_tally(hasher, batches), Tally()),
-            **same,
-        )
+        came = {"kind": "queue", "rows": queued.rows, "waiting": rows}
+        came |= {"keys": () if queued.key is None else (queued.key,)}
+        came |= {"request": hasher.request(hasher.tally(batches), Tally())}
+        entry = Entry.after(entry, state, signs, subject=f"{CAME}{queued.time}", **came)
         ledger.append(entry)
-        ledger.sql.execute(
-            "INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", (entry.sequence, *content)
-        )
+        row = entry.sequence, *content
+        ledger.sql.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", row)
+    if dry_run:
+        return replace(receipt, dry_run=True, tried=model)
     make(folder, ledger, entry)
     return receipt
 
@@ -100,13 +85,6 @@ def _content(old: Ledger, number: int) -> tuple[tuple[Any, ...], list[RowBatch]]
     """A request that waits: its columns, and its rows."""
     query = "SELECT time, key, rows, classes, content FROM queue WHERE number = ?"
     return old.sql.execute(query, (number,)).fetchone(), list(old.queue.batches(number))
-
-
-def _tally(hasher: RowHasher, batches: list[RowBatch]) -> Tally:
-    tally = Tally()
-    for batch in batches:
-        tally.add(hasher(batch))
-    return tally
 
 
 def _rebuilt(old: Ledger) -> Ledger:

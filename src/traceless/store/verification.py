@@ -23,7 +23,14 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import RowBatch, RowHasher, Tally, checksum_text, row_batches
+from traceless.store.row_digests import (
+    Given,
+    RowBatch,
+    RowHasher,
+    Tally,
+    checksum_text,
+    row_batches,
+)
 from traceless.store.row_lanes import lanes_text, no_lanes
 
 _CHECKS = (
@@ -111,18 +118,18 @@ def verify_receipt(
         ok = ok and receipt.signer == key
         found.append(Check("signer", ok, f"it is {'' if ok else 'not '}signed with {key[:16]}…"))
     if X is not None:
-        model = _fit_from_scratch(receipt.store, row_batches(X, y, sample_weight))
+        batches = row_batches(X, y, sample_weight, None, receipt.store)
+        model = _fit_from_scratch(receipt.store, batches)
         found += _compare(model, receipt, "model")
     return Verification(tuple(found))
 
 
-def verify(
-    folder: Folder, batches: Iterable[RowBatch] | None, kept: Kept = _NOTHING
-) -> Verification:
+def verify(folder: Folder, rows: Given | None, kept: Kept = _NOTHING) -> Verification:
     """Check a store, also against what was kept; with rows, also fit its model from scratch."""
     kept.check_form()
     try:
         with folder.snapshot() as (ledger, _, model):
+            batches = None if rows is None else row_batches(*rows, ledger.origin)
             return Verification(tuple(Auditor(folder, ledger, model, kept).checks(batches)))
     except StoreError as error:
         found = [Check("model", False, str(error))]

@@ -21,13 +21,14 @@ from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.queue import Queued, plain_arrays
 from traceless.store.receipts import Receipt
 from traceless.store.row_counts import Taken
-from traceless.store.row_digests import Counted, RowBatch, RowDigests, Tally, row_batches
+from traceless.store.row_digests import Given, RowBatch, RowDigests, Tally, row_batches
 
+Take = Callable[[list[bytes], list[bytes]], Taken]  # digests and ids
 _SHOWN = 5  # positions of rows that an error names
 
 
-class Writer:
-    """One change of a store.
+class Writer(Change):
+    """One change of a store, as it was asked for.
 
     If a request came before with the key that is asked for, its answer is given again, and nothing
     is changed.
@@ -40,28 +41,16 @@ class Writer:
                 f"before it is changed, with Store.upgrade (or traceless upgrade {folder.path}). "
                 "Nothing was changed."
             )
-        self._change = Change(folder, ledger, asked, cached)
-        self._folder, self._ledger, self.origin = folder, ledger, ledger.origin
-        self._hasher, self._secret = self._change.hasher, self._change.secret
+        super().__init__(folder, ledger, asked, cached)
         self._known = None if asked.key is None else ledger.request(asked.key)
         if self._known is None:
-            self._change.signing_key  # noqa: B018  raises at once if it is not there
-
-    @property
-    def cached(self) -> Cached:
-        """The latest generation that was read, and its model."""
-        return self._change.cached
-
-    @property
-    def _model(self) -> Any:
-        return self._change.model
+            self.signing_key  # noqa: B018  raises at once if it is not there
 
     def tidy(self) -> None:
         """Remove what others left behind, also if there was nothing to change."""
-        change = self._change
-        if not (change.committed or change.asked.dry_run) and self._folder.left_over(change.before):
-            self._ledger.sql.execute("ROLLBACK")
-            self._folder.tidy(self._ledger)
+        if not (self.committed or self.asked.dry_run) and self.folder.left_over(self.before):
+            self.ledger.sql.execute("ROLLBACK")
+            self.folder.tidy(self.ledger)
 
     # --- requests that came before --------------------------------------------------------
 
@@ -72,7 +61,7 @@ class Writer:
         was another request, this raises.
         """
         before = cast(Request, self._known)
-        if self._secret is None and rows:
+        if self.secret is None and rows:
             raise StoreError(
                 f"A request with the key {before.key!r} came before, and since the secret of this "
                 "store was destroyed nobody can tell whether it is this one. Look at its entry "
@@ -87,14 +76,14 @@ class Writer:
                 f"{'' if same else ' other'} rows. Give every request a key of its own. Nothing "
                 "was changed."
             )
-        answer = self._ledger.receipt(cast(int, before.sequence), replayed=True)
+        answer = self.ledger.receipt(cast(int, before.sequence), replayed=True)
         if answer.kind == "cancel":
             raise StoreError(
                 f"The request with the key {before.key!r} was cancelled (entry {answer.sequence}, "
                 f"{answer.time}). Give a new request a key of its own. Nothing was changed."
             )
         if answer.kind == "queue":
-            pending = self._ledger.pending(replayed=True)
+            pending = self.ledger.pending(replayed=True)
             return next(queued for queued in pending if queued.sequence == answer.sequence)
         return answer
 
@@ -102,19 +91,13 @@ class Writer:
         self, kind: str, removed: Iterable[RowBatch] = (), added: Iterable[RowBatch] = ()
     ) -> Any:
         """The answer to a request with these rows that came with this key before."""
-        old, new = self._tally(removed), self._tally(added)
-        return self._first_answer(kind, max(old.rows, new.rows), self._hasher.request(old, new))
-
-    def _tally(self, batches: Iterable[RowBatch]) -> Tally:
-        tally = Tally()
-        for batch in batches:
-            tally.add(self._hasher(batch))
-        return tally
+        old, new = self.hasher.tally(removed), self.hasher.tally(added)
+        return self._first_answer(kind, max(old.rows, new.rows), self.hasher.request(old, new))
 
     def _slice_requests(self, source: MergeSource) -> list[str | None]:
         """The hashes by which a request with a slice can be recognised."""
         digests = [source.knowledge.digest(), *self._old_digest(source)]
-        return [self._hasher.request(digest) for digest in digests]
+        return [self.hasher.request(digest) for digest in digests]
 
     def _old_digest(self, source: MergeSource) -> list[str]:
         """The digest that version 1 gave to a slice, in a store of that version."""
@@ -125,49 +108,47 @@ class Writer:
 
     # --- rows -----------------------------------------------------------------------------
 
-    def learn(self, batches: Iterable[RowBatch], once: bool) -> Any:
+    def learn(self, rows: Given, once: bool) -> Any:
         """Learn rows."""
+        batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("learn", added=batches)
         for batch in batches:
-            rows = self._hasher(batch)
-            with self._adding(rows, rows.ids):
-                if len(rows.places):
+            found = self.hasher(batch)
+            with self._adding(found, found.ids):
+                if len(found.places):
                     X, y, weight = version_1.rounded_as_in(self.origin, batch)
-                    self._model.partial_fit(X, y, sample_weight=weight)
-        last, request = self._change.before, self._rows_request()
-        learned = "learn", self._change.added.rows, request
-        if once and self._secret and learned == (last.kind, last.rows, last.request):
+                    self.model.partial_fit(X, y, sample_weight=weight)
+        last, request = self.before, self._rows_request()
+        learned = "learn", self.added.rows, request
+        if once and self.secret and learned == (last.kind, last.rows, last.request):
             raise AlreadyLearnedError(
                 f"The last change (entry {last.sequence}, {last.time}) learned exactly these "
                 f"{last.rows} rows. Leave out once to learn them twice. Nothing was changed."
             )
-        return self._change.finish("learn", request)
+        return self.finish("learn", request)
 
-    def forget(self, rows: RowBatch, batch: bool, name: str | None, whole: bool) -> Any:
+    def forget(self, rows: Given, batch: bool, name: str | None, whole: bool) -> Any:
         """Forget rows, or a slice; with `batch`, once there are enough rows in the queue."""
         X = rows[0]
-        if (
-            isinstance(X, str | os.PathLike | Knowledge)
-            or hasattr(X, "partial_fit")
-            or hasattr(X, "_folder")
-        ):
+        known = isinstance(X, str | os.PathLike | Knowledge)
+        if known or hasattr(X, "partial_fit") or hasattr(X, "_folder"):
             return self.take_out(X, name)
-        batches = row_batches(*rows)
+        batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("forget", removed=batches)
         if batch:
             return self._enqueue(batches, whole)
-        self._forget(batches, whole)
-        return self._change.finish("forget", self._rows_request())
+        self._forget(batches, self.ledger.rows.remove, whole)
+        return self.finish("forget", self._rows_request())
 
-    def undo(self, batches: Iterable[RowBatch]) -> Any:
+    def undo(self, rows: Given) -> Any:
         """Forget what the last change that learned has learned, if it is these rows."""
-        kept = list(batches)
+        kept = list(row_batches(*rows, self.origin))
         if self._known:
             return self._rows_again("forget", removed=kept)
-        tally, since = self._tally(kept), set()
-        for last in self._ledger.entries("ORDER BY sequence DESC"):
+        tally, since = self.hasher.tally(kept), set()
+        for last in self.ledger.entries("ORDER BY sequence DESC"):
             if last.kind == "learn":
                 break
             since.add((last.subject, last.request))
@@ -176,72 +157,69 @@ class Writer:
                 "This store has learned nothing that could be undone. Nothing was changed."
             )
         subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
-        if (subject, self._hasher.request(tally, Tally())) in since:
+        if (subject, self.hasher.request(tally, Tally())) in since:
             raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
-        if self._secret and last.request != self._hasher.request(Tally(), tally):
+        if self.secret and last.request != self.hasher.request(Tally(), tally):
             raise NotLearnedError(
                 f"The last learning ({said}) was one of {last.rows} rows, and these are not they. "
                 "Give the rows, and the ids, as they were learned. Nothing was changed."
             )
-        self._forget(kept, whole=False)
-        return self._change.finish("forget", self._rows_request(), subject=subject)
+        self._forget(kept, self.ledger.rows.remove)
+        return self.finish("forget", self._rows_request(), subject=subject)
 
     def correct(self, before: RowBatch, after: RowBatch, keep_ids: bool, whole: bool) -> Any:
         """Put rows in the place of others, under their ids or under ids of their own."""
         if self._known:
             return self._rows_again("relabel", [before], [after])
-        for held in self._taken([before], self._ledger.rows.remove, whole):
-            rows = self._hasher(after)
+        for held in self._taken([before], self.ledger.rows.remove, whole):
+            rows = self.hasher(after)
             keep = keep_ids and len(held) > 3
             ids = [held[3][i] for i in rows.places.tolist()] if keep else rows.ids
             with self._adding(rows, ids):
                 old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
-                self._model.update(add=new, forget=old)
-        return self._change.finish("relabel", self._rows_request())
+                self.model.update(add=new, forget=old)
+        return self.finish("relabel", self._rows_request())
 
     @contextmanager
     def _adding(self, rows: RowDigests, ids: list[bytes]) -> Iterator[None]:
         """Count rows as learned, under these ids, while the model learns them."""
-        with self._ledger.rows.adding(rows.digests, ids):
-            self._change.added.add(rows, ids)
-            self._change.ids.added.update(ids)
+        with self.ledger.rows.adding(rows.digests, ids):
+            self.added.add(rows, ids)
             yield
 
-    def _forget(self, batches: Iterable[RowBatch], whole: bool) -> None:
-        for held in self._taken(batches, self._ledger.rows.remove, whole):
-            self._model.forget(*version_1.rounded_as_in(self.origin, held))
+    def _forget(self, batches: Iterable[RowBatch], take: Take, whole: bool = False) -> None:
+        for held in self._taken(batches, take, whole):
+            self.model.forget(*version_1.rounded_as_in(self.origin, held))
 
     def _rows_request(self, asked: Tally | None = None) -> str | None:
         """The hash of a request for these rows; raises if there are none."""
-        removed, added = asked or self._change.removed, self._change.added
+        removed, added = asked or self.removed, self.added
         if not (removed.rows or added.rows):
             raise ValueError("There are no rows, or all have weight zero. Nothing was changed.")
-        return self._hasher.request(removed, added)
+        return self.hasher.request(removed, added)
 
     def _taken(
         self,
         batches: Iterable[RowBatch],
-        take: Callable[[list[bytes], list[bytes]], Taken],
+        take: Take,
         whole: bool = False,
         into: Tally | None = None,
-        ids: Counter[bytes] | None = None,
     ) -> Iterator[RowBatch]:
         """Take the digests of batches, and yield each batch; raises if a row is not held.
 
-        They are counted as removed, or into the tally and the counter given.
+        They are counted as removed, or into the tally given.
         """
-        if self._secret is None:
+        if self.secret is None:
             raise StoreError(
                 "The secret of this store was destroyed, so it cannot tell which rows it holds: "
                 "only whole slices can be forgotten (a Knowledge, or the file of a model), and not "
                 "rows. Nothing was changed."
             )
-        tally = self._change.removed if into is None else into
-        counter = self._change.ids.removed if ids is None else ids
+        tally = self.removed if into is None else into
         start, reserved, missing = 0, 0, []
         for batch in batches:
-            rows = self._hasher(batch)
-            ours = getattr(self._model, "n_features_in_", rows.width)
+            rows = self.hasher(batch)
+            ours = getattr(self.model, "n_features_in_", rows.width)
             if rows.width != ours:
                 raise ValueError(
                     f"X has {rows.width} features, but the model of this store has {ours}. Nothing "
@@ -250,16 +228,15 @@ class Writer:
             lost, held_as = take(rows.digests, rows.ids)
             if lost:
                 missing += [start + int(rows.places[i]) for i in lost]
-                reserved += self._ledger.rows.count_reserved(rows.digests[i] for i in lost)
+                reserved += self.ledger.rows.count_reserved(rows.digests[i] for i in lost)
             if rows.digests and not missing:
                 yield (*batch[:3], rows.spread(held_as)) if any(held_as) else batch[:3]
             tally.add(rows, held_as)
-            counter.update(held_as)
             start += rows.length
         if missing:
             raise NotLearnedError(self._not_held(missing, start, reserved))
         if whole:
-            self._check_whole(counter)
+            self._check_whole(tally.ids)
 
     def _check_whole(self, ids: Counter[bytes]) -> None:
         """Raise if rows of these ids are left that nobody has asked to forget."""
@@ -268,7 +245,7 @@ class Writer:
                 "whole=True (--whole) asks that all rows of the ids given go, and some rows have "
                 "no id. Give one for each row. Nothing was changed."
             )
-        before = {one: self._ledger.ids.held(one) for one in ids}
+        before = {one: self.ledger.ids.held(one) for one in ids}
         left = [held - waiting - ids[one] for one, (held, waiting) in before.items()]
         if any(left):
             raise NotLearnedError(
@@ -285,7 +262,7 @@ class Writer:
         )
         if reserved:
             said += f" {reserved} of them wait in the queue already."
-        unknown = self._change.before.unknown
+        unknown = self.before.unknown
         if unknown:
             said += (
                 f" {unknown} rows came by merge, without their digests, and can only "
@@ -297,20 +274,17 @@ class Writer:
 
     def _enqueue(self, batches: Iterable[RowBatch], whole: bool) -> Receipt | Queued:
         """Keep rows until they can be forgotten with others; forget all if that is safe now."""
-        change, queue, asked = self._change, self._ledger.queue, Tally()
-        reserve, waiting = self._ledger.rows.reserve, change.ids.waiting
-        kept = [
-            plain_arrays(batch) for batch in self._taken(batches, reserve, whole, asked, waiting)
-        ]
+        queue, asked = self.ledger.queue, Tally()
+        taken = self._taken(batches, self.ledger.rows.reserve, whole, asked)
+        kept = list(map(plain_arrays, taken))
+        self.waiting = asked.ids
         request = self._rows_request(asked)
-        wait = cast(int, change.before.waiting) + asked.rows
-        entry = change.note("queue", request, rows=asked.rows, waiting=wait)
+        wait = cast(int, self.before.waiting) + asked.rows
+        entry = self.note("queue", request, rows=asked.rows, waiting=wait)
         queue.put(entry, asked.classes, kept)
-        found = Queued(
-            entry.time, change.asked.key, entry.rows, dict(asked.classes), entry.sequence
-        )
+        found = Queued(entry.time, self.asked.key, entry.rows, dict(asked.classes), entry.sequence)
         try:
-            queue.check(found, entry, self._hasher)
+            queue.check(found, entry, self.hasher)
         except StoreError:
             raise ValueError(
                 "These labels or ids cannot be kept in the queue as they are. Give an id with "
@@ -319,31 +293,30 @@ class Writer:
             ) from None
         if queue.is_safe():
             return self._flush(checked=entry.sequence)
-        return found.with_receipt(change.commit())
+        return found.with_receipt(self.commit())
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""
-        queue = self._ledger.queue
+        queue = self.ledger.queue
         return [self._flush()] if queue.pending() and (force or queue.is_safe()) else []
 
     def _flush(self, checked: int | None = None) -> Receipt:
-        queue, change = self._ledger.queue, self._change
+        queue = self.ledger.queue
         pending = queue.pending()
         keys = tuple(queued.key for queued in pending if queued.key is not None)
         for queued in pending:
             if queued.sequence != checked:  # nobody may exchange rows while they wait
-                queue.check(queued, self._ledger.entry(queued.sequence), self._hasher)
+                queue.check(queued, self.ledger.entry(queued.sequence), self.hasher)
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for held in self._taken(queue.batches(), self._ledger.rows.remove_reserved):
-                self._model.forget(*version_1.rounded_as_in(self.origin, held))
-        change.ids.waiting.subtract(change.ids.removed)
+            self._forget(queue.batches(), self.ledger.rows.remove_reserved)
+        self.waiting.subtract(self.removed.ids)
         queue.clear()
-        return change.finish("forget", self._rows_request(), keys=keys, waiting=0)
+        return self.finish("forget", self._rows_request(), keys=keys, waiting=0)
 
     def cancel(self, which: int | str) -> Receipt:
         """Take a request out of the queue, by its number or its key."""
-        queue, change, taken = self._ledger.queue, self._change, Tally()
+        queue, taken = self.ledger.queue, Tally()
         queued = next((q for q in queue.pending() if which in (q.sequence, q.key)), None)
         if queued is None:
             waiting = ", ".join(str(q.sequence) for q in queue.pending()) or "none"
@@ -351,22 +324,16 @@ class Writer:
                 f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
                 "changed."
             )
-        batches, release = queue.batches(queued.sequence), self._ledger.rows.release
-        ids = Counter[bytes]()
-        for _ in self._taken(batches, release, into=taken, ids=ids):
+        batches, release = queue.batches(queued.sequence), self.ledger.rows.release
+        for _ in self._taken(batches, release, into=taken):
             pass
-        change.ids.waiting.subtract(ids)
+        self.waiting.subtract(taken.ids)
         queue.clear(queued.sequence)
-        entry = self._ledger.entry(queued.sequence)
-        change.note(
-            "cancel",
-            entry.request,
-            keys=entry.keys,
-            rows=taken.rows,
-            waiting=cast(int, change.before.waiting) - taken.rows,
-            subject=f"entry {queued.sequence}",
-        )
-        return change.commit()
+        entry = self.ledger.entry(queued.sequence)
+        wait = cast(int, self.before.waiting) - taken.rows
+        said = {"keys": entry.keys, "rows": taken.rows, "subject": f"entry {queued.sequence}"}
+        self.note("cancel", entry.request, waiting=wait, **said)
+        return self.commit()
 
     # --- slices ---------------------------------------------------------------------------
 
@@ -374,41 +341,38 @@ class Writer:
         """Take in what another model has learned; knowledge of fewer than no rows takes it out."""
         if isinstance(other, Knowledge) and other.n_samples < 0:
             return self.take_out(-other, name)
-        change = self._change
-        with open_merge_source(other, self._hasher, self._folder) as source:
+        with open_merge_source(other, self.hasher, self.folder) as source:
             requests = self._slice_requests(source)
             if self._known:
                 return self._first_answer("merge", source.rows, *requests)
             what = source.knowledge if source.estimator is None else source.estimator
             self._merge(what, source, name, again)
-            rows = _counting(source.count_into(change.added), change.ids.added)
-            self._ledger.rows.add_counted(rows)
-            change.unknown += source.unknown
-            return change.finish("merge", requests[0], subject=name)
+            self.ledger.rows.add_counted(source.count_into(self.added))
+            self.unknown += source.unknown
+            return self.finish("merge", requests[0], subject=name)
 
     def take_out(self, other: Any, name: str | None) -> Any:
         """Take out a slice that was merged."""
-        change = self._change
-        with open_merge_source(other, self._hasher, self._folder) as source:
+        with open_merge_source(other, self.hasher, self.folder) as source:
             requests = self._slice_requests(source)
             if self._known:
                 return self._first_answer("forget", source.rows, *requests)
             self._check_merged(source, requests)
             self._merge(-source.knowledge, source, name, again=False)
-            counted = _counting(source.count_into(change.removed), change.ids.removed)
+            counted = source.count_into(self.removed)
             each = [row for *row, n in counted for _ in range(n)]
-            lost, _ = self._ledger.rows.remove([d for d, _ in each], [i for _, i in each])
+            lost, _ = self.ledger.rows.remove([d for d, _ in each], [i for _, i in each])
             if lost:
                 raise NotLearnedError(
                     f"{len(lost)} of the {source.rows} rows of the slice are not held here, or "
                     "wait in the queue. Nothing was changed."
                 )
-            change.unknown -= source.unknown
-            return change.finish("forget", requests[0], subject=name)
+            self.unknown -= source.unknown
+            return self.finish("forget", requests[0], subject=name)
 
     def _merge(self, other: Any, source: MergeSource, name: str | None, again: bool) -> None:
         """Merge under a name, or under the digest by which a model of version 1 knows the slice."""
-        model = self._model
+        model = self.model
         if not hasattr(model, "merge"):
             raise TypeError(
                 f"A {type(model).__name__} has no merge: it keeps its rows. Learn, or forget, "
@@ -420,9 +384,9 @@ class Writer:
 
     def _check_merged(self, source: MergeSource, requests: list[str | None]) -> None:
         """Raise unless the rows without digests came in this slice."""
-        came = [entry.kind for entry in self._ledger.entries() if entry.request in requests]
-        merged = self._secret is None or came.count("merge") > came.count("forget")
-        if source.unknown and (source.unknown > self._change.unknown or not merged):
+        came = [entry.kind for entry in self.ledger.entries() if entry.request in requests]
+        merged = self.secret is None or came.count("merge") > came.count("forget")
+        if source.unknown and (source.unknown > self.unknown or not merged):
             raise NotLearnedError(
                 f"This slice of {source.rows} rows was not merged here as it is now, or is taken "
                 "out already. Slices go as they came; forget other rows themselves, or give a "
@@ -435,50 +399,40 @@ class Writer:
         """Compute the exact coefficients; models without `seal` have them always."""
         if self._known:
             return self._first_answer("seal", 0, None)
-        if hasattr(self._model, "seal") and ModelState.of(self._model).held:
-            self._model.seal()
-        return self._change.finish("seal")
+        if hasattr(self.model, "seal") and ModelState.of(self.model).held:
+            self.model.seal()
+        return self.finish("seal")
 
     def destroy(self, what: str) -> Any:
         """Destroy the secret or the model; digests and ids go with either."""
         if self._known:
             return self._first_answer("destroy", 0, what)
-        change, before = self._change, self._change.before
-        if self._secret is None if what == "secret" else before.generation is None:
+        if self.secret is None if what == "secret" else self.before.generation is None:
             raise StoreError(f"The {what} of this store was destroyed before. Nothing was changed.")
-        if self._ledger.queue.pending():
+        if self.ledger.queue.pending():
             raise StoreError(
                 "Requests wait in the queue, and could then never be met: flush them first. "
                 "Nothing was changed."
             )
-        self._ledger.rows.clear()
-        self._ledger.ids.clear()
-        change.emptied, removed = True, 0
+        self.ledger.rows.clear()
+        self.ledger.ids.clear()
+        self.emptied, removed = True, 0
         if what == "secret":
-            change.secret = None
+            self.secret = None
         else:
-            change.model, change.cached, change.unknown = None, None, 0
-            change.removed.classes.update(self._ledger.class_counts())
-            removed = before.held
-        return change.finish("destroy", what, subject=what, removed=removed)
+            self.model, self.cached, self.unknown = None, None, 0
+            self.removed.classes.update(self.ledger.class_counts())
+            removed = self.before.held
+        return self.finish("destroy", what, subject=what, removed=removed)
 
     def new_key(self, key: SigningKey, keep: bool) -> Receipt:
         """Hand over to another key, which is kept in the folder or elsewhere."""
-        change = self._change
-        if key.public == change.before.next_signer:
+        if key.public == self.before.next_signer:
             raise StoreError("This is the key that the store has already. Nothing was changed.")
-        if keep and not change.asked.dry_run:
-            self._folder.write_private("key.new", key.pem())
-        change.note("key", subject=key.public)
-        receipt = change.commit()
-        if not (keep or change.asked.dry_run):
-            self._folder.remove(self._folder.path / "key")  # the old one, if it was there
+        if keep and not self.asked.dry_run:
+            self.folder.write_private("key.new", key.pem())
+        self.note("key", subject=key.public)
+        receipt = self.commit()
+        if not (keep or self.asked.dry_run):
+            self.folder.remove(self.folder.path / "key")  # the old one, if it was there
         return receipt
-
-
-def _counting(counted: Iterable[Counted], ids: Counter[bytes]) -> Iterator[Counted]:
-    """The rows of another store, whose ids are counted on their way."""
-    for digest, one, n in counted:
-        if one:
-            ids[one] += n
-        yield digest, one, n
