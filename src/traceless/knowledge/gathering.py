@@ -111,7 +111,7 @@ class Gathering:
     @cached_property
     def _sparse_rows(self) -> int:
         """How many rows are multiplied at a time as the sparse rows they are; 0 for dense ones."""
-        if not issparse(self.X) or not self.phi.is_linear or not self.X.nnz:
+        if not issparse(self.X) or self.phi.scale is None or not self.X.nnz:
             return 0
         K = len(self.responses.names)
         width, one = len(self.phi.steps) + K, isinstance(self.responses, Classes)
