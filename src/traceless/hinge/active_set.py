@@ -33,7 +33,6 @@ from traceless.hinge.follow import (
 )
 from traceless.hinge.kernel_cache import KernelCache, Slots, sum_of_rows
 
-_NONE = np.zeros(0, np.int64)
 _SPARE = 128  # columns and rows of `packed` beyond those that a working set starts with
 
 
@@ -50,8 +49,8 @@ class ActiveSet:
 
     Attributes
     ----------
-    y, root, alpha, bound, rate, g, drift, shift, dg, course, line, side : one number for each slot
-        As in `traceless.hinge.follow.Points`.
+    y, root, alpha, bound, rate, g, drift, shift, course, line, side, dg : one number for each slot
+        Described in `traceless.hinge.follow`.
     final, level, gone : likewise
         The bound at the end of the path, the f of points on the margin, and the drift of g since a
         working set was opened.
@@ -62,28 +61,12 @@ class ActiveSet:
     """
 
     now: Any
-    y: Floats
-    root: Floats
-    alpha: Floats
-    bound: Floats
-    rate: Floats
-    g: Floats
-    drift: Floats
-    shift: Floats
-    dg: Floats
-    course: Floats
-    final: Floats
-    level: Floats
-    gone: Floats
-    line: Integers
-    side: Integers
 
     def __init__(self, cache: KernelCache, few: int, margin_size: int) -> None:
         self.cache, self.strict = cache, False
         self._name(np.zeros(cache.capacity, POINT), np.zeros((4, cache.capacity)))
-        integers, none, no_place = np.empty((3, cache.capacity), np.int64), np.zeros(0), _NONE
-        margin = Margin(no_place, no_place, np.zeros((0, 0)), none, none, none, none, none)
-        self.moving, self.watch, self.row = integers
+        self.moving, self.watch, self.row = np.empty((3, cache.capacity), np.int64)
+        margin = Margin(*np.empty((2, 0), np.int64), np.zeros((0, 0)), *np.zeros((5, 0)))
         window = Window(self.watch, np.zeros(cache.capacity), cache.packed, self.row)
         now = np.zeros(1, follow.NOW)
         self.path = Path(self.points, self.dg, margin, window, self.moving, cache.gram, now)
@@ -96,7 +79,10 @@ class ActiveSet:
     def _name(self, points: Any, others: Floats) -> None:
         """Give names to the numbers of points."""
         self.points, self._others = points, others
-        self.__dict__ |= {name: points[name] for name in POINT.names or ()}
+        self.y, self.root, self.alpha, self.bound, *rest = (
+            points[name] for name in POINT.names or ()
+        )
+        self.rate, self.g, self.drift, self.shift, self.course, self.line, self.side = rest
         self.dg, self.final, self.level, self.gone = others
 
     def copy(self) -> Self:

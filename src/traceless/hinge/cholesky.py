@@ -48,16 +48,14 @@ def forward(R: Floats, k: int, z: Floats) -> None:
             z[i] -= t * row[i]
 
 
-@compiled_loosely
+@compiled
 def backward(R: Floats, k: int, z: Floats) -> None:
     """Solve R x = z, in place."""
-    n = np.uint64(k)
-    for below in range(n):
-        at, t = n - _ONE - below, 0.0
-        row = R[at]
-        for i in range(at + _ONE, n):
-            t += row[i] * z[i]
-        z[at] = (z[at] - t) / row[at]
+    for j in range(k - 1, -1, -1):
+        t = z[j]
+        for i in range(j + 1, k):
+            t -= R[j, i] * z[i]
+        z[j] = t / R[j, j]
 
 
 @compiled_loosely
@@ -236,16 +234,6 @@ def _pivots(A: Floats, picked: Places, L: Floats, left: Floats) -> int:
     return k
 
 
-@compiled
-def _backward(R: Floats, k: int, z: Floats) -> None:
-    """Solve R x = z, in place, one product after the other."""
-    for j in range(k - 1, -1, -1):
-        t = z[j]
-        for i in range(j + 1, k):
-            t -= R[j, i] * z[i]
-        z[j] = t / R[j, j]
-
-
 class MarginSystem:
     """The bordered system of kernel values G, factored; `sound` is False where that failed."""
 
@@ -266,7 +254,7 @@ class MarginSystem:
         k, ones, x = len(p), np.ones(len(p)), p.copy()
         for z in (ones, x):
             forward(self.R, k, z)
-            _backward(self.R, k, z)
+            backward(self.R, k, z)
         beta = (sum_in_order(x) - q) / sum_in_order(ones)
         return x - beta * ones, beta + self.rho * q
 

@@ -194,18 +194,14 @@ class PathSolver:
             if how is None:
                 descend(self.active, 0.2 * self.violation.tolerance, 20_000)
                 self.violation, self.factored = measured(self.active), False
-            else:
-                self._follow_again(how)
+            else:  # the violations decay, and all points are looked at
+                self.active.now["few"] = 0
+                self.start_anywhere(how)
+                self.follow_path()
+                self.measure()
             if not self.violation.residual < np.inf or self.violation.residual > best[1].residual:
                 self.active, self.violation, self.factored = best  # NaN is no better
                 self.active.refresh()
-
-    def _follow_again(self, size: float) -> None:
-        """Follow a path on which the violations decay, without working sets."""
-        self.active.now["few"] = 0
-        self.start_anywhere(size)
-        self.follow_path()
-        self.measure()
 
     def follow_path(self) -> None:
         """Follow the path to θ = 1; where it fails, restart it with random shifts."""
@@ -236,7 +232,8 @@ class PathSolver:
     def _handle(self, event: int, wanted: int) -> None:
         """Do what a path needs to go on."""
         active, now = self.active, self.active.now
-        watching = now["watched"] >= 0
+        if event in (Event.ENTER, Event.LEAVE) and now["watched"] >= 0:
+            close_working_set(active)
         match event:
             case Event.LINE:
                 active.fetch(wanted)
@@ -250,13 +247,9 @@ class PathSolver:
                 active.release(wanted)
                 now["next"] = wanted
             case Event.ENTER:
-                if watching:
-                    close_working_set(active)
                 active.release(wanted)
                 active.enter(wanted)
             case Event.LEAVE:
-                if watching:
-                    close_working_set(active)
                 k = int(now["k"])
                 active.settle_at(active.withdraw(wanted % k), wanted >= k)
 
