@@ -93,7 +93,6 @@ def spark_session(stack: ExitStack) -> Any:
         "spark.driver.memory": "6g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     }
     builder = SparkSession.builder.master(f"local[{CORES}]")
     for key, value in settings.items():

@@ -228,6 +228,6 @@ def test_the_spread_of_equal_products():
 
 def test_errors_of_live_models_are_small():
     """A few changes: errors are those of float64, of the live model and of the retrain."""
-    for live, retrained in accuracy.lives("window", 60, 1.0, 30):
+    for live, retrained in accuracy.lives(40, ("window", 60, 1.0), 30):
         assert 0.0 <= live < 1e-13
         assert 0.0 < retrained < 1e-13

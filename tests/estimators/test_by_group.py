@@ -160,6 +160,9 @@ def test_a_query_adds_what_python_does(carry, kind, data):
 @pytest.mark.parametrize("carry", ENGINES.values(), ids=ENGINES)
 def test_what_a_query_cannot_add_is_read(carry):
     frame = table(60, 9)
+    texts = frame.assign(key=frame["key"].astype(str))
+    categories = texts.astype({"key": "category"})
+    assert fit_by(LSSVR(), carry(categories), "key", "y").digest() == single_table(texts)
     large = frame.assign(a=np.rint(frame["a"] * 1e7))
     assert fit_by(LSSVR(), carry(large), "key", "y").digest() == single_table(large)
     for column, wrong, error, message in [
@@ -221,5 +224,10 @@ def test_what_can_be_wrong():
         fit_by(LSSVR(), frame, "shop", "y")
     with pytest.raises(ValueError, match="no column 'w' of weights"):
         fit_by(LSSVR(), frame, "key", "y", sample_weight="w")
+    with pytest.raises(ValueError, match="weights included, has the column 'w' more than once"):
+        fit_by(LSSVR(), frame.assign(w=1.0), "key", "y", sample_weight="w", columns=["a", "w"])
+    for key in (frame["key"] + 0.5, pd.Timestamp("2025-01-01")):
+        with pytest.raises(ValueError, match=r"key of a group must be .* got (0.5|.*2025)"):
+            fit_by(LSSVR(), frame.assign(key=key), "key", "y")
     with pytest.raises(ValueError, match="finite and not negative"):
         fit_by(LSSVR(), frame.assign(w=-1.0), "key", "y", sample_weight="w")

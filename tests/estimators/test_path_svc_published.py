@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import RFE
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -353,3 +354,18 @@ def test_labels_are_hashed_alike_by_every_python():
     X, y = np.array([[0.0], [1.0], [2.0]]), np.array(["\U0001fae8", "sì", "sì"])
     digest = PathSVC(gamma=1.0).fit(X, y).digest()
     assert digest == "04bfb8eecd3db7b24773ee57602e7315317c90563944c51347d30141f80d962b"
+
+
+def test_labels_where_all_rows_are_at_their_bound():
+    """At small C any intercept of an interval will do: labels are those of the published one."""
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        some, C = rng.choice(150, 75, replace=False), 10.0 ** rng.uniform(-3, -0.5)
+        model = PathSVC(C=C, gamma=0.3).fit(X[some], y[some])
+        ahead = model.without(np.arange(25))
+        fresh = PathSVC(C=C, gamma=0.3).fit(X[some[25:]], y[some[25:]])
+        fresh.decision_function(X)  # so that it is published
+        expected = fresh.predict(X)
+        assert (ahead.predict(X) == expected).all()
+        assert (model.forget(ids=np.arange(25)).predict(X) == expected).all()

@@ -1,5 +1,6 @@
 """scikit-learn's own functions are the oracle: same estimator, same splits, same numbers."""
 
+import pickle
 import re
 import warnings
 from itertools import count
@@ -30,8 +31,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cases import MAPS, PENALTIES, name, penalty_name
-from traceless import LSSVC, LSSVR, ResolutionWarning
+from traceless import LSSVC, LSSVR, Knowledge, ResolutionWarning
 from traceless.features import Linear, Polynomial, RandomFourier
+from traceless.knowledge.gathering import Gathering
 from traceless.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -41,9 +43,10 @@ from traceless.model_selection import (
     select_rho,
 )
 from traceless.model_selection import rho as rho_module
-from traceless.model_selection.dataset import Dataset, UncopiedRows
+from traceless.model_selection.dataset import UncopiedRows
 from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import FullModel
+from traceless.model_selection.triangles import TriangularKnowledge
 
 N = 60
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
@@ -630,17 +633,49 @@ def test_folds_are_gathered_again_where_keeping_them_would_cost_too_much(monkeyp
     assert cross_val_score(estimator, X, y, cv=6, path="subtract").tolist() == theirs
 
 
-def test_each_fold_is_gathered_once(monkeypatch):
+@pytest.mark.parametrize("weight", [None, 2.0])  # sums in float64, and in integers
+def test_each_row_is_gathered_once(monkeypatch, weight):
     X, y, estimator = data("two")
     gathered = []
-    original = Dataset.knowledge
-    monkeypatch.setattr(
-        Dataset,
-        "knowledge",
-        lambda self, index: gathered.append(len(index)) or original(self, index),
-    )
-    cross_val_score(estimator, X, y, cv=KFold(6))
-    assert gathered == [10] * 6
+    original = Gathering._add_chunk
+
+    def add_chunk(self, total, short, rows, *others):
+        gathered.extend(np.arange(len(self.X))[rows].tolist())
+        original(self, total, short, rows, *others)
+
+    monkeypatch.setattr(Gathering, "_add_chunk", add_chunk)
+    weights = None if weight is None else {"sample_weight": np.full(N, weight)}
+    cross_val_score(estimator, X, y, cv=KFold(6), params=weights)
+    assert len(gathered) == N
+
+
+@pytest.mark.parametrize("size", [1.0, 2.0**8, 2.0**22])  # the last is too large for float64
+@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
+@pytest.mark.parametrize("kind", ["three", "target"])
+def test_folds_in_float64_have_the_bits_and_the_knowledge_of_refits(size, penalty, kind):
+    X, y, estimator = data(kind)
+    X = np.column_stack([X * size, np.zeros(N)])  # and a column without a coefficient
+    estimator.set_params(**penalty)
+    folds = LeastSquaresFolds(estimator, (X, y, None), KFold(4, shuffle=True, random_state=3), None)
+    short = [isinstance(rest, TriangularKnowledge) for rest in folds._rests.values()]
+    assert short == [size < 2.0**22] * 4
+    for k, split in enumerate(folds.splits):
+        train = np.setdiff1d(np.arange(N), split.test)
+        theirs, ours = clone(estimator).fit(X[train], y[train]), folds.model(k)
+        assert np.array_equal(ours.coef_, theirs.coef_)
+        assert np.array_equal(ours.intercept_, theirs.intercept_)
+        assert ours.predict(X).tolist() == theirs.predict(X).tolist()
+        assert ours.digest() == theirs.digest() == folds.training(k).digest()
+        assert ours.n_samples_ == len(train)
+        assert ours.forget(X[train[:5]], y[train[:5]]).digest() == (
+            theirs.forget(X[train[:5]], y[train[:5]]).digest()
+        )
+        known = folds.training(k)
+        assert type(pickle.loads(pickle.dumps(known))) is Knowledge
+        assert (
+            known + (folds.total - known) == folds.total == pickle.loads(pickle.dumps(folds.total))
+        )
+    assert folds.total.digest() == clone(estimator).fit(X, y).digest()
 
 
 def test_the_page_runs_by_copy_and_paste():

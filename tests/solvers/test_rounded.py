@@ -26,6 +26,7 @@ from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Ridge, ridge_in_steps
 from traceless.solvers.rounded import Mixture, correctly_rounded_solve
 from traceless.solvers.steps import HardError
+from traceless.solvers.triangle import Triangle
 from traceless.solvers.wide import WideSystem
 
 
@@ -46,6 +47,17 @@ def systems(draw):
 @given(systems())
 def test_every_coefficient_is_the_nearest_float(system):
     assert (correctly_rounded_solve(*system) == rational_solve(*system)).all()
+
+
+@examples(100)
+@given(systems(), st.sampled_from([1.0, 2.0**40, 2.0**57]))  # short, not short, too large for limbs
+def test_a_triangle_in_float64_is_a_matrix(system, size):
+    S, ridge, Q = system
+    upper = np.triu(S).astype(np.float64)
+    upper[np.tril_indices(len(S), -1)] = 7  # never read
+    if max(S.diagonal()) < 2**53:
+        found = correctly_rounded_solve(Triangle(upper), ridge * size, Q)
+        assert (found == rational_solve(S, ridge * size, Q)).all()
 
 
 @st.composite

@@ -138,7 +138,7 @@ def test_a_dict_of_matrices(table):
 def test_a_column_of_lists(table):
     X, y, _ = rows(table)
     lists = pa.table({"x": list(X), "y": y})
-    source = from_batches([lists], "y")
+    source = from_batches([lists[:0], lists], "y")
     assert (source.n_features, source.feature_names) == (2, None)
     assert LSSVC().fit(source).digest() == LSSVC().fit(X, y).digest()
 
@@ -166,7 +166,7 @@ def test_what_can_be_wrong(table, tmp_path):
         model.partial_fit(once)
     assert model.digest() == digest
     for batches, target, error, message in [
-        ([], "y", ValueError, "no batch"),
+        ([], "y", ValueError, "no batch: no row"),
         (3, "y", TypeError, "iterable of batches"),
         ([3], None, TypeError, r"must be \(X, y\)"),
         ([(np.eye(2), [0, 1])], "y", TypeError, "these batches have none"),
@@ -174,10 +174,14 @@ def test_what_can_be_wrong(table, tmp_path):
         ([table], "z", ValueError, "no column 'z'"),
         ([pa.table([[1], [2]], names=["a", "a"])], "a", ValueError, "'a' more than once"),
         ([{"x": np.eye(2), "b": [1, 2], "y": [0, 1]}], "y", TypeError, "'x' of the batch is of"),
+        ([{"x": np.ones((2, 2, 2)), "y": [0, 1]}], "y", ValueError, r"'x' .* shape \(2, 2, 2\)"),
+        ([(np.ones(2), [0, 1])], None, ValueError, "must have two dimensions"),
         ([{"t": ["u", "v"], "y": [0, 1]}], "y", TypeError, "'t' of the batch is of type string"),
     ]:
         with pytest.raises(error, match=message):
             from_batches(batches, target)
+    with pytest.raises(ValueError, match="batch has 1 columns, and the first has 2"):
+        LSSVC().fit(from_batches([(np.eye(2), [0, 1]), (np.ones((1, 1)), [0])]))
     with pytest.raises(ValueError, match="no column 'b'"):
         LSSVC().fit(from_batches([table, table.drop_columns("b")], "y"))
 

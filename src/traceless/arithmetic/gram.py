@@ -58,11 +58,11 @@ class GramSum:
     Blocks with larger columns are written as `_Parts` first.
     """
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, lower: bool = False) -> None:
+        self.width, self._lower = width, lower
         self._parts, self._cuts = _Parts(width), 0
-        self._floats: Floats | None = None  # column-major, the upper triangle only
-        self._bound = 0.0
+        self._floats: Floats | None = None  # column-major, the upper triangle or the lower one
+        self._bound, self._moved = 0.0, False
         self._integers = ShiftedSum((width, width))
         self._zeros: Indices | None = None  # of the rows that parts were made for,
         self._squares = np.zeros(width)  # and the mean squares of their columns
@@ -88,13 +88,25 @@ class GramSum:
         elif bound <= LARGEST and self._parts.whole:
             self._make_room(bound)
             if self._floats is None:
-                self._floats = dsyrk(1.0, Z.T)
+                self._floats = dsyrk(1.0, Z.T, lower=self._lower)
             else:
-                self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
+                self._floats = dsyrk(
+                    1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True, lower=self._lower
+                )
         else:
             if self._zeros is None:
                 self._cut_for(Z[: self._parts.rows], 1.0)
             self._add_rows(Z, [(0, None)])
+
+    def taken(self) -> Floats | None:
+        """The sum so far in float64, to go on from zero; None where some had no room there.
+
+        It is a triangle, row-major: the upper one if BLAS was to fill its column-major lower one.
+        """
+        if self._cuts or self._moved or self._floats is None:
+            return None
+        taken, self._floats, self._bound = self._floats.T, None, 0.0
+        return taken[: self.width, : self.width]
 
     def join(self, sums: Integers) -> None:
         """Add sums of other rows, a full matrix within ±2^62."""
@@ -141,7 +153,7 @@ class GramSum:
         found = []
         for _, limb in weights:
             if limb is None:
-                found.append(dsyrk(1.0, W.T))
+                found.append(dsyrk(1.0, W.T, lower=self._lower))
             else:
                 found.append(dgemm(1.0, W.T, (W * limb[:, None]).T, trans_b=True))
             if not _largest_sum(found[-1]) <= LARGEST:
@@ -163,6 +175,8 @@ class GramSum:
 
     def _make_room(self, bound: float) -> None:
         """Make sure that a product of this bound can be added in float64."""
+        if self._bound + bound > LARGEST and self._floats is not None:
+            self._bound = _largest_sum(self._floats)  # nearer than the bounds of its parts
         if self._bound + bound > LARGEST:
             self._flush()
         self._bound += bound
@@ -170,11 +184,13 @@ class GramSum:
     def _flush(self) -> None:
         if self._floats is not None:
             n = self._parts.n
-            self._move(0, mirror(self._floats.T[:n, :n].astype(np.int64)))
+            lower = self._floats if self._lower else self._floats.T
+            self._move(0, mirror(lower[:n, :n].astype(np.int64)))
             self._floats, self._bound = None, 0.0
 
     def _move(self, shift: int, product: Integers) -> None:
         """Add a product of parts to the integers, 2^shift times, each part in its column."""
+        self._moved = True
         for i, (p, rows, from_rows) in enumerate(self._parts.groups):
             for j, (q, columns, from_columns) in enumerate(self._parts.groups):
                 part = product[_outer(from_rows, from_columns)]

@@ -51,8 +51,8 @@ def narrow(a: Integers) -> Integers:
 
 
 def wide(a: Sums) -> Integers:
-    """`a` as Python integers, which cannot overflow."""
-    return a.astype(object)
+    """`a`, or whole numbers in float64, as Python integers, which cannot overflow."""
+    return (a.astype(np.int64) if a.dtype == np.float64 else a).astype(object)
 
 
 def as_sums(a: Sums) -> Sums:
@@ -270,6 +270,11 @@ def _quotient(a: int, b: int) -> float:
         return a / b
     except OverflowError:
         return math.inf if a > 0 else -math.inf
+
+
+def powers(bits: NDArray[np.int64]) -> Integers:
+    """2^bits, as Python integers."""
+    return np.array([1 << int(b) for b in bits], dtype=object)
 
 
 # --- products ----------------------------------------------------------------------

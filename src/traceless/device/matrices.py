@@ -17,7 +17,7 @@ from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.device.memory import fetch, send
 from traceless.device.tensors import Tensor, as_tensor, to_array
 
-Products = Callable[[Tensor], tuple[Tensor, Tensor]]
+Products = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 _FITS = 2**62
 
 
@@ -90,7 +90,7 @@ class _Arrays:
         return torch.from_numpy(np.array(array)).to(self._device)
 
     def prepared(self, S: TensorMatrix, own: Integers, h: int) -> tuple[Tensor, Products]:
-        """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal."""
+        """S in float64, and products with H 2^h + L = S with another diagonal."""
         whole, upper = S.tensor, (own + (1 << (h - 1))) >> h
         high = (whole + (1 << (h - 1))) >> h
         H = high.double()
@@ -98,7 +98,14 @@ class _Arrays:
         L = torch.sub(whole, high, out=high).double()
         self.put_diagonal(H, upper)
         self.put_diagonal(L, own - (upper << h))
-        return whole.double(), lambda pieces: (H @ pieces, L @ pieces)
+
+        def products(pieces: Tensor, g: int) -> tuple[Tensor, Tensor]:
+            (Hu, Hv), (Lu, Lv) = ((limb @ pieces).chunk(2, dim=1) for limb in (H, L))
+            near = (Hu * 2.0**g + Hv) * 2.0**h + (Lu * 2.0**g + Lv)
+            Hu, Hv, Lu, Lv = (part.to(torch.int64) for part in (Hu, Hv, Lu, Lv))
+            return near, (((Hu << g) + Hv) << h) + (Lu << g) + Lv
+
+        return whole.double(), products
 
     def put_diagonal(self, A: Tensor, values: Any) -> None:
         """Replace the diagonal."""

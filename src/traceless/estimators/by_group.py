@@ -27,6 +27,7 @@ from traceless.knowledge.groups import GroupRecipe, KnowledgeTable
 from traceless.knowledge.responses import label_array
 from traceless.parameters import check_parameters
 from traceless.solvers.ridge import Penalty
+from traceless.sources.arrow import check_once
 from traceless.sources.queries import from_query
 from traceless.sources.scanning import scan
 from traceless.sources.source import Source, as_source
@@ -90,6 +91,7 @@ def fit_by(
         )
     if columns is not None and sample_weight is not None:
         columns = [*([columns] if isinstance(columns, str) else columns), sample_weight]
+        check_once(columns, "The list of columns, the weights included,")
     source = _source(rows, key, target, columns)
     names, weight = source.feature_names, None
     if sample_weight is not None:

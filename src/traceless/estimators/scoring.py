@@ -22,7 +22,7 @@ def scores(solution: Coefficients, phi: BoundMap, X: Any) -> Floats:
     """The scores of rows that were checked: an array of shape (n_rows, n_scores)."""
     n, J = X.shape[0], len(phi.steps)
     out = np.empty((n, solution.Z.shape[1]))
-    if issparse(X) and phi.is_linear and _NUMBER * X.nnz + _ROW * n <= n * J:
+    if issparse(X) and phi.scale is not None and _NUMBER * X.nnz + _ROW * n <= n * J:
         for start in range(0, n, _SPARSE_ROWS):
             rows = slice(start, start + _SPARSE_ROWS)
             codes = phi.sparse_codes(X, rows)

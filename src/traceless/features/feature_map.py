@@ -90,26 +90,30 @@ class BoundMap:
             return {}
         return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
 
-    @cached_property
-    def is_linear(self) -> bool:
-        """Whether features are columns, rounded, and the constant: a zero has the code 0."""
-        return self.kind is not None and self.kind.features_are_columns and _is_ours(self.kind)
+    @property
+    def scale(self) -> Floats | float | None:
+        """Steps per unit of columns that are only rounded, so that a zero has the code 0.
 
-    @cached_property
-    def _scale(self) -> Floats | float:
-        """Steps per unit of the columns of a linear map; one number for all is faster."""
-        scale = 1.0 / self.steps[: self.n_features]
-        return float(scale[0]) if len({*scale.tolist()}) == 1 else scale
+        None where features are anything else than columns, and the constant.
+        """
+        encode = self.encode
+        if isinstance(encode, partial) and encode.func is _encode_bias:
+            encode = encode.args[0]
+        if isinstance(encode, partial) and encode.func is encode_linear:
+            found: Floats | float = encode.args[0]
+            return found
+        return None
 
     def sparse_codes(self, X: Any, rows: Any) -> Any:
-        """The same as `codes` as a CSR matrix, of a linear map and a CSR matrix.
+        """The same as `codes` as a CSR matrix, of columns that are only rounded and a CSR matrix.
 
         None where there are numbers to be refused, or several for one place: `codes` knows.
         """
         X = X[rows]
         X = X if X.has_sorted_indices else X.sorted_indices()
-        scale = self._scale[X.indices] if isinstance(self._scale, np.ndarray) else self._scale
-        codes = np.rint(X.data.astype(np.float64) * scale)
+        scale = self.scale
+        own = scale[X.indices] if isinstance(scale, np.ndarray) else scale
+        codes = np.rint(X.data.astype(np.float64) * own)
         if not X.has_canonical_format or not peak(codes) <= LARGEST:
             return None
         found = csr_matrix((codes, X.indices, X.indptr), shape=X.shape)
@@ -117,11 +121,12 @@ class BoundMap:
 
     def unchecked(self, X: Floats, out: Floats) -> tuple[Floats, bool]:
         """Codes of rows, which may be too large, NaN, or without the constant, if there is one."""
-        if not self.is_linear:
+        scale = self.scale
+        if scale is None:
             self.encode(X, out[: len(X)])
             return out[: len(X)], self.has_bias
         codes = out.reshape(-1)[: X.size].reshape(X.shape)
-        encode_linear(self._scale, X, codes)
+        encode_linear(scale, X, codes)
         return codes, self.has_bias
 
     def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:

@@ -130,7 +130,7 @@ class HingeModel:
             problem = self.problems.get(pair, fresh)
             if not problem.is_spared(target):
                 problem = problem.changed_to(target, rows, problem.kernel, problem.memory)
-                problem.is_ahead = True
+                problem.is_ahead = problem.tells_b
             ahead[pair] = problem
         return replace(self, rows=rows, problems=ahead, only_to_read=True)
 

@@ -201,8 +201,7 @@ class HingeProblem:
         The path's are within its KKT residual, not to the bit.
         """
         X = np.asarray(X, dtype=np.float64) + 0.0
-        free = np.abs(self.alpha - 0.5 * self.bounds) < (0.5 - 1e-9) * self.bounds
-        if not self.is_ahead or not free.any():  # no row says which b of an interval it is
+        if not self.is_ahead:
             return self.canonical().decision_function(X)
         ids, c, b = self.terms(as_path=True)
         V = self.kernel.values(self._rows_of(self.rows, ids), np.ascontiguousarray(X.T))
@@ -227,13 +226,25 @@ class HingeProblem:
         """Whether the canonical solution was computed already."""
         return self._canonical is not None
 
+    @property
+    def tells_b(self) -> bool:
+        """Whether a row is between its bounds, so that there is one b.
+
+        Else any b of an interval will do: its middle is published, and paths end anywhere in it.
+        """
+        middle = 0.5 * self.bounds
+        return bool((np.abs(self.alpha - middle) < (1.0 - 2e-9) * middle).any())
+
     def doubt(self, X: Floats) -> float:
         """How small an f at the end of the path may be so that its published sign is in doubt.
 
         The primal objective is strongly convex: where no condition is violated by more than r, the
         solution is no further away than  ½ ‖Δf‖² ≤ r Σα,  so  |Δf(x)| ≤ √(2 r Σα k(x, x))  without
-        b, and b follows from f on the margin. Twice that for each of the two solutions.
+        b, and b follows from f on the margin, if that has rows. Twice that for each of the two
+        solutions.
         """
+        if not self.tells_b:
+            return math.inf
         size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max(initial=0.0)))
         r = max(self.residual, 1e-3 * PROMISE)
         return 4.0 * math.sqrt(2.0 * r * float(self.alpha.sum()) * size)

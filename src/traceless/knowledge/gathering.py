@@ -81,6 +81,18 @@ class Gathering:
         empty = np.zeros((0, width, width), dtype=np.int64)
         return (integers.stack(totals) if totals else empty), exponent
 
+    def triangles(self, parts: Sequence[Any]) -> Iterator[Floats | None]:
+        """Σ [φ; r][φ; r]ᵀ of each of some parts of the rows, unweighted, as upper triangles.
+
+        They are integers in float64; None if a part's are too large for that.
+        """
+        width = len(self.phi.steps) + len(self.responses.names)
+        total = GramSum(width, lower=True)
+        for part in progress(parts, "learning", True) if self.verbose else parts:
+            for rows in chunks(part, _chunk_rows(width)):
+                self._add_chunk(total, None, rows, 0, self.responses)
+            yield total.taken()
+
     def _sums(
         self, bands: Sequence[Band], extra: int, responses: Responses | None
     ) -> Iterator[Sums]:
@@ -111,7 +123,7 @@ class Gathering:
     @cached_property
     def _sparse_rows(self) -> int:
         """How many rows are multiplied at a time as the sparse rows they are; 0 for dense ones."""
-        if not issparse(self.X) or not self.phi.is_linear or not self.X.nnz:
+        if not issparse(self.X) or self.phi.scale is None or not self.X.nnz:
             return 0
         K = len(self.responses.names)
         width, one = len(self.phi.steps) + K, isinstance(self.responses, Classes)
@@ -191,5 +203,5 @@ def chunks(rows: Any, size: int) -> list[Any]:
 
 
 def _chunk_rows(width: int) -> int:
-    """Rows coded at a time: about 8 MB, but enough of them for an efficient product."""
-    return max(1024, 2**20 // width)
+    """Rows coded at a time: about 2 MB, but enough of them for an efficient product."""
+    return max(1024, 2**18 // width)

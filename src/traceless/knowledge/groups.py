@@ -292,4 +292,10 @@ def numbered(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
     if keys.dtype.kind == "O" and has_missing(keys):
         raise ValueError("The group of some rows is missing. Drop these rows first.")
     found, group = np.unique(keys, return_inverse=True)
-    return tuple([label_of(v) for v in found.tolist()]), group.reshape(-1)
+    try:
+        return tuple([label_of(v) for v in found.tolist()]), group.reshape(-1)
+    except ValueError:
+        raise ValueError(
+            "The key of a group must be a whole number, a text or a truth value, got "
+            f"{found.tolist()[0]!r}. Turn it into one of these. Nothing was changed."
+        ) from None

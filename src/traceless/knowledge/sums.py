@@ -445,7 +445,7 @@ class Knowledge(saving.Savable):
         return integers.as_array(total[:, J, :J].T if self.classwise else total[:J, J:])
 
     def normal_equations(self) -> tuple[Sums, Integers]:
-        """Σ ω φφᵀ and Σ ω φ rᵀ: both sides of the equations before ρ and the label coding."""
+        """Σ ω φφᵀ and Σ ω φ rᵀ, for an exact solve: the first may be a `Triangle`."""
         return self.feature_gram, self.response_sums
 
     def large_features(self) -> NDArray[np.intp]:

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
+from traceless.device.byte_gram import ByteGram
 from traceless.device.tensors import on_host, taken_rows
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
+from traceless.model_selection.triangles import without_each
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.steps import KEPT
+from traceless.transaction import apart
 
 Indices = NDArray[np.intp]
 
@@ -116,14 +121,32 @@ class Dataset:
         self.probe._check_first(total, self.X, self.y)
         return total
 
-    def model(self, knowledge: Knowledge) -> LeastSquares:
-        """A new model with this knowledge, as if fitted to the rows it came from."""
+    def without_each(self, folds: Sequence[Indices]) -> tuple[Knowledge, list[Knowledge]]:
+        """The knowledge of all rows, and of those without each fold; each row is in one fold."""
+        probe, recipe = self.probe, self.probe._recipe()
+        plain = probe.n_jobs is None and self.sample_weight is None and not issparse(self.X)
+        kept = not recipe.classwise and not recipe.fingerprint and self.n_outputs <= KEPT
+        if plain and kept and ByteGram.where_faster(len(folds[0]), self.n_outputs) is None:
+            spans = [as_slice(fold) for fold in folds]
+            found = without_each(recipe, self.X, self.y, spans)
+            if found is not None:
+                probe._check_first(found[0], self.X, self.y)
+                return found
+        parts = [self.knowledge(fold) for fold in folds]
+        total = self.total(parts)
+        return total, [total - part for part in parts]
+
+    def model(self, knowledge: Knowledge, own_map: bool = True) -> LeastSquares:
+        """A new model with this knowledge, as if fitted to the rows it came from.
+
+        Without a feature map of its own it is made faster, and is not to be handed out.
+        """
         if not knowledge.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
-        model: LeastSquares = clone(self.estimator)
-        parameters = model.get_params(deep=False)
-        learned = {k: v for k, v in vars(self.probe).items() if k not in parameters}
-        model.__dict__.update(learned)  # column names, and the feature map with its tables made
+        model: LeastSquares = apart(self.probe)
+        if own_map:
+            parameters = clone(self.estimator).get_params(deep=False)
+            model.__dict__.update(parameters)
         model._state = model._new_state(knowledge)  # merge would check what cannot be wrong
         return model
 

@@ -136,25 +136,27 @@ class LeastSquaresFolds(Folds):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:
                     self.closed.add(k)
         self.known_scores: dict[int, Floats] = {}  # held-out scores of the test rows of folds
-        self._parts = self._disjoint_parts()
+        self._rests: dict[int, Knowledge] = self._disjoint_rests()
 
     @cached_property
     def total(self) -> Knowledge:
         """The knowledge of all rows: the sum of the folds, where these are all rows."""
-        return self.data.total(self._parts.values())
+        return self.data.total()
 
     def training(self, k: int) -> Knowledge:
         """The knowledge of the training part of a split."""
         split = self.splits[k]
+        if k in self._rests:
+            return self._rests[k]
         if split.is_short:
             assert split.train is not None
             return self.data.knowledge(split.train)
         if not len(split.left_out):
             return self.total
-        return self.total - (self._parts.get(k) or self.data.knowledge(split.left_out))
+        return self.total - self.data.knowledge(split.left_out)
 
-    def _disjoint_parts(self) -> dict[int, Knowledge]:
-        """The parts left out, each summed once, if together they are all rows, once each."""
+    def _disjoint_rests(self) -> dict[int, Knowledge]:
+        """The training parts, if those left out are all rows, once each: each is summed once."""
         exact = {k: s.left_out for k, s in enumerate(self.splits) if k not in self.closed}
         if not exact or any(self.splits[k].is_short for k in exact):
             return {}
@@ -162,7 +164,8 @@ class LeastSquaresFolds(Folds):
             return {}
         if not is_partition(list(exact.values()), len(self.data)):
             return {}
-        return {k: self.data.knowledge(part) for k, part in exact.items()}
+        self.total, rests = self.data.without_each(list(exact.values()))
+        return dict(zip(exact, rests, strict=True))
 
     @cached_property
     def _precomputed(self) -> PrecomputedModels:
@@ -172,7 +175,7 @@ class LeastSquaresFolds(Folds):
         """The model of a fold (at another ρ): solved, or one that knows its held-out scores."""
 
         def make() -> LeastSquares:
-            model = self.data.model(self.training(k))
+            model = self.data.model(self.training(k), own_map=self.needs_models)
             return model if rho is None else model.set_params(rho=rho)
 
         if k in self.known_scores:

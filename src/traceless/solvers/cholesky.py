@@ -25,8 +25,8 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
+from traceless.solvers.mixture import Mixture
 from traceless.solvers.moments import Moments, moments
-from traceless.solvers.refinement import Mixture
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
 

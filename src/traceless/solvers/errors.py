@@ -237,7 +237,7 @@ def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Coefficien
 
 def residual_squares(known: Knowledge, solution: Coefficients) -> list[Fraction]:
     """Σω(y - ŷ)² of each target, exactly, in the units of the knowledge."""
-    S, Q = known.normal_equations()
+    S, Q = known.feature_gram, known.response_sums
     yy = wide(known.gram.diagonal()[len(S) :])
     D, E = _whole(solution.Z)
     if solution.shift is not None:  # the same function of codes that are not shifted

@@ -54,8 +54,8 @@ from traceless.arithmetic.double_double import (
 from traceless.arithmetic.elementary import logarithm
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
 from traceless.solvers.class_weights import Coding
+from traceless.solvers.mixture import Mixture
 from traceless.solvers.moments import moments
-from traceless.solvers.refinement import Mixture
 from traceless.solvers.ridge import Penalty
 
 if TYPE_CHECKING:

@@ -162,7 +162,7 @@ def _shifted_sums(
         return S.astype(np.float64), V.astype(np.float64)
 
     if class_weights is None:
-        return moved(*known.normal_equations())
+        return moved(known.feature_gram, known.response_sums)
     J = known.n_outputs
     parts = [moved(part[:J, :J], part[:J, J:]) for part in known.total]
     S = sum(weight * S for weight, (S, _) in zip(class_weights, parts, strict=True))

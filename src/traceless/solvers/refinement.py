@@ -2,8 +2,7 @@
 
     (S + diag(r)) Z = Q,     S, Q integers, S = Σ ω φφᵀ, r > 0
 
-or, with classes that are weighted when solved, S = Σ_c ω_c S_c for integers S_c and float64
-weights ω_c (`Mixture`). It is solved in float64 by Cholesky, and the solution is then
+or a `Mixture` of weighted classes. It is solved in float64 by Cholesky, and the solution is then
 extended, a few bits at a time, with residuals computed *exactly* from the integers:
 
     c = A⁻¹ R (float64),   d = round(2^s c),   X ← 2^s X + d,   R ← 2^s R - A d
@@ -39,181 +38,28 @@ too short for the system.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.double_double import Factor, Twofold, to_twofold, two_sum
-from traceless.arithmetic.integers import (
-    Floats,
-    Integers,
-    as_sums,
-    matrix_times,
-    nearest,
-    parts,
-    wide,
-)
-from traceless.arithmetic.words import Sums, Wide, in_digits
+from traceless.arithmetic.integers import Floats, Integers, nearest, powers, wide
+from traceless.arithmetic.words import Sums
 from traceless.exceptions import ConditionError, RangeError
+from traceless.solvers.mixture import Mixture
 from traceless.solvers.ridge import Ridge
 
-__all__ = ["Mixture", "digits_of", "powers", "refined"]
+__all__ = ["refined"]
 
 _STEP_BITS = 20  # bits added to the solution by each step, at most
 _LEAST_GAIN = 4  # bits
 _LEADING_BITS = 200  # of a residual that float64, or a pair of them, is given at least
-_CACHE = 2**14  # integers that are worked on together
 _HUGE = np.finfo(np.float64).max
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """The matrix Σ_c ω_c S_c, never added up: its integers would be too long for int64.
-
-    Attributes
-    ----------
-    parts : integer arrays of shape (J, J), which add up to a positive semidefinite one
-    weights : whole numbers, the ω_c in units of 1/`unit`
-    unit : a power of two
-    """
-
-    parts: Sequence[Sums]
-    weights: tuple[int, ...] = (1,)
-    unit: int = 1
-
-    @classmethod
-    def of(cls, parts: Sequence[Sums], weights: Sequence[float]) -> Mixture:
-        """A mixture with float64 weights: each is a fraction over a power of two."""
-        exactly = [Fraction(weight) for weight in weights]
-        unit = max(f.denominator for f in exactly)
-        return cls(parts, tuple(int(f * unit) for f in exactly), unit)
-
-    def compact(self) -> Mixture:
-        """The same matrix, of fewer parts where there are many.
-
-        Weights are cut into short pieces, ω_c = Σ_l ω_cl 2^(bl), and parts of long integers in
-        two, such that Σ_c ω_cl S_c fits into int64: one part for each piece, however many
-        classes there are.
-        """
-        if any(part.dtype != np.int64 for part in self.parts):
-            return self._in_words()
-        bits = max(int(np.abs(p.diagonal()).max(initial=0)) for p in self.parts).bit_length()
-        halves = [(0, bits)] if bits <= 40 else [(0, 32), (32, bits - 32)]
-        b = 62 - max(length for _, length in halves) - len(self.parts).bit_length()
-        pieces = range(0, max(self.weights).bit_length(), b)
-        if 2 * len(halves) * len(pieces) > len(self.parts):
-            return self
-        parts, weights = [], []
-        for start, length in halves:
-            cut: list[Any] = [p if bits == length else _half(p, start) for p in self.parts]
-            for shift in pieces:
-                total = np.zeros(self.parts[0].shape, dtype=np.int64)
-                for weight, part in zip(self.weights, cut, strict=True):
-                    total += ((weight >> shift) & ((1 << b) - 1)) * part
-                parts.append(total)
-                weights.append(1 << (start + shift))
-        return Mixture(parts, tuple(weights), self.unit)
-
-    def digits(self, g: int, n: int) -> Floats:
-        """The matrix in units as n matrices of digits, Σ_k digits_k 2^(g k), between ±2^(g-1).
-
-        Digits of the parts times digits of the weights are added up by BLAS, place by place.
-        """
-        if self.weights == (1,) and isinstance(self.parts[0], Wide):
-            return in_digits(self.parts[0].words, g, n)
-        cut = self._in_words()
-        weights = digits_of(np.array(cut.weights, dtype=object), g)
-        bits = max(int(np.abs(part).max(initial=0)) for part in cut.parts).bit_length()
-        J, C, m = len(cut.parts[0]), len(cut.parts), bits // g + 1
-        if n < m or not C * m * 4**g < 2**55:
-            raise OverflowError("the products of digits are too many for float64")
-        out = np.empty((n, J, J))
-        strip = max(1, _CACHE // J)
-        for rows in [slice(i, min(i + strip, J)) for i in range(0, J, strip)]:
-            own = np.empty((m, C, (rows.stop - rows.start) * J))
-            for c, part in enumerate(cut.parts):
-                _cut(np.asarray(part[rows]).reshape(-1), g, own[:, c])
-            total = np.zeros((max(n, m + len(weights)), own.shape[2]))
-            for k, digits in enumerate(own):
-                total[k : k + len(weights)] += dgemm(1.0, digits.T, weights.T).T
-            for k in range(len(total) - 1):
-                carry = np.rint(total[k] * 2.0**-g)
-                total[k] -= carry * 2.0**g
-                total[k + 1] += carry
-            if total[n:].any():
-                raise OverflowError(f"the matrix has more than {n} digits")
-            out[:, rows] = total[:n].reshape(n, -1, J)
-        return out
-
-    def _in_words(self) -> Mixture:
-        """The same matrix with parts of int64, which are far quicker to multiply with."""
-        cut = [
-            (part, weight << shift)
-            for whole, weight in zip(self.parts, self.weights, strict=True)
-            for shift, part in parts(as_sums(whole))
-        ]
-        return Mixture([part for part, _ in cut], tuple(weight for _, weight in cut), self.unit)
-
-    def diagonal(self) -> Integers:
-        """The diagonal of the whole matrix, in units."""
-        return self._sum(wide(part.diagonal()) for part in self.parts)
-
-    def column(self, j: int) -> Integers:
-        """One column of the whole matrix, in units."""
-        return self._sum(wide(part[:, j]) for part in self.parts)
-
-    def of_features(self, used: NDArray[np.intp]) -> Mixture:
-        """The same for some of the features."""
-        return replace(self, parts=[part[np.ix_(used, used)] for part in self.parts])
-
-    def times(self, D: Floats, bits: int) -> Integers:
-        """The matrix times integers ``|D| ≤ 2^bits``, exactly, in units."""
-        return self._sum(matrix_times(part, D, bits) for part in self.parts)
-
-    def floats(self) -> Floats:
-        """The matrix in float64, rounded, column-major."""
-        total = np.zeros(self.parts[0].shape, order="F")
-        for weight, part in zip(self.weights, self.parts, strict=True):
-            total += part.astype(np.float64).T * (weight / self.unit)
-        return total
-
-    def integers(self) -> Integers:
-        """The matrix in Python integers, in units: slow."""
-        return self._sum(wide(part) for part in self.parts)
-
-    def _sum(self, values: Iterable[Integers]) -> Integers:
-        return np.asarray(sum(w * v for w, v in zip(self.weights, values, strict=True)))
-
-
-def digits_of(a: Integers, g: int) -> Integers:
-    """Python integers as digits of g bits between ±2^(g-1), as many as it takes."""
-    out: list[Integers] = []
-    while a.any() or not out:
-        high = (a + (1 << (g - 1))) >> g
-        out.append((a - (high << g)).astype(np.int64))
-        a = high
-    return np.array(out)
-
-
-def _cut(a: Integers, g: int, out: Floats) -> None:
-    """Write the digits of int64 numbers, as many as there is room for."""
-    for digits in out[:-1]:
-        high = (a + (1 << (g - 1))) >> g
-        digits[:] = a - (high << g)
-        a = high
-    out[-1] = a
-
-
-def _half(a: Any, start: int) -> Integers:
-    """The upper bits of int64, with the sign, from 32 on; or the 32 bits below."""
-    return np.asarray(a >> 32 if start else a & (2**32 - 1))
 
 
 def refined(
@@ -229,7 +75,7 @@ def refined(
     the last entry less the sum of the shifts times the others. Where somebody has found a part
     of the solution, `begin` gives, for a denominator d, 2^p X, d R and p.
     """
-    S = (S if isinstance(S, Mixture) else Mixture((S,))).compact()
+    S = S if isinstance(S, Mixture) else Mixture((S,))
     for twofold in (False, True):
         try:
             return _System(S, ridge, shift, twofold).solve(Q, begin)
@@ -424,11 +270,6 @@ class _Expansion:
         scale = powers(finer)
         X, residual = self.X * scale + added, self.residual * scale - product
         return _Expansion(X, residual, self.bits + finer, sizes, self.scale_places)
-
-
-def powers(bits: NDArray[np.int64]) -> Integers:
-    """2^bits, in Python integers."""
-    return np.array([1 << int(b) for b in bits], dtype=object)
 
 
 def _boundary(low: int, high: int, bits: int, cramer_bits: int) -> float:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
-from traceless.arithmetic.words import Sums
 from traceless.exceptions import RangeError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Penalty(NamedTuple):
             for rho in dict.fromkeys(each)
         ]
 
-    def ridge(self, S: Sums, known: Knowledge, phi: BoundMap) -> Ridge:
+    def ridge(self, S: Any, known: Knowledge, phi: BoundMap) -> Ridge:
         """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""
         if not self.standardize:
             plain = ridge_in_steps(self.rho, phi.steps, known.weight_bits)
@@ -60,9 +59,9 @@ class Penalty(NamedTuple):
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
-        n, s = max(int(S[-1, -1]), 1), S[:, -1].astype(object)  # of no rows all sums are 0
+        n, s = max(int(S[-1, -1]), 1), wide(S[:, -1])  # of no rows all sums are 0
         unit = rho.numerator << known.weight_bits
-        numerators = (n * S.diagonal().astype(object) - s * s) * unit  # the variance, times n²
+        numerators = (n * wide(S.diagonal()) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit
         return Ridge.of_fractions(numerators, n * n * rho.denominator, self.rho)
 
@@ -135,7 +134,7 @@ class Ridge:
         """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
 
         The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
-        of other fractions have no end: as many as hold 80 bits, and a rest of 53 bits, are enough.
+        of other fractions have no end: as many as hold 60 bits, and a rest of 53 bits, are enough.
         """
         planes: list[Integers] = []
         if self._numerators is None:
@@ -144,12 +143,12 @@ class Ridge:
                 rest, plane = np.modf(np.ldexp(rest, bits))
                 planes.append(plane.astype(np.int64)[:, None])
             return planes, np.ldexp(rest, -bits * len(planes))[:, None]
-        fraction, n = self._numerators % self._denominator, -(-80 // bits)
-        for _ in range(n):
-            fraction = fraction << bits
-            planes.append((fraction // self._denominator).astype(np.int64)[:, None])
-            fraction = fraction % self._denominator
-        rest = nearest(fraction, np.array(self._denominator, dtype=object))
+        n, denominator = -(-60 // bits), np.array(self._denominator, dtype=object)
+        fraction = self._numerators % denominator << n * bits
+        together, rest = fraction // denominator, nearest(fraction % denominator, denominator)
+        for k in reversed(range(n)):
+            plane = (together >> k * bits) & ((1 << bits) - 1)
+            planes.append(plane.astype(np.int64)[:, None])
         return planes, np.ldexp(rest, -n * bits)[:, None]
 
     def whole(self) -> Integers:

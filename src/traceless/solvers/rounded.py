@@ -7,8 +7,8 @@ S = H 2^h + L with H, L rounded, and d into two pieces, so that no sum in a prod
 and pieces passes 2^53: float64 has no rounding error there. R is kept in int64 modulo 2^64. The
 same residual in float64 is off by less than 2^60; where the two differ by less than 2^61 and the
 float64 one is below 2^62, nothing has wrapped. The fractional bits of r and of the residual are
-kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 80
-bits; what that leaves out of R, below 2^-80 times X, is added in float64.
+kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 60
+bits; what that leaves out of R, below 2^-60 times X, is added in float64.
 
 Weighted classes and numbers beyond int64 are for `traceless.solvers.wide`. Whatever neither can
 decide (ill-conditioned systems, a coefficient exactly between two floats) is left to
@@ -17,7 +17,6 @@ decide (ill-conditioned systems, a coefficient exactly between two floats) is le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -27,25 +26,27 @@ from scipy.linalg import LinAlgError
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
 from traceless.arithmetic.words import Sums, Wide
-from traceless.solvers.refinement import Mixture, refined
+from traceless.solvers.mixture import Mixture
+from traceless.solvers.refinement import refined
 from traceless.solvers.ridge import Ridge
-from traceless.solvers.steps import HOST, HardError, Steps, U
+from traceless.solvers.steps import HOST, Digits, HardError, Steps, U
+from traceless.solvers.triangle import Triangle
 from traceless.solvers.wide import WideSystem
 
 __all__ = ["correctly_rounded_solve"]
 
-_DIGIT_BITS = 40  # at most, for each step
+_DIGIT_BITS = 44  # at most, for each step: what float64 gives a well-conditioned system
 _PLANES = 12
 
 
 def correctly_rounded_solve(
-    S: Sums | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
+    S: Sums | Triangle | Mixture, ridge: Ridge | Floats, Q: Integers, shift: Integers | None = None
 ) -> Floats:
     """The solution of ``(S + diag(ridge)) Z = Q``, each entry the nearest float64.
 
     Parameters
     ----------
-    S : integer array of shape (J, J), positive semidefinite, or a Mixture of such
+    S : integer array of shape (J, J), positive semidefinite, a Triangle, or a Mixture
     ridge : Ridge, or float64 array of shape (J,), positive
         The last may be zero, if S has a positive number there. A feature with S_jj = 0 or
         ridge_j = 0 that is not the last has coefficient 0.
@@ -66,7 +67,7 @@ def correctly_rounded_solve(
         If the system is so ill-conditioned that float64 steps no longer gain a bit.
     """
     ridge = ridge if isinstance(ridge, Ridge) else Ridge(ridge)
-    S = S if isinstance(S, Mixture) else as_sums(S)
+    S = S if isinstance(S, Mixture | Triangle) else as_sums(S)
     shape = len(Q) + (shift is not None), Q.shape[1]
     there = S.diagonal() != 0  # a feature that is always 0 has coefficient 0
     there[:-1] &= ridge.near[:-1] > 0
@@ -74,7 +75,7 @@ def correctly_rounded_solve(
     if not used.size or not asked.size:
         return np.zeros(shape)
     if used.size < len(Q):
-        S = S.of_features(used) if isinstance(S, Mixture) else S[np.ix_(used, used)]
+        S = S[used][:, used] if isinstance(S, np.ndarray | Wide) else S.of_features(used)
         ridge, shift = ridge.of_features(used), None if shift is None else shift[used]
     whole = (used.size, asked.size) == Q.shape
     Q = Q if whole else Q[np.ix_(used, asked)]
@@ -88,7 +89,7 @@ def correctly_rounded_solve(
         part, decided = np.empty((len(rows), len(asked))), np.zeros(len(asked), dtype=bool)
     if not decided.all():
         go_on = None if begin is None else partial(begin, ~decided, ridge)
-        part[:, ~decided] = refined(S, ridge, Q[:, ~decided], shift, go_on)
+        part[:, ~decided] = refined(_whole(S), ridge, Q[:, ~decided], shift, go_on)
     if whole:
         return part
     Z = np.zeros(shape)
@@ -103,14 +104,18 @@ def _system(S: Any, ridge: Ridge, shift: Integers | None) -> Steps:
     try:
         return System(S, ridge, shift)
     except HardError:  # too large for limbs of two
-        return WideSystem(Mixture((S,)), ridge, shift)
+        return WideSystem(Mixture((_whole(S),)), ridge, shift)
+
+
+def _whole(S: Any) -> Any:
+    return S.whole() if isinstance(S, Triangle) else S
 
 
 class System(Steps):
     """A = S + diag(r) in two limbs and a Cholesky factor; the fractions of r in planes."""
 
     def __init__(self, S: Any, ridge: Ridge, shift: Integers | None, on: Any = HOST) -> None:
-        J, own = len(S), S.diagonal()
+        J, own = len(S), S.diagonal().astype(np.int64)
         if not max(ridge.near.max(), own.max()) < 2.0**61:
             raise HardError
         self.on, whole = on, own + ridge.whole()
@@ -123,7 +128,8 @@ class System(Steps):
             raise HardError
         self.plane_bits = 61 - self.bits  # times a digit, a plane stays below 2^62
         planes, rest = ridge.planes(self.plane_bits, _PLANES)
-        self.planes, self.has_rest = [on.there(plane) for plane in planes], bool(rest.any())
+        self.planes = on.there(np.array(planes)) if planes else None
+        self.has_rest = bool(rest.any())
         self.rest = on.there(rest)
         self.units = self.plane_bits * len(planes)
         self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
@@ -140,7 +146,7 @@ class System(Steps):
 
     def _kept(self, residual: _Residual, columns: NDArray[np.bool_]) -> Integers:
         total = wide(self.on.here(residual.whole)[:, columns])
-        for plane in residual.planes:
+        for plane in () if residual.planes is None else residual.planes:
             total = (total << self.plane_bits) + wide(self.on.here(plane)[:, columns])
         return total
 
@@ -151,28 +157,23 @@ class System(Steps):
     def _rest(self, residual: _Residual, X: Any) -> Any:
         cut = self._cut(X)
         bound = abs(residual.near - cut) + (8 * U) * (abs(residual.near) + abs(cut))
-        return bound + (2.0**-self.plane_bits if self.planes else 0.0)
+        return bound + (0.0 if self.planes is None else 2.0**-self.plane_bits)
 
-    def _after(self, before: _Residual, pieces: Any, shifts: NDArray[np.int64]) -> _Residual:
+    def _after(self, before: _Residual, digits: Digits, shifts: NDArray[np.int64]) -> _Residual:
         """The same in int64 and, near to it, in float64."""
-        on, K, g, h = self.on, pieces.shape[1] // 2, self.g, self.h
-        H, L = self._products(pieces)
-        near = before.near * on.there(np.ldexp(1.0, shifts)) - (
-            (H[:, :K] * 2.0**g + H[:, K:]) * 2.0**h + (L[:, :K] * 2.0**g + L[:, K:])
-        )
-        H, L, up = on.whole(H), on.whole(L), on.there(shifts)
-        whole = (before.whole << up) - (
-            (((H[:, :K] << g) + H[:, K:]) << h) + (L[:, :K] << g) + L[:, K:]
-        )
-        digits = on.whole(pieces[:, :K] * 2.0**g + pieces[:, K:])
-        planes: list[Any] = []
-        carry: Any = 0
-        for k in reversed(range(len(self.planes))):
-            held: Any = before.planes[k] << up if before.planes else 0
-            total = held - self.planes[k] * digits + carry
-            carry = total >> self.plane_bits
-            planes.insert(0, total & ((1 << self.plane_bits) - 1))
-        whole += carry
+        on, up, planes = self.on, self.on.there(shifts), None
+        near, whole = self._products(digits[1], self.g)
+        near = before.near * on.there(np.ldexp(1.0, shifts)) - near
+        whole = (before.whole << up) - whole
+        if self.planes is not None:
+            planes, carry = -self.planes * on.whole(digits[0]), 0
+            if before.planes is not None:
+                planes += before.planes << up
+            for k in reversed(range(len(planes))):
+                planes[k] += carry
+                carry = planes[k] >> self.plane_bits
+            whole += carry
+            planes &= (1 << self.plane_bits) - 1
         after = _Residual(on, whole, planes, self.plane_bits)
         if not (abs(after.near - near).max() < 2.0**61 and abs(near).max() < 2.0**62):
             raise HardError  # R may have wrapped
@@ -182,10 +183,8 @@ class System(Steps):
 class _Residual:
     """R, whole and (in planes, as the fractions of r) fractional; `near` is its float64."""
 
-    def __init__(
-        self, on: Any, whole: Integers, planes: Sequence[Integers] = (), plane_bits: int = 0
-    ) -> None:
+    def __init__(self, on: Any, whole: Any, planes: Any = None, plane_bits: int = 0) -> None:
         self.whole, self.planes = whole, planes
         self.near = on.floats(whole)
-        if planes:
+        if planes is not None:
             self.near += on.floats(planes[0]) * 2.0**-plane_bits

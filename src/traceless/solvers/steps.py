@@ -26,21 +26,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dsymm, dsymv, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, wide
-from traceless.solvers.refinement import powers
+from traceless.arithmetic.integers import Floats, Integers, nearest, powers, wide
 from traceless.solvers.ridge import Ridge
 
 U = 2.0**-53  # unit roundoff
 _STEPS = 6
+_ENOUGH = 86  # bits from which on it is asked what they decide
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
-_KEPT = 2**21  # entries of S up to which limbs are kept; larger ones are cut again for each product
+KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
+
+_COLUMNS = 4  # up to which products of one vector are faster
 
 Expanded = tuple[Integers, Integers, NDArray[np.int64]]
-Products = Callable[[Any], tuple[Any, Any]]
+Digits = tuple[Any, Any]  # as they are, and in pieces
+Products = Callable[[Any, int], tuple[Any, Any]]
 
 
 class HardError(Exception):
@@ -54,20 +57,24 @@ class Host:
     there = staticmethod(np.asarray)  # the same for the solve
     sqrt, rint = np.sqrt, np.rint
 
-    def prepared(self, S: Integers, whole: Integers, h: int) -> tuple[Floats, Products]:
-        """S in float64, and H and L times pieces where H 2^h + L is S with another diagonal."""
+    def prepared(self, S: Any, whole: Integers, h: int) -> tuple[Floats, Products]:
+        """A, which is S in float64, and products with H 2^h + L = S with another diagonal.
+
+        These are of digits in two pieces, u 2^g + v, in float64 and modulo 2^64. Of S the upper
+        triangle is read; of A, column-major, the lower one is written.
+        """
         J = len(S)
         A = np.empty((J, J), order="F")
         for rows in strips(J):
-            A.T[rows] = S[rows]
-        return A, _Limbs(S, whole, h).products
+            A.T[rows, rows.start :] = S[rows, rows.start :]
+        return A, _Limbs(S, whole, h, A.T).products
 
     def put_diagonal(self, A: Floats, values: Any) -> None:
         """Replace the diagonal."""
         np.fill_diagonal(A, values)
 
     def factor(self, A: Floats) -> Floats:
-        """The Cholesky factor of A, whose memory is used for it."""
+        """The Cholesky factor of A, in the lower triangle, whose memory is used for it."""
         factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
         if failed:
             raise LinAlgError("not positive definite")
@@ -75,11 +82,14 @@ class Host:
 
     def solved(self, factor: Floats, B: Floats) -> Floats:
         """A⁻¹B."""
-        return np.asarray(dpotrs(factor, B, lower=True)[0])
+        if B.shape[1] > 1:
+            return np.asarray(dpotrs(factor, B, lower=True)[0])
+        half = dtrsv(factor, B[:, 0], lower=True)
+        return np.asarray(dtrsv(factor, half, lower=True, trans=True, overwrite_x=True)[:, None])
 
     def beside(self, A: Floats, B: Floats) -> Floats:
         """Two matrices beside each other."""
-        return np.hstack([A, B])
+        return np.concatenate([A, B], axis=1)
 
     def whole(self, A: Any) -> Integers:
         """Integers as int64, or OverflowError."""
@@ -100,45 +110,58 @@ HOST = Host()
 class _Limbs:
     """H and L of H 2^h + L = S with another diagonal; H, L rounded.
 
-    Those of a large matrix would take twice its memory. They are cut a few rows at a time, for
-    each product, while these rows are in the cache.
+    Their upper triangles are kept, made of A, which is S in float64, where that is exact. Those of
+    a large matrix would take twice its memory: they are cut a few rows at a time, for each
+    product, while these are in the cache.
     """
 
-    def __init__(self, S: Integers, whole: Integers, h: int) -> None:
+    def __init__(self, S: Any, whole: Integers, h: int, A: Floats) -> None:
         self.S, self.whole, self.h = S, whole, h
         self.is_short = int(whole.max()) < 2**52  # so float64 has no rounding errors
-        self.kept: tuple[Floats, Floats] | None = None
+        self.kept: list[Floats] | None = None
         J = len(S)
-        if J * J <= _KEPT:
-            self.kept = np.empty((J, J)), np.empty((J, J))
+        if J <= KEPT:
+            self.kept = [np.empty((J, J)), np.empty((J, J))]
             for rows in strips(J):
-                self._cut(rows, *(limb[rows] for limb in self.kept))
+                own = np.s_[rows, rows.start :]
+                self._cut((A if self.is_short else S)[own], rows, *(H[own] for H in self.kept))
 
-    def products(self, pieces: Floats) -> tuple[Floats, Floats]:
-        """H and L times pieces."""
-        J = len(self.S)
+    def products(self, pieces: Floats, g: int) -> tuple[Floats, Integers]:
+        """(H 2^h + L)(u 2^g + v) for pieces u beside v, in float64 and modulo 2^64."""
+        P = self._parts(pieces).reshape(4, -1, len(self.S))  # Hu, Hv, Lu, Lv
+        places = np.array([self.h + g, self.h, g, 0])
+        near = np.einsum("i,ikn->kn", np.ldexp(1.0, places), P)
+        return near.T, np.einsum("i,ikn->kn", 1 << places, P.astype(np.int64)).T
+
+    def _parts(self, pieces: Floats) -> Floats:
+        """H and L times pieces, exactly, transposed."""
+        J, n = pieces.shape
+        if self.kept is not None and n <= _COLUMNS:
+            both = [[dsymv(1.0, limb.T, p, lower=True) for p in pieces.T] for limb in self.kept]
+            return np.array(both)
         if self.kept is not None:
-            H, L = (dgemm(1.0, limb.T, pieces, trans_a=True) for limb in self.kept)
-            return H, L
-        out = np.empty((2, pieces.shape[1], J)).transpose(0, 2, 1)
+            return np.array([dsymm(1.0, limb.T, pieces, lower=True).T for limb in self.kept])
+        out = np.empty((2, n, J))
         for rows in strips(J):
             limbs = np.empty((2, rows.stop - rows.start, J))
-            self._cut(rows, *limbs)
+            self._cut(self.S[rows], rows, *limbs)
             for product, limb in zip(out, limbs, strict=True):
-                product[rows] = dgemm(1.0, limb.T, pieces, trans_a=True)
-        return out[0], out[1]
+                product[:, rows] = dgemm(1.0, limb.T, pieces, trans_a=True).T
+        return out
 
-    def _cut(self, rows: slice, H: Floats, L: Floats) -> None:
-        """Write H and L of some rows."""
-        own = np.arange(len(H)), np.arange(rows.start, rows.stop)
+    def _cut(self, S: Any, rows: slice, H: Floats, L: Floats) -> None:
+        """Write H and L of some rows of S, from their own or from the first column on."""
+        whole, first = self.whole[rows], rows.start + H.shape[1] - len(self.S)
+        own = np.arange(len(H)), first + np.arange(len(H))
         if self.is_short:
-            L[:] = self.S[rows]
-            L[own] = self.whole[rows]
-            np.rint(np.multiply(L, 2.0**-self.h, out=H), out=H)
-            L -= H * 2.0**self.h
+            np.rint(np.multiply(S, 2.0**-self.h, out=H), out=H)
+            H[own] = upper = np.rint(whole * 2.0**-self.h)
+            np.multiply(H, -(2.0**self.h), out=L)
+            L += S
+            L[own] = whole - upper * 2.0**self.h
         else:
-            S = self.S[rows].copy()
-            S[own] = self.whole[rows]
+            S = S.astype(np.int64)
+            S[own] = whole
             rounded = (S + (1 << (self.h - 1))) >> self.h
             H[:], L[:] = rounded, S - (rounded << self.h)
 
@@ -192,7 +215,7 @@ class Steps:
             digits = on.rint(c * on.there(np.ldexp(1.0, shifts)))
             upper = on.rint(digits * 2.0**-self.g)
             pieces = on.beside(upper, digits - upper * 2.0**self.g)
-            residual = self._after(residual, pieces, shifts)
+            residual = self._after(residual, (digits, pieces), shifts)
             if self.shift is not None:
                 moved = (moved << shifts.astype(object)) + self.shift.apart(on.here(pieces), self.g)
             E = E + shifts
@@ -202,7 +225,7 @@ class Steps:
             down = on.there(np.ldexp(1.0, -E))
             terms.append(digits * down)
             X = sum(terms) * on.there(np.ldexp(1.0, E))
-            if step < 2:
+            if (step + 1) * self.bits < _ENOUGH:
                 continue
             with np.errstate(all="ignore"):  # a bound beyond float64 decides nothing
                 bound = self._bound(residual, X)
@@ -242,8 +265,8 @@ class Steps:
         """R of no digits."""
         raise NotImplementedError
 
-    def _after(self, before: Any, pieces: Any, shifts: NDArray[np.int64]) -> Any:
-        """R ← 2^shifts R - A d for digits d in two pieces, the upper and the lower."""
+    def _after(self, before: Any, digits: Digits, shifts: NDArray[np.int64]) -> Any:
+        """R ← 2^shifts R - A d for digits d, whole and in two pieces, the upper first."""
         raise NotImplementedError
 
     def _near(self, residual: Any, X: Any) -> Any:

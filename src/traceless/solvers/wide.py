@@ -19,9 +19,9 @@ from scipy.linalg.blas import dgemm
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.words import Wide
-from traceless.solvers.refinement import Mixture, digits_of
+from traceless.solvers.mixture import Mixture, digits_of
 from traceless.solvers.ridge import Ridge
-from traceless.solvers.steps import HardError, Steps, U, strips
+from traceless.solvers.steps import Digits, HardError, Steps, U, strips
 
 _PLACES = 8  # digits of ridges without an end
 
@@ -81,8 +81,8 @@ class WideSystem(Steps):
     def _rest(self, residual: Integers, X: Any) -> Floats:
         return np.asarray(np.abs(self._near(residual, X)) * (1 + 256 * U) + self.rest * np.abs(X))
 
-    def _after(self, before: Integers, pieces: Floats, shifts: NDArray[np.int64]) -> Integers:
-        g, F = self.g, self.places
+    def _after(self, before: Integers, digits: Digits, shifts: NDArray[np.int64]) -> Integers:
+        g, F, pieces = self.g, self.places, digits[1]
         out = np.zeros_like(before)
         whole, places = divmod(shifts, g)
         for jump in sorted({*whole.tolist()}):

@@ -488,7 +488,7 @@ class Woodbury(Cholesky):
 def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
     """The normal equations of features less m steps, from integers."""
     unit = 2.0**-known.weight_bits
-    gram, right = known.normal_equations()
+    gram, right = known.feature_gram, known.response_sums
     if m.any():
         gram, right = shifted(gram, m), shifted_right_side(right, m)
     S = gram.astype(np.float64, order="F")

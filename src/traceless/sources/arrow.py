@@ -191,5 +191,6 @@ def _labels(batch: Any, name: str, where: str) -> NDArray[Any]:
             "where there are weights). Drop these rows first."
         )
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        values = column.dictionary.to_numpy(zero_copy_only=False)
+        return np.asarray(values[column.indices.to_numpy(zero_copy_only=False)])
     return np.asarray(column.to_numpy(zero_copy_only=False))

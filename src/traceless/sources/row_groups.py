@@ -52,7 +52,8 @@ class RowGroups:
 
         name = str(self.stamp.file)
         with unchanged([self.stamp]), _opened(self.stamp.file) as file:
-            read = [n for n in self.columns.names if n in file.schema_arrow.names]
+            there = {*file.schema_arrow.names}  # made anew each time it is asked for
+            read = [name for name in self.columns.names if name in there]
             seen = n = 0
             source = partial(_bytes_of, self.stamp.file)
             for batch in bounded_batches(source, file, self.batch_rows, read, self.groups):

@@ -75,12 +75,15 @@ class StreamSource(Source):
     ) -> None:
         self._make, self._layout = make, None
         self._chosen = target, columns, weight
-        begun = make()
-        first = next(begun, None)
-        if first is None:
-            raise ValueError("The stream has no batch, so its columns are unknown.")
-        self._begun: Iterator[Any] | None = chain([first], begun)
-        named = _named(first)
+        begun, held, named = make(), [], None
+        for first in begun:
+            held.append(first)
+            named = _named(first)
+            if np.shape(_three(first)[0])[0] if named is None else named.num_rows:
+                break  # lists are as long as those of the first row
+        if not held:
+            raise ValueError("The stream has no batch: no row to learn, and no columns to know.")
+        self._begun: Iterator[Any] | None = chain(held, begun)
         if named is None:
             if target is not None or columns is not None or weight is not None:
                 raise TypeError(
@@ -106,7 +109,13 @@ class StreamSource(Source):
 
     def _rows(self, batch: Any) -> Rows:
         if self._layout is None:
-            return as_arrays(_three(batch))
+            X, y, weight = _three(batch)
+            if X.shape[1] != self.n_features:
+                raise ValueError(
+                    f"A batch has {X.shape[1]} columns, and the first has {self.n_features}. "
+                    "Nothing was changed."
+                )
+            return as_arrays((X, y, weight))
         named = _named(batch)
         if named is None:
             raise TypeError(
@@ -165,6 +174,11 @@ def _three(batch: Any) -> Rows:
             f"{type(batch).__name__}."
         )
     X, y, weight = [_host(part) for part in (*batch, None)[:3]]
+    if np.ndim(X) != 2:
+        raise ValueError(
+            f"X of a batch must have two dimensions, rows and columns, got shape {np.shape(X)}. "
+            "Use X.reshape(len(X), -1)."
+        )
     return X, y, weight
 
 
@@ -185,7 +199,7 @@ def _named(batch: Any) -> Any:
     if isinstance(batch, pa.RecordBatch):
         return _stored(batch)
     if isinstance(batch, Mapping):
-        table = pa.table({name: _column(values) for name, values in batch.items()})
+        table = pa.table({name: _column(name, values) for name, values in batch.items()})
     else:
         table = pa.table(batch)
     whole = table.combine_chunks().to_batches()
@@ -199,14 +213,18 @@ def _stored(batch: Any) -> Any:
     return type(batch).from_arrays(columns, names=batch.schema.names)
 
 
-def _column(values: Any) -> Any:
+def _column(name: str, values: Any) -> Any:
     """A column of a dict of arrays or tensors: of numbers, or of lists where it is a matrix."""
     values = _host(values)
-    if np.ndim(values) != 2:
+    if np.ndim(values) < 2:
         return values
     import pyarrow as pa
 
     values = np.asarray(values)
+    if values.ndim > 2:
+        raise ValueError(
+            f"{name!r} of a batch must be a column or a matrix, got shape {values.shape}."
+        )
     return pa.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
 
 
