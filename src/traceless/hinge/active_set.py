@@ -66,8 +66,8 @@ class ActiveSet:
         self.cache, self.strict = cache, False
         self._name(np.zeros(cache.capacity, POINT), np.zeros((4, cache.capacity)))
         self.moving, self.watch, self.row = np.empty((3, cache.capacity), np.int64)
-        none: Any = np.empty((5, 0))
-        margin = Margin(*none[:2].astype(np.int64), none[:0], *none)
+        none, nobody = np.empty(0), np.empty(0, np.int64)
+        margin = Margin(nobody, nobody, np.empty((0, 0)), none, none, none, none, none)
         window = Window(self.watch, np.zeros(cache.capacity), cache.packed, self.row)
         now = np.zeros(1, follow.NOW)
         self.path = Path(self.points, self.dg, margin, window, self.moving, cache.gram, now)
