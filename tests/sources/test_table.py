@@ -241,7 +241,7 @@ def test_blanks_around_numbers_and_bom_and_windows_line_ends_are_fine(tmp_path):
 @pytest.mark.parametrize("start", [b"", b'"'])
 def test_a_header_of_many_lines_takes_no_long_time(start):
     with pytest.raises(TableError):
-        delimited.Delimited(io.BytesIO(start + b"\n" * 2**22))
+        delimited.Delimited(io.BytesIO(start + b"\n" * 2**20))
 
 
 def test_no_more_is_read_than_asked_for():

@@ -172,15 +172,14 @@ class Gathering:
             block[:, J : total.width] = 1.0
         else:
             responses.encode(rows, block[:, J : total.width])
-        if self.fingerprint is not None:
-            self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
         done = 0 if short is None else short.add(block)
-        if done == len(block):
-            return
-        bound = integers.energy(block)
+        bound = 0.0 if done == len(block) else integers.energy(block)
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
-        total.add(block[done:], bound, None if weights is None else np.ldexp(weights, -unit))
+        if self.fingerprint is not None:  # of codes that are integers, and not weighted yet
+            self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
+        if done < len(block):
+            total.add(block[done:], bound, None if weights is None else np.ldexp(weights, -unit))
 
 
 def _bands(rows: NDArray[np.intp], unit: NDArray[np.int64]) -> list[Band]:
