@@ -62,7 +62,7 @@ def measure(quick: bool) -> Findings:
         {key: partial(program, text) for key, text in PROGRAMS.items()}, 2 if quick else 7
     )
     records = [Record(job, way, value) for (job, way), value in seconds.items()]
-    rates = Rates.measured(J)
+    rates = Rates.measured(512)  # of rows that stay in the caches
     least = rates.floor(gram_flops(N, J + 1) + cholesky_flops(J + 1), X.nbytes)
     records += [Record(job, FLOOR, least) for job in (REGRESSION, CLASSES)]
     t = Findings(records)
