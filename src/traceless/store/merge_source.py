@@ -51,6 +51,12 @@ class MergeSource:
             )
 
 
+def is_slice(given: Any) -> bool:
+    """Whether this is something that was merged, rather than rows."""
+    known = isinstance(given, str | os.PathLike | Knowledge)
+    return known or hasattr(given, "partial_fit") or hasattr(given, "_folder")
+
+
 @contextmanager
 def open_merge_source(other: Any, hasher: RowHasher, own: Folder) -> Iterator[MergeSource]:
     """Open a file, a store, an estimator or knowledge, to be merged into the store in `own`.
