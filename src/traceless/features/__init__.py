@@ -19,7 +19,8 @@ class rounds to the grid, appends the constant feature and writes the specificat
 `traceless.checks.check_feature_map` says whether it keeps what is promised.
 """
 
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.bound_map import BoundMap
+from traceless.features.feature_map import FeatureMap
 from traceless.features.landmarks import Landmarks
 from traceless.features.linear import Linear
 from traceless.features.polynomial import Polynomial

@@ -24,7 +24,7 @@ import numpy as np
 from traceless.arithmetic.integers import LARGEST, Floats
 
 if TYPE_CHECKING:
-    from traceless.features.feature_map import BoundMap
+    from traceless.features.bound_map import BoundMap
 
 PROBE = "codes of the probe rows"  # in a specification: no parameter can have such a name
 _ROWS = 16
