@@ -61,8 +61,8 @@ class BoundMap:
     def describe(self) -> dict[str, Any]:
         """The specification together with the number of columns.
 
-        That of a map from elsewhere has a hash of the codes of fixed rows besides, so that two
-        classes of one name, or one whose code was edited, are told apart.
+        For a map from elsewhere it includes a hash of the codes of fixed rows, which tells apart
+        two classes of the same name, or a class before and after an edit.
         """
         return {
             "features": dict(self.specification) | self._identity,
@@ -70,7 +70,7 @@ class BoundMap:
         }
 
     def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
-        """Whether binding a map to so many columns would give this again."""
+        """Whether binding this map to so many columns would give the same bound map."""
         if self.n_features != n_features or self.kind is not type(feature_map):
             return False
         now = vars(feature_map)
@@ -86,9 +86,9 @@ class BoundMap:
 
     @property
     def scale(self) -> Floats | float | None:
-        """Steps per unit of columns that are only rounded, so that a zero has the code 0.
+        """Steps per unit, if features are the rounded columns, so that zero has the code 0.
 
-        None where features are anything else than columns, and the constant.
+        None for all other maps. The constant feature does not matter.
         """
         encode = self.encode
         if isinstance(encode, partial) and encode.func is encode_bias:
@@ -99,9 +99,9 @@ class BoundMap:
         return None
 
     def sparse_codes(self, X: Any, rows: Any) -> Any:
-        """The same as `codes` as a CSR matrix, of columns that are only rounded and a CSR matrix.
+        """The codes of a CSR matrix as a CSR matrix, if features are the rounded columns.
 
-        None where there are numbers to be refused, or several for one place: `codes` knows.
+        None if values must be refused or entries are duplicated: use `codes`, which handles both.
         """
         X = X[rows]
         X = X if X.has_sorted_indices else X.sorted_indices()
@@ -114,7 +114,7 @@ class BoundMap:
         return hstack([found, np.ones((X.shape[0], 1))], "csr") if self.has_bias else found
 
     def unchecked(self, X: Floats, out: Floats) -> tuple[Floats, bool]:
-        """Codes of rows, which may be too large, NaN, or without the constant, if there is one."""
+        """Codes of rows, unchecked, and whether a constant feature belongs to them."""
         scale = self.scale
         if scale is None:
             self.encode(X, out[: len(X)])
@@ -126,23 +126,23 @@ class BoundMap:
     def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:
         """The integer codes of some rows of an array or a CSR matrix, as float64.
 
-        They are written into the first rows of `out`, if there is one: memory that is used again
-        is already in the cache.
+        They are written into the first rows of `out`, if given: reused memory is already in the
+        cache.
         """
         X = X[rows].toarray() if issparse(X) else X[rows]
         X = np.ascontiguousarray(X, dtype=np.float64)
         out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
         self.encode(X, out)
-        if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # one look is most often enough
+        if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # the first is mostly enough
             refuse(out, self.steps, X, "Feature")
         return out
 
 
 class Later:
-    """An encoder whose tables are made when the first row comes.
+    """An encoder whose tables are computed when the first row comes.
 
-    Tables are as large as a row times the number of features, whatever a file says of either:
-    so they wait for somebody who has such rows. Copies for other processes come with them.
+    Tables have the size of a row times the number of features, and a file may declare any number
+    for either: so they are computed only when such rows come. Pickles include them.
     """
 
     def __init__(self, make: Callable[[], partial[None]]) -> None:

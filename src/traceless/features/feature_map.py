@@ -1,4 +1,4 @@
-"""What every feature map is: a specification, and a way from rows to integer codes."""
+"""The base class of feature maps: a specification, and codes for rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["BoundMap", "FeatureMap", "Later", "specification_digest"]
 
 
 class FeatureMap(BaseEstimator):
-    """Base class: rounds ``values(X)`` to the grid. See the module's text.
+    """Base class: rounds ``values(X)`` to the grid. See `traceless.features`.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class FeatureMap(BaseEstimator):
     has_units = True  # False: features are bounded numbers, which need not be standardised
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a subclass whose `values` nobody would call."""
+        """Refuse a subclass whose `values` would never be called."""
         super().__init_subclass__(**options)
         if "values" in vars(cls) and "bind" not in vars(cls) and cls.bind is not FeatureMap.bind:
             raise TypeError(
@@ -66,7 +66,7 @@ class FeatureMap(BaseEstimator):
     def bind(self, n_features: int) -> BoundMap:
         """Check the parameters and prepare the map for rows of `n_features` columns.
 
-        What is bound is a copy: whatever becomes of the map and its arrays later, the same
+        The map is copied: whatever happens to it and its arrays later, the same
         specification gives the same codes.
         """
         own = copy.deepcopy(self)
@@ -78,14 +78,14 @@ class FeatureMap(BaseEstimator):
     def n_outputs(self, n_features: int) -> int:
         """Number of features for rows of `n_features` columns, the constant one included.
 
-        Maps of this package count them without making anything.
+        Maps of this package count them without computing their tables.
         """
         return len(self.bind(n_features).steps)
 
     def input_steps(self, n_features: int) -> Floats:
         """The grid that the input columns are rounded to, one step per column.
 
-        Of a map that rounds its features only, and each to a grid of its own, the finest.
+        For a map that rounds only its features, each to its own grid, this is the finest.
         """
         if hasattr(self, "input_resolution"):
             return grid_steps(self.input_resolution, n_features, "input_resolution")
@@ -105,17 +105,16 @@ class FeatureMap(BaseEstimator):
     def without_columns(
         self, columns: Sequence[int], n_features: int
     ) -> tuple[FeatureMap, NDArray[np.intp]]:
-        """What is left of the map if rows never had some columns, so that these can be forgotten.
+        """The map for rows without some columns, so that these can be forgotten.
 
-        Maps of this package keep the features that `columns_of` says are free of them, and refuse
-        where all features are made of all columns; a class of your own must define it. Every
-        feature that stays must have, for every row, the code that the map that is left gives to
-        the row without these columns.
+        Maps of this package keep the features that do not use these columns (`columns_of`), and
+        refuse if every feature uses all columns; a class of your own must define it. The code of
+        each feature that stays must be the one that the returned map gives to the shorter row.
 
         Parameters
         ----------
         columns : sequence of int
-            The columns that go: in order, each once, not all of them.
+            The columns to remove: in order, each once, not all of them.
         n_features : int
             Number of columns that there are now.
 
@@ -124,7 +123,7 @@ class FeatureMap(BaseEstimator):
         FeatureMap
             To be bound to ``n_features - len(columns)`` columns.
         ndarray of int
-            The features of this map that are those of that one, in its order: the bias too.
+            The features of this map that the returned one keeps, in its order, with the bias.
         """
         name, ours = type(self).__name__, is_ours(type(self))
         made_of = self.columns_of(n_features) if ours else None
@@ -156,8 +155,8 @@ class FeatureMap(BaseEstimator):
     def specification(self) -> dict[str, Any]:
         """Everything that fixes the map, in JSON's types: name, version and parameters.
 
-        The name and the version of a class of your own are what you make them. What a model
-        learns with it therefore has a hash of what it computes besides: `BoundMap.describe`.
+        The name and version of a class of your own prove nothing, so knowledge gathered with it
+        also carries a hash of its codes for fixed rows: `BoundMap.describe`.
         """
         parameters = self.get_params(deep=False)
         name = {"map": type(self).__name__, "version": self.version}

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a verification fits models, so it needs scikit-learn: when it is asked for
+if not TYPE_CHECKING:  # a verification fits models: import scikit-learn only when it is used
 
     def __getattr__(name: str) -> Any:
         if name not in ("Check", "Verification", "verify_receipt"):
