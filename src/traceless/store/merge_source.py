@@ -34,7 +34,7 @@ class MergeSource:
         return abs(self.knowledge.n_samples)
 
     def count_into(self, tally: Tally) -> Iterator[Counted]:
-        """Count the rows, and give their digests, which enter the lanes on their way."""
+        """Yield the digests of the rows, and add the rows to the tally on the way."""
         tally.rows, known = self.rows, 0
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
