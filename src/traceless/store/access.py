@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from traceless.store.lock import write_lock
 from traceless.store.opening import open_ledger
 from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
-from traceless.store.schema import ForeignTablesError
 
 if TYPE_CHECKING:
     from traceless.store.change import Cached
@@ -115,13 +113,3 @@ class StoreAccess(StoreReader):
             folder.sweep()
             with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
                 yield ledger
-
-    def _look(self) -> None:
-        """Read what the store is about."""
-        damages = ValueError, LookupError, sqlite3.Error  # left for `verify` to report
-        with (
-            suppress(ForeignTablesError),
-            open_ledger(self._folder.ledger) as ledger,
-            suppress(*damages),
-        ):
-            self._about = ledger.origin["about"]

@@ -6,6 +6,7 @@ used, so that `traceless status` starts quickly.
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
@@ -18,6 +19,7 @@ from traceless.store.ids import Found
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
+from traceless.store.schema import ForeignTablesError
 from traceless.store.status import Status
 
 if TYPE_CHECKING:
@@ -41,6 +43,13 @@ class StoreReader:
 
     def _look(self) -> None:
         """Read what the store is about."""
+        damages = ValueError, LookupError, sqlite3.Error  # left for `verify` to report
+        with (
+            suppress(ForeignTablesError),
+            open_ledger(self._folder.ledger) as ledger,
+            suppress(*damages),
+        ):
+            self._about = ledger.origin["about"]
 
     @property
     def path(self) -> Path:
