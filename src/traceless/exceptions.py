@@ -1,8 +1,8 @@
-"""What can go wrong, by name. Each is also the built-in type one would expect."""
+"""Errors and warnings of the library. Each is also the built-in type one would expect."""
 
 
 class NotLearnedError(ValueError):
-    """Rows were to be forgotten that the model cannot have learned."""
+    """Rows cannot be forgotten, because the model does not hold them."""
 
 
 class RangeError(ValueError):
@@ -10,15 +10,15 @@ class RangeError(ValueError):
 
 
 class MismatchError(ValueError):
-    """Two pieces of knowledge do not speak of the same features, classes or targets."""
+    """Two pieces of knowledge differ in their features, classes or targets."""
 
 
 class AlreadyMergedError(ValueError):
-    """A slice was to be merged that the model has taken in before."""
+    """A slice cannot be merged, because it was merged before."""
 
 
 class UnsealableError(ValueError):
-    """The exact model was asked of a state that came without the knowledge of its rows."""
+    """The model has no exact sums, so it cannot be sealed, merged or given a digest."""
 
 
 class ConditionError(ArithmeticError):
@@ -26,27 +26,27 @@ class ConditionError(ArithmeticError):
 
 
 class EngineError(RuntimeError):
-    """Worker processes or a cluster failed; the data had no part in it."""
+    """Worker processes or a cluster failed; the data are not the cause."""
 
 
 class ResolutionWarning(UserWarning):
-    """A column varies by only a few steps of the grid it is rounded to, or takes very many."""
+    """The grid of a column is too coarse, or so fine that sums need more than 64 bits."""
 
 
 class TableError(ValueError):
-    """A table cannot be read, or its rows are not what its schema says."""
+    """A table cannot be read, or its rows do not match its schema."""
 
 
 class FileError(ValueError):
-    """A file is not one of traceless, is damaged, or was written by a newer version."""
+    """A file is not a traceless file, is damaged, or was written by a newer version."""
 
 
 class AlreadyLearnedError(ValueError):
-    """A store was to learn, once, the rows that it learned last."""
+    """Rows were given with ``once=True``, and the last change learned exactly these."""
 
 
 class StoreError(ValueError):
-    """A folder is not a store, is damaged, or cannot do what it was asked to."""
+    """A folder is not a store or is damaged, or the store cannot make the change."""
 
 
 class StoreBusyError(TimeoutError):
@@ -54,7 +54,7 @@ class StoreBusyError(TimeoutError):
 
 
 class RevealingWarning(UserWarning):
-    """So few rows are forgotten that the models before and after would reveal them."""
+    """So few rows are forgotten that the models before and after reveal them."""
 
 
 class UninformativeWarning(UserWarning):

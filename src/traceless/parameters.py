@@ -1,10 +1,10 @@
-"""What each parameter may be, declared once on its class.
+"""The allowed values of each parameter, declared once on its class.
 
     constraints = {"rho": POSITIVE, "solver": choice("cholesky", "woodbury"), ...}
 
-A declaration is a phrase and a test. It serves the class itself, which checks its parameters
+A declaration is a phrase and a test. It is used by the class, which checks its parameters
 when they are used (scikit-learn's constructors check nothing), and the loader, which checks what
-a file says. What depends on the data, such as one resolution for each column, is checked there.
+a file says. What depends on the data, such as one resolution for each column, is checked later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Test = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a parameter may be; ``a | b`` is either.
+    """The allowed values of a parameter; ``a | b`` allows either.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def check_parameters(thing: Any, *names: str) -> None:
 
 
 def positive(name: str, value: Any, zero: bool = False) -> float:
-    """`value` as a finite number above zero (or, if asked for, not below)."""
+    """`value` as a finite number above zero; with `zero`, zero is allowed too."""
     constraint = NOT_NEGATIVE if zero else POSITIVE
     if isinstance(value, bool) or not constraint.tests[0](value):
         raise ValueError(f"{name} must be {constraint.said}, got {value!r}.")

@@ -1,4 +1,4 @@
-"""All or nothing, also for those who look on: an estimator changes from one whole state to another.
+"""Updates that are all or nothing, for readers in other threads too.
 
 A change is made to a *draft*, an estimator of the same class with its own `__dict__`, and
 published by one assignment when it is complete. So after any error, at whatever line, the
@@ -22,7 +22,7 @@ E = TypeVar("E", bound="Changeable")
 class Changeable:
     """Base of estimators that change from one whole state to another.
 
-    The lock that changes wait for is kept outside of `__dict__`: it is no part of what is
+    The lock is kept outside of `__dict__`: it is no part of what is
     published, copied or sent, and every copy gets its own.
     """
 
@@ -65,21 +65,21 @@ def snapshot(estimator: E) -> E:
 
 
 def apart(estimator: E) -> E:
-    """An estimator of its own in the state that this one has now: each changes by itself."""
+    """A copy in the present state; each of the two then changes by itself."""
     own = snapshot(estimator)
     own.__dict__, own._lock = own.__dict__.copy(), RLock()
     return own
 
 
 def unchangeable(estimator: E, why: str) -> E:
-    """The estimator as it is now, to be read: a change raises RuntimeError, and a copy is free."""
+    """A read-only snapshot: a change raises RuntimeError; copies can be changed."""
     view = snapshot(estimator)
     view._lock = _Refusal(why)
     return view
 
 
 class _Refusal:
-    """In place of a lock: nobody gets in."""
+    """In place of a lock: entering it raises."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -87,5 +87,5 @@ class _Refusal:
     def __enter__(self) -> None:
         raise RuntimeError(self._why)
 
-    def __exit__(self, *_: object) -> None:  # so that it can stand after `with`
+    def __exit__(self, *_: object) -> None:  # `with` needs it
         pass

@@ -16,7 +16,7 @@ from traceless import LSSVC, Store
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
 from traceless.knowledge.fingerprint import to_bytes
-from traceless.store import store as stores
+from traceless.store import access
 from traceless.store.entries import hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
@@ -312,7 +312,7 @@ def test_the_model_in_memory_is_taken_by_whoever_holds_the_lock(history, rows, m
         seen.append(history._cache is not None)
         yield
 
-    monkeypatch.setattr(stores, "write_lock", lock)
+    monkeypatch.setattr(access, "write_lock", lock)
     history.learn(*rows, dry_run=True)
     assert seen == [True]
     assert history._cache is None  # the model in it was changed

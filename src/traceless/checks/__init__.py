@@ -58,7 +58,7 @@ _OF_MAPS = _checks_of(maps)
 def check_estimator(
     estimator: Any, *, n_features: int = 3, X: Any = None, seed: int = 0, n_histories: int = 3
 ) -> None:
-    """Raise AssertionError unless an estimator keeps every promise that it can be asked for.
+    """Raise AssertionError unless an estimator keeps every promise that applies to it.
 
     Parameters
     ----------
@@ -122,8 +122,8 @@ def check_feature_map(
 ) -> None:
     """Raise AssertionError unless a feature map keeps every promise.
 
-    The codes of a row are integers, the same in any batch and any memory; the specification says
-    all that they depend on; and models on it forget to the bit.
+    The codes of a row are integers, the same in any batch and any memory; they depend on the
+    specification alone; and models with this map forget to the bit.
 
     Parameters
     ----------

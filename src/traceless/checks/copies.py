@@ -53,9 +53,9 @@ def check_pickles(trial: Trial) -> None:
 
 
 def check_memory_that_others_own(trial: Trial) -> None:
-    """Pickle 5 with buffers outside: a model over immutable memory changes without writing to it.
+    """Pickle 5 with out-of-band buffers: a model over immutable memory does not write to it.
 
-    BLAS ignores NumPy's flag for read-only arrays, so what is written is found by looking.
+    BLAS ignores NumPy's read-only flag, so the memory is compared before and after.
     """
     for step in (_MORE, _LESS):
         model, held = trial.with_history(11)
@@ -88,7 +88,7 @@ def check_files(trial: Trial) -> None:
         def saved(model: Any) -> Any:
             try:
                 model.save(path)
-            except TypeError as error:  # code of somebody else, which files do not hold
+            except TypeError as error:  # a class from elsewhere, which files cannot hold
                 raise SkipTest(str(error)) from None
             return load(path)
 

@@ -59,8 +59,8 @@ def check_rows_never_learned_change_nothing(trial: Trial) -> None:
 def check_faults_leave_a_whole_model(trial: Trial) -> None:
     """An exception at any line of a change leaves the model as before the change, or as after it.
 
-    The lines are those of this package and of the estimator's own, as they come during the call.
-    Afterwards the model learns on, and is that of a fit from scratch.
+    Lines of this package and of the estimator's own are counted as they run during the call.
+    Afterwards the model must learn on and equal a fit from scratch.
     """
     packages = {"traceless", type(trial.estimator).__module__.split(".")[0]}
     model, held = trial.with_history(7)
@@ -76,7 +76,7 @@ def check_faults_leave_a_whole_model(trial: Trial) -> None:
             try:
                 with tracing:
                     change.make(model)
-            except BaseException:  # the fault, or what the code on its way made of it
+            except BaseException:  # the fault, or another error raised from it
                 if tracing.where is None:
                     raise
             found = public_state(model, trial.X)
@@ -173,7 +173,7 @@ class _Tracing:
         self.where: str | None = None  # the line of the fault, once it has come
 
     def __enter__(self) -> Self:
-        self._before = sys.gettrace()  # a debugger, or what measures coverage
+        self._before = sys.gettrace()  # a debugger, or coverage
         sys.settrace(self._call)
         return self
 

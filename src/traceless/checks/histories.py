@@ -16,7 +16,7 @@ def check_updated_equals_refitted(trial: Trial) -> None:
             trial.play(model, step)
             demand_refit(trial, model, held, f"after {step}")
             if trial.rng.random() < 0.3 and held:
-                answers(model, trial.X)  # a question must not change what comes later
+                answers(model, trial.X)  # predicting must not change later results
 
 
 def check_learned_row_by_row(trial: Trial) -> None:

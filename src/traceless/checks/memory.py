@@ -78,7 +78,7 @@ def check_buffers_may_be_used_again(trial: Trial) -> None:
 
 
 def _overwrite(trial: Trial, rows: Rows) -> None:
-    """Overwrite arrays with other valid rows, which a model that kept them would answer with."""
+    """Overwrite arrays with other valid rows, which would show in a model that kept them."""
     if rows[0].size:
         for part, other in zip(rows, trial.take([23] * len(rows[0])), strict=True):
             part[:] = other

@@ -88,9 +88,9 @@ class Trial:
         return list(range(min(n, self.limit)))
 
     def with_history(self, n: int) -> tuple[Any, list[int]]:
-        """A model of the first n rows that was asked between changes, and the rows it holds.
+        """A model of the first n rows that predicted between changes, and the rows it holds.
 
-        The last change is not asked for: an estimator may let it wait.
+        It has not predicted since the last change, which an estimator may postpone.
         """
         held = self.first(n)
         model = self.fitted(held[:2])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @command("traceless status shop", "traceless status shop --json")
 @inputs.store_argument
 def status(store: Store) -> Result:
-    """Say what the store holds now."""
+    """Show what the store holds now."""
     now = store.status()
     shown = {
         "store": now.path,
@@ -94,11 +94,11 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
 @command("traceless head shop", "traceless head shop > kept-elsewhere.txt")
 @inputs.store_argument
 def head(store: Store) -> Result:
-    """Print one line that stands for the whole history.
+    """Print one line that identifies the whole history.
 
-    Keep it where the store's owner cannot change it: a mail to yourself, a notary, a public page,
-    a commit. "traceless verify STORE --head LINE" then proves that the history up to there was
-    not rewritten, and that the store was not set back to an older copy.
+    Keep it where the owner of the store cannot change it: in a mail, with a notary, on a public
+    page. "traceless verify STORE --head LINE" then proves that the history up to there was not
+    rewritten, and that the store was not set back to an older copy.
     """
     line = store.head()
     return Result({"head": line}, [line])
@@ -166,10 +166,10 @@ def key(
 @inputs.store_argument
 @change_options(scores=False, keyed=False)
 def upgrade(store: Store, how: How) -> Result:
-    """Bring a store of an older version to the present one, in place.
+    """Upgrade a store of an older version in place.
 
-    It is checked first, and gets a key: the history so far is signed as it is, and every change
-    from then on. It is all or nothing.
+    The store is checked first, and gets a key, which signs the history so far and every change from
+    then on. It is all or nothing.
     """
     if how.dry_run:
         return how.made(store.upgrade)
@@ -198,13 +198,13 @@ def verify(
 ) -> Result:
     """Recompute the ledger, the files and the model, and compare.
 
-    With STORE alone, the chain of its ledger, its signatures and its files are checked. With
-    FILES, which must hold all rows that remain, the model too is made from scratch and digests are
-    compared. What was kept elsewhere (--receipt, --head, --public-key) must be part of the store's
-    history: else it was rewritten, or set back to an older copy.
+    With STORE alone, its ledger, signatures and files are checked. With FILES, which must hold all
+    rows that remain, the model is also fitted from scratch, and digests are compared. What was kept
+    elsewhere (--receipt, --head, --public-key) must be part of the store's history; otherwise the
+    history was rewritten, or set back to an older copy.
 
-    Without STORE a receipt is checked by itself, and with FILES against the rows that remained.
-    The exit code is 1 if a check fails.
+    Without STORE, --receipt FILE is checked by itself, and with FILES against the rows that
+    remained. The exit code is 1 if a check fails.
     """
     from traceless.store import Store
 

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 def learn(store: Store, chosen: Chosen, again: bool, how: How) -> Result:
     """Learn the rows of files.
 
-    FILES are files, folders, patterns, or - for standard input. All of them together are one
-    change. Rows that are exactly those of the last change are
-    refused, as a retry would count them twice; --again, or another --key, lets them in.
-    "traceless undo" takes the last learning back.
+    FILES are files, folders, patterns, or - for standard input; all of them are learned in one
+    change. If the last change learned exactly these rows, they are refused, because a retry would
+    count them twice; --again, or another --key, allows it. "traceless undo" undoes the last learn.
     """
     once = not again and how.request["key"] is None
     try:
@@ -70,11 +69,11 @@ def forget(
 ) -> Result:
     """Forget rows, exactly, with a receipt.
 
-    FILES have the rows as they were learned. Or --from FILE is a table that has the rows of some
-    ids among others, and --where names the ids: then all that the store holds of these ids must be
-    there. Rows that were never learned, or are forgotten already, are refused, and nothing is
-    changed. Whoever has the model before and after few rows are forgotten can reconstruct them:
-    --batch keeps the request until it is safe (see "traceless flush").
+    FILES have the rows as they were learned. Or take the rows of some ids from a larger table, with
+    --from FILE and --where COLUMN=IDS: it must have all rows that the store holds of these ids.
+    Rows that were never learned, or are forgotten already, are refused, and nothing is changed.
+    Whoever has the model before and after few rows are forgotten can reconstruct them: --batch
+    keeps the request until it is safe (see "traceless flush").
     """
     if bool(chosen.files) == (slice_ is not None):
         raise click.UsageError(
@@ -94,9 +93,9 @@ def forget(
 @files_argument
 @change_options(asks=True)
 def undo(store: Store, chosen: Chosen, how: How) -> Result:
-    """Take the last learning back, given its files.
+    """Undo the last learn, given its files.
 
-    FILES have exactly the rows that the last change of the kind "learn" has learned, in any order.
+    FILES have exactly the rows that the last "learn" learned, in any order.
     Others are refused, and nothing is changed.
     """
     return how.made(lambda **o: store.undo(chosen.rows("forgetting", "needed"), **o))
@@ -117,8 +116,8 @@ def relabel(
 ) -> Result:
     """Give learned rows another label, in one change.
 
-    The target column has the old label. The rows are all those of FILES; or those of some ids in a
-    table of yours, with --from and --where. They keep their ids.
+    The target column has the old label. The rows are those of FILES, or those of some ids in a
+    larger table, with --from and --where. They keep their ids.
     """
     if not chosen.files:
         raise click.UsageError("Say which rows: FILES, or --from FILE and --where COLUMN=IDS.")
@@ -157,9 +156,9 @@ def correct(
 ) -> Result:
     """Put rows in the place of others, in one change.
 
-    The rows of one table are forgotten, and those of another are learned; they need not be as
-    many. With --where only the rows of these ids are meant, in both, and all that the store holds
-    of them must be in the first.
+    The rows of one table are forgotten, and those of another learned; their numbers may differ.
+    With --where only the rows of these ids are used, in both tables, and the first must have all
+    rows that the store holds of them.
     """
     right = Chosen(store, new, format_, where)
     wrong = Chosen(store, old, format_, where)
@@ -193,7 +192,7 @@ def merge(store: Store, other: str, name: str | None, again: bool, how: How) -> 
 @store_argument
 @change_options()
 def seal(store: Store, how: How) -> Result:
-    """Make the exact model of all rows, now.
+    """Compute the exact model of all rows now.
 
     With --solver woodbury the store keeps a model that is exact up to rounding.
     """

@@ -1,4 +1,4 @@
-"""A function becomes a command: --json, --debug, --config, examples, errors, exit codes."""
+"""Make a function a command: --json, --debug, --config, examples, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands in the order in which one meets them."""
+    """Commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names, in the order in which they were added."""
@@ -99,7 +99,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; one that does not exist is refused with the names nearest to it."""
+        """Find the command; for an unknown one, suggest similar names."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             asked = did_you_mean(name, self.commands)
@@ -131,7 +131,7 @@ def _silence(code: int) -> int:
 
 
 def _decline(as_json: bool) -> int:
-    """A question was answered by no: that is no error, but a script must not take it for done."""
+    """The answer was no: not an error, but scripts must see that nothing was done."""
     if as_json:
         click.echo(to_json({"ok": False, "declined": True}))
     click.echo("Nothing was changed.", err=True)

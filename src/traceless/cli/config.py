@@ -15,10 +15,10 @@ from traceless.cli.output import Grid, Result
 def config() -> Result:
     """Show the defaults that files set.
 
-    Options that are always the same can be written in a file: config.toml in the folder of your
-    settings, or traceless.toml in the folder where a command is called, which wins. A line such as
-    "folds = 10" below the heading "[cv]" is --folds 10 of the command cv; above all headings it is
-    for every command that has the option. What is given on the command line wins.
+    Defaults of options can be set in files: config.toml in the folder of your settings, and
+    traceless.toml in the current folder, which takes precedence. A line "folds = 10" in the section
+    "[cv]" means --folds 10 for the command cv; before the first section it holds for every command
+    that has the option. The command line takes precedence over both.
     """
     ctx = click.get_current_context()
     root, several = ctx.find_root().command, ctx.meta["config"]

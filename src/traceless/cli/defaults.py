@@ -1,4 +1,4 @@
-"""Defaults from files: what an option is where the command line does not say it.
+"""Defaults of options, from files.
 
     wait = 10                  # for every command that has --wait
 
@@ -7,8 +7,8 @@
 
 A key is an option without its dashes, a section is a command. Files are read in order, and the
 later one wins: config.toml in the user's folder of settings, then traceless.toml in the folder
-where the command is called. What belongs to one call cannot be set in a file: whoever hands you a
-folder must not answer your questions, choose your keys, or say what you trust.
+where the command is called. Options that belong to one call cannot be set in a file: a folder from
+somebody else must not answer questions, choose keys, or decide what is trusted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from traceless.cli.words import did_you_mean
 HERE = "traceless.toml"
 NEVER = (
     *("yes", "force", "again", "key", "config"),  # answers, and the name of a request
-    *("dry-run", "from", "to", "where"),  # what is asked for
+    *("dry-run", "from", "to", "where"),  # the request itself
     *("out", "html", "public", "private"),  # files that are written
     *("secret", "signing-key", "replace", "replace-with"),  # what others must not know
-    *("receipt", "head", "public-key"),  # what a verification is to trust
+    *("receipt", "head", "public-key"),  # what a verification trusts
 )
 
 
@@ -76,7 +76,7 @@ def settings(root: click.Group, several: Sequence[Path]) -> list[Setting]:
     Raises
     ------
     click.UsageError
-        If a file is not TOML, or names what there is not.
+        If a file is not TOML, or names an unknown command or option.
     """
     found: list[Setting] = []
     for file in several:
@@ -158,7 +158,7 @@ def _checked(
 
 
 def _unfit(option: click.Option, value: Any) -> str:
-    """Why an option does not take a value; nothing if it does."""
+    """Why a value does not suit an option; empty if it does."""
     if option.multiple and not isinstance(value, list):
         return "a list is needed."
     each = value if option.multiple else [value]

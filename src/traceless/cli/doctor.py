@@ -23,7 +23,7 @@ COEFFICIENTS = {  # by free_intercept and standardize
 
 @command("traceless doctor", "traceless doctor --json")
 def doctor() -> Result:
-    """Say what is installed, and test that it is exact here.
+    """Show what is installed, and test that results are exact here.
 
     A small fixed problem is learned in several orders, chunks and numbers of threads; its digest
     and its coefficients must be the recorded ones. A store is made in a temporary folder.
@@ -136,7 +136,7 @@ TESTS: dict[str, Callable[[], str]] = {
 
 
 def _check(name: str, test: Callable[[], str]) -> dict[str, Any]:
-    """Run a test; whatever is raised in it is its result."""
+    """Run a test; an exception counts as a failure, with its message."""
     try:
         return {"check": name, "ok": True, "said": test()}
     except Exception as error:

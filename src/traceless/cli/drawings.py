@@ -1,7 +1,7 @@
 """Drawings for a page: SVG as text, in the colours of the page, without scripts.
 
-Every drawing has a title and a description for those who do not see it. Names in it come from
-anywhere, and go through `text`.
+Every drawing has a title and a description for screen readers. Names are not trusted: `text`
+escapes them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def figure(
 
 
 def keys(names: Sequence[str]) -> str:
-    """Which colour stands for what."""
+    """The legend."""
     return "".join(
         f'<span class="key"><i style="background:{colour}"></i><bdi>{text(name)}</bdi></span>'
         for name, colour in zip(names, _colours(names), strict=True)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @inputs.store_argument
 @click.argument("which", metavar="COLUMN=IDS")
 def find(store: Store, which: str) -> Result:
-    """Say what became of the rows of an id.
+    """Show what became of the rows of an id.
 
-    COLUMN is the column of ids that "traceless new --id" declared, and IDS are as patient=17,23,
-    or patient=@FILE with one in each line. It says how many rows are held, how many of them wait
-    to be forgotten, how many were forgotten, and in which changes.
+    COLUMN is the column that "traceless new --id" declared; give ids as in patient=17,23, or as
+    patient=@FILE with one id per line. Shows how many rows are held, how many of them wait to be
+    forgotten, how many were forgotten, and in which changes.
     """
     schema = inputs.declared(store.about)
     found, shown = list[dict[str, Any]](), list[str | Grid]()

@@ -51,7 +51,7 @@ def out_option(function: Function) -> Function:
 def store_argument(function: Function) -> Function:
     """Add the argument STORE; the function gets the store, not the options it is opened with.
 
-    A command that changes the store has --wait. Its change is the first to open the ledger.
+    A command that changes the store has --wait, and opens the ledger only for its change.
     """
 
     @click.argument("store", type=click.Path())

@@ -45,7 +45,7 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ("--rho",): (Rho(), "Regularisation of lssvc and lssvr, or evidence [1]."),
     ("--C", "c"): (float, "The same for the other models, 1/rho [1]."),
     ("--free-intercept/--no-free-intercept",): (bool, "Intercept outside the penalty [yes]."),
-    ("--standardize/--no-standardize",): (bool, "Columns in units of their deviations [yes]."),
+    ("--standardize/--no-standardize",): (bool, "Penalise in units of deviations [yes]."),
     ("--class-weight",): (str, "balanced, inverse, golden, or a=2,b=1."),
     ("--weighting",): (
         ["shared", "one_vs_rest"],
@@ -67,7 +67,7 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ("--strategy",): (["ovo", "ovr"], "Of pathsvc."),
     ("--probability/--no-probability",): (bool, "Probabilities of pathsvc [no]."),
     ("--epsilon",): (float, "Half the width of the tube of pathsvr [0.1]."),
-    ("--nu",): (float, "The part of rows beyond, at most, of pathoneclass [0.5]."),
+    ("--nu",): (float, "Largest part of rows outside, of pathoneclass [0.5]."),
     ("--bias/--no-bias",): (bool, "With a constant feature [yes]."),
     ("--resolution",): (float, "Grid of the features, a power of two."),
     ("--input-resolution",): (float, "Grid of the rows, for random maps."),
@@ -84,7 +84,7 @@ def model_options(function: Function) -> Function:
 
 
 def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
-    """The estimator; an option that does nothing for it is refused.
+    """The estimator; an option without effect is refused.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def predict(
 def score(store: Store, chosen: Chosen) -> Result:
     """Compare predictions with the target.
 
-    The model need not have learned the rows of FILES.
+    Use rows that the model has not learned.
     """
     y, _, measures = scored(store.model(), chosen.table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
@@ -102,8 +102,8 @@ def cv(
     """Cross-validate, exactly, by unlearning.
 
     A model like that of the store learns all rows of FILES once, and each fold is taken out again,
-    which gives the same scores as learning each time anew. The rows that the store holds play no
-    part. All rows of FILES are held in memory.
+    with the same scores as fitting each time anew. The rows in the store are not used. All rows of
+    FILES are held in memory.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -135,7 +135,7 @@ def export(store: Store, out: str) -> Result:
 
     OUT ends in .traceless, to go on learning elsewhere, or in .onnx, to serve predictions.
 
-    The store cannot reach that file: rows that it forgets later are still in there.
+    The file does not change with the store: rows that are forgotten later are still in it.
     """
     suffix = Path(out).suffix
     if suffix not in (".traceless", ".onnx"):

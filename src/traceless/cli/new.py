@@ -63,11 +63,11 @@ def new(
     shared: bool,
     **options: Any,
 ) -> Result:
-    """Make a store: declare the table and the model.
+    """Make a store: declare its table and its model.
 
-    Nothing of the declaration is taken from rows, so nothing of rows stays in it: --like reads
-    the names of columns only, categories are listed, scales are given. "traceless suggest FILE"
-    proposes a declaration, and --check FILE tries it.
+    Nothing is computed from rows, so that nothing of them stays: --like reads the names of columns
+    only, categories and scales are declared. "traceless suggest FILE" proposes a declaration, and
+    --check FILE tests it.
     """
     if regression and model not in (None, *REGRESSORS):
         raise click.UsageError(f"--regression is --model lssvr, and --model {model} is another.")
@@ -101,7 +101,7 @@ def new(
 
 
 def _checked(files: Sequence[str], schema: Schema, format_: str | None) -> Result:
-    """What does not fit of the rows of files; the exit code is 1 if there is anything."""
+    """Rows of files that do not fit the declarations; the exit code is 1 if there are any."""
     from traceless.sources import Table
     from traceless.sources.checking import check_table
 

@@ -1,7 +1,7 @@
-"""What a command says: its result (JSON for programs, tables for people), questions, errors, files.
+"""The output of a command: results (JSON or tables), questions, errors, files.
 
-Labels and names come from tables that anybody may have written: what would steer a terminal is
-shown as an escape, and what a spreadsheet would run as a formula is written as text.
+Labels and names come from untrusted tables: control characters are shown as escapes, and what a
+spreadsheet would run as a formula is written as text.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def ask(question: str, flag: str) -> None:
 
 
 def target_of(path: str) -> Path:
-    """Where a command may write the file that it was told to; asks before one is replaced.
+    """The path that a command may write to; asks before a file is replaced.
 
     Parameters
     ----------
@@ -122,15 +122,14 @@ def target_of(path: str) -> Path:
 
 
 def can_be_asked() -> bool:
-    """Whether somebody can answer; from a pipe the rows may come."""
+    """Whether a user can answer; standard input may be a pipe with rows."""
     return sys.stdin.isatty()
 
 
 def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None] = ()) -> None:
-    """Write the files that a command was told to write; each appears when it is complete.
+    """Write the files that a command names; each appears when it is complete.
 
-    See `target_of`, which is asked about all of them first. A pipe or a device is written to, and
-    not replaced.
+    All targets are checked by `target_of` first. Pipes and devices are written to, not replaced.
 
     Parameters
     ----------
@@ -154,7 +153,7 @@ def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None
 
 
 def _open_pipe(path: str, flags: int) -> int:
-    """Open a pipe or a device; one that nobody reads would wait for ever."""
+    """Open a pipe or a device; refuse a pipe without a reader, which would block for ever."""
     try:
         handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -168,7 +167,7 @@ def _open_pipe(path: str, flags: int) -> int:
 
 
 def echo(texts: Iterable[str]) -> None:
-    """Write to standard output: as it is to a pipe or a file, and cleaned to a terminal."""
+    """Write to standard output; control characters are escaped for a terminal."""
     sys.stdout.writelines(map(_lines, texts) if sys.stdout.isatty() else texts)
 
 
@@ -259,7 +258,7 @@ def _lines(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with escapes for characters that would steer a terminal."""
+    """The text with escapes in place of control characters."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,4 +1,4 @@
-"""Columns by their names, and rows by their lines, in messages of the library, which knows numbers.
+"""Names of columns and lines of files in messages of the library, which has numbers only.
 
 ``Feature 0`` is the first feature of the model and ``Column 0`` the first that the table gives to
 it; rows of a change are ``number 3 (counted from 0)``. The command's context knows the table that
@@ -50,5 +50,5 @@ def by_name(message: str) -> str:
 
     try:
         return _ROWS.sub(placed, _COLUMNS.sub(named, message))
-    except Exception:  # the message itself matters more
+    except Exception:  # better the message with numbers than none
         return message

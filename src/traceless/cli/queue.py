@@ -56,10 +56,10 @@ def list_(store: Store) -> Result:
 @click.argument("request", metavar="NUMBER|KEY")
 @change_options(scores=False, keyed=False)
 def cancel(store: Store, request: str, how: How) -> Result:
-    """Take a request out of the queue; its rows stay.
+    """Cancel a request; its rows stay in the model.
 
-    The request is named by its number, as "traceless queue list" shows it, or by its key. That it
-    came, and that it was cancelled, stays in the ledger.
+    Give its number, as "traceless queue list" shows it, or its key. The ledger keeps its arrival
+    and its cancellation.
     """
     meant: list[Queued] = [q for q in store.pending() if request in (str(q.sequence), q.key)]
     if len(meant) > 1:
@@ -72,10 +72,10 @@ def cancel(store: Store, request: str, how: How) -> Result:
 
 @command("traceless flush shop", "traceless flush shop --force", "traceless flush shop --dry-run")
 @inputs.store_argument
-@click.option("--force", is_flag=True, help="Also if so few rows could be reconstructed.")
+@click.option("--force", is_flag=True, help="Even if so few rows can be reconstructed.")
 @change_options(asks=True, keyed=False)
 def flush(store: Store, force: bool, how: How) -> Result:
-    """Apply the forgetting that waits in the queue, if it is safe."""
+    """Forget the rows that wait in the queue, if there are enough."""
     result = how.made(lambda **o: next(iter(store.flush(force=force, **o)), None))
     waiting = sum(request.rows for request in store.pending())
     receipts = [one for one in [result.data["receipt"]] if one]

@@ -43,8 +43,8 @@ def suggest(
 ) -> Result:
     """Propose a "traceless new" command for a file.
 
-    Each column gets a declaration and its reason. What is proposed comes from rows, and would be
-    a trace of them: judge it, and put in what you know without them.
+    Each column gets a declaration, with a reason. Proposals are computed from rows, so they are a
+    trace of them: replace them by what you know without the rows.
     """
     from traceless.sources.suggestion import REMARK, suggest
 

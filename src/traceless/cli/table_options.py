@@ -31,9 +31,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--missing": {
         "metavar": "NAME=VALUE",
-        "help": "What stands for missing numbers; a column says where.",
+        "help": "Value for missing numbers; an additional column marks them.",
     },
-    "--id": {"metavar": "NAME", "help": "Column of ids, to find and forget rows by; no feature."},
+    "--id": {"metavar": "NAME", "help": "Column of ids, to find and forget rows; not a feature."},
     "--weight": {"help": "Column of weights."},
     "--delimiter": {"metavar": "SIGN", "help": "Between the cells of CSV [,]."},
     "--decimal": {"metavar": "SIGN", "help": "Before the fraction of numbers in CSV [.]."},
@@ -108,7 +108,7 @@ def _text(delimiter: str | None, decimal: str | None, null: str | None) -> TextF
 
 
 def _names_in(file: str, format_: str | None, text: TextFormat, without: list[str]) -> list[str]:
-    """The columns of a file without some, which must be there."""
+    """The columns of a file, except some that must be among them."""
     from traceless.sources import column_names
 
     found = column_names(file, format_, text)

@@ -1,4 +1,4 @@
-"""How a change is made: tried only, asked about, or made; and what its answer says."""
+"""Try, confirm and make a change, and show its receipt."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from traceless.store import Queued, Receipt, Store
 
 Change = Callable[..., "Receipt | Queued | None"]
-_MANY = 10  # a change of more than one of so many rows held is asked about
+_MANY = 10  # ask for confirmation if more than a tenth of the rows change
 
 _DRY_RUN = click.option(
-    "--dry-run", is_flag=True, help="Only try: say what would happen, and change nothing."
+    "--dry-run", is_flag=True, help="Show what would happen, and change nothing."
 )
 _SCORE = inputs.path_option(
     "--score", multiple=True, help="With --dry-run: how the scores on the rows of FILE would move."
 )
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _KEY = click.option(
     "--key", help="Name of this request: the same one again is recognised, and changes nothing."
 )
@@ -101,8 +101,8 @@ class How:
             Takes ``dry_run``, and ``key`` where a request has one; gives the answer of the store,
             or None if there was nothing to do. It may be called twice.
         question : str, optional
-            To be asked in any case; by default there is one in a terminal, if more than a tenth of
-            the rows held would be forgotten or replaced.
+            Always asked; by default a terminal asks if more than a tenth of the rows held would be
+            forgotten or replaced.
         """
         if self.score and not self.dry_run:
             raise click.UsageError(

@@ -107,7 +107,7 @@ PHRASES = {
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that names what is nearest to a name that there is not; nothing if nothing is."""
+    """A question with similar names for an unknown one; empty if there are none."""
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.65)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 

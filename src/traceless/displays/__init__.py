@@ -1,6 +1,6 @@
-"""Pictures in scikit-learn's manner: made by `from_...`, drawn on axes by ``plot``.
+"""Pictures in scikit-learn's style: made by `from_...`, drawn on axes by ``plot``.
 
-What is shown is kept as attributes, so that it can be drawn again, elsewhere or otherwise.
+The data are kept as attributes, so that they can be drawn again on other axes.
 Matplotlib is imported when something is drawn: ``pip install 'traceless[plots]'``.
 """
 

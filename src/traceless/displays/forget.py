@@ -19,7 +19,7 @@ _COLOURS = ("#1b6ca8", "#d95f0e", "#2e8b57", "#8856a7", "#b8860b", "#7f7f7f")
 
 @dataclass
 class ForgetDisplay:
-    """What a forget does to the decision boundary, in the plane of two columns.
+    """The decision boundary before and after a forget, in the plane of two columns.
 
     Made by `from_estimator`.
 
@@ -30,7 +30,7 @@ class ForgetDisplay:
     before, after : ndarray of shape (n_grid, n_grid)
         The labels that the model predicts there.
     classes : ndarray of shape (n_classes,)
-        The labels there are before.
+        The labels known before.
     points : ndarray of shape (n_rows, 2)
         The rows held before, in the two columns.
     labels : ndarray of shape (n_rows,)
@@ -73,7 +73,7 @@ class ForgetDisplay:
         columns : pair of int, default=(0, 1)
             The columns to draw. The others are held at the median of the rows.
         grid_resolution : int, default=300
-            Points along each axis at which the model is asked.
+            Points along each axis at which the model predicts.
         ax : matplotlib axes, optional
 
         Returns
@@ -101,7 +101,7 @@ class ForgetDisplay:
         forgotten = np.zeros(len(X), dtype=bool)
         forgotten[np.asarray(forget)] = True
         model = copy.deepcopy(estimator)
-        vars(model).pop("feature_names_in_", None)  # it is asked with arrays
+        vars(model).pop("feature_names_in_", None)  # it predicts for arrays
         points = X[:, list(columns)]
         low, high = points.min(axis=0), points.max(axis=0)
         margin = 0.05 * (high - low)

@@ -17,7 +17,7 @@ from traceless.displays.canvas import BLUE, GREY, ORANGE, axes_for, legend_besid
 
 Step = tuple[str, str, tuple[Any, ...]]  # what it is called, the method, its arguments
 
-_MANY = 30  # steps from which on names and marks would only cover each other
+_MANY = 30  # with more steps, names and marks would overlap
 _MARKS = {
     "fit": ("^", BLUE),
     "partial_fit": ("^", BLUE),
@@ -63,7 +63,7 @@ class HistoryDisplay:
         scoring: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Go through a history with a copy of the estimator, and draw it.
+        """Apply the steps to a copy of the estimator, and draw the scores.
 
         Parameters
         ----------

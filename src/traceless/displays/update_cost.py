@@ -15,7 +15,7 @@ from sklearn.base import clone
 from traceless.arithmetic.integers import Floats
 from traceless.displays.canvas import BLUE, GREY, axes_for, quieten
 
-_SETTLE = 0.02  # seconds between two measurements: BLAS threads must not spin into the next
+_SETTLE = 0.02  # seconds between two measurements, until BLAS threads have stopped spinning
 
 
 @dataclass

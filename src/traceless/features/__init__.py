@@ -7,7 +7,7 @@ seed and resolution), which has a digest; two models can be merged when the spec
 their maps agree and, for maps that are not of this package, their codes for the rows of
 `traceless.features.probe`. What makes the same row give the same codes in any batch:
 
-- element by element work (`Linear`, `Polynomial`) is the same everywhere anyway;
+- element-wise operations (`Linear`, `Polynomial`) do not depend on the batch;
 - products Wx are taken over integers (`RandomFourier`, `RandomLayer`, `Landmarks` put
   both W and x on grids), where float64 is exact in any order;
 - cos, exp and friends are those of `traceless.arithmetic.elementary`.
@@ -16,10 +16,11 @@ Writing a map of your own: subclass `FeatureMap`, store the constructor's parame
 attributes, and define ``values(X)``, which turns a float64 array of rows into a float64
 array of features *one row at a time* (element-wise NumPy; no matrix products). The base
 class rounds to the grid, appends the constant feature and writes the specification.
-`traceless.checks.check_feature_map` says whether it keeps what is promised.
+`traceless.checks.check_feature_map` checks that it keeps the promises.
 """
 
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.bound_map import BoundMap
+from traceless.features.feature_map import FeatureMap
 from traceless.features.landmarks import Landmarks
 from traceless.features.linear import Linear
 from traceless.features.polynomial import Polynomial

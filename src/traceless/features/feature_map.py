@@ -1,4 +1,4 @@
-"""What every feature map is: a specification, and a way from rows to integer codes."""
+"""The base class of feature maps: a specification, and codes for rows."""
 
 from __future__ import annotations
 
@@ -6,175 +6,26 @@ import copy
 import hashlib
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, hstack, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
-from traceless.features.grid import encode_linear, grid_steps, refuse
-from traceless.features.probe import PROBE, probe
+from traceless.arithmetic.integers import Floats
+from traceless.features.bound_map import BoundMap, Encoder, Later, encode_bias, is_ours
+from traceless.features.grid import encode_linear, grid_steps
 from traceless.parameters import Constraint
 
-Encoder = Callable[[Floats, Floats], None]
-_SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
-
-
-@dataclass(frozen=True)
-class BoundMap:
-    """A feature map for a given number of columns, with all its tables made.
-
-    Attributes
-    ----------
-    specification : dict
-        What fixes the map; see `FeatureMap.specification`.
-    n_features : int
-        Number of columns of the rows it takes.
-    steps : ndarray of shape (n_outputs,)
-        Value of one step of each feature: ``φ(x) = steps * codes(x)``.
-    has_bias : bool
-        Whether the last feature is the constant 1.
-    encode : callable
-        ``encode(X, out)`` writes the codes of the rows into `out`. Codes that are not
-        finite or beyond 2^53 are refused by `codes`.
-    kind : type, optional
-        The class of the map. Those of this package are known by their specification alone;
-        any other is also known by what it computes, see `describe`. A `bind` of your own that
-        starts from the bound map of another class must set it to its own.
-    made_of : dict or None
-        The parameters of a map of this package, to see quickly that they are still the same.
-    has_units : bool
-        Whether features have the units of columns, so that they are standardised by default.
-    """
-
-    specification: Mapping[str, Any]
-    n_features: int
-    steps: Floats
-    has_bias: bool
-    encode: Encoder
-    kind: type[FeatureMap] | None = None
-    made_of: Mapping[str, Any] | None = field(default=None, compare=False)
-    has_units: bool = True
-
-    def describe(self) -> dict[str, Any]:
-        """The specification together with the number of columns.
-
-        That of a map from elsewhere has a hash of the codes of fixed rows besides, so that two
-        classes of one name, or one whose code was edited, are told apart.
-        """
-        return {
-            "features": dict(self.specification) | self._identity,
-            "n_features": self.n_features,
-        }
-
-    def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
-        """Whether binding a map to so many columns would give this again."""
-        if self.n_features != n_features or self.kind is not type(feature_map):
-            return False
-        now = vars(feature_map)
-        if {*map(type, now.values())} <= _SCALARS and now == self.made_of:
-            return True
-        return self.specification == feature_map.specification()
-
-    @cached_property
-    def _identity(self) -> dict[str, str]:
-        if self.kind is not None and _is_ours(self.kind):
-            return {}
-        return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
-
-    @property
-    def scale(self) -> Floats | float | None:
-        """Steps per unit of columns that are only rounded, so that a zero has the code 0.
-
-        None where features are anything else than columns, and the constant.
-        """
-        encode = self.encode
-        if isinstance(encode, partial) and encode.func is _encode_bias:
-            encode = encode.args[0]
-        if isinstance(encode, partial) and encode.func is encode_linear:
-            found: Floats | float = encode.args[0]
-            return found
-        return None
-
-    def sparse_codes(self, X: Any, rows: Any) -> Any:
-        """The same as `codes` as a CSR matrix, of columns that are only rounded and a CSR matrix.
-
-        None where there are numbers to be refused, or several for one place: `codes` knows.
-        """
-        X = X[rows]
-        X = X if X.has_sorted_indices else X.sorted_indices()
-        scale = self.scale
-        own = scale[X.indices] if isinstance(scale, np.ndarray) else scale
-        codes = np.rint(X.data.astype(np.float64) * own)
-        if not X.has_canonical_format or not peak(codes) <= LARGEST:
-            return None
-        found = csr_matrix((codes, X.indices, X.indptr), shape=X.shape)
-        return hstack([found, np.ones((X.shape[0], 1))], "csr") if self.has_bias else found
-
-    def unchecked(self, X: Floats, out: Floats) -> tuple[Floats, bool]:
-        """Codes of rows, which may be too large, NaN, or without the constant, if there is one."""
-        scale = self.scale
-        if scale is None:
-            self.encode(X, out[: len(X)])
-            return out[: len(X)], self.has_bias
-        codes = out.reshape(-1)[: X.size].reshape(X.shape)
-        encode_linear(scale, X, codes)
-        return codes, self.has_bias
-
-    def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:
-        """The integer codes of some rows of an array or a CSR matrix, as float64.
-
-        They are written into the first rows of `out`, if there is one: memory that is used again
-        is already in the cache.
-        """
-        X = X[rows].toarray() if issparse(X) else X[rows]
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
-        self.encode(X, out)
-        if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # one look is most often enough
-            refuse(out, self.steps, X, "Feature")
-        return out
-
-
-class Later:
-    """An encoder whose tables are made when the first row comes.
-
-    Tables are as large as a row times the number of features, whatever a file says of either:
-    so they wait for somebody who has such rows. Copies for other processes come with them.
-    """
-
-    def __init__(self, make: Callable[[], partial[None]]) -> None:
-        self._make = make
-        self._encode: partial[None] | None = None
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """The tables, by name."""
-        return self._made().keywords
-
-    def __call__(self, X: Floats, out: Floats) -> None:  # noqa: D102
-        self._made()(X, out)
-
-    def _made(self) -> partial[None]:
-        if self._encode is None:
-            self._encode = self._make()
-        return self._encode
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._made()
-        return self.__dict__
+__all__ = ["BoundMap", "FeatureMap", "Later", "specification_digest"]
 
 
 class FeatureMap(BaseEstimator):
-    """Base class: rounds ``values(X)`` to the grid. See the module's text.
+    """Base class: rounds ``values(X)`` to the grid. See `traceless.features`.
 
     Examples
     --------
@@ -197,7 +48,7 @@ class FeatureMap(BaseEstimator):
     has_units = True  # False: features are bounded numbers, which need not be standardised
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a subclass whose `values` nobody would call."""
+        """Refuse a subclass whose `values` would never be called."""
         super().__init_subclass__(**options)
         if "values" in vars(cls) and "bind" not in vars(cls) and cls.bind is not FeatureMap.bind:
             raise TypeError(
@@ -215,7 +66,7 @@ class FeatureMap(BaseEstimator):
     def bind(self, n_features: int) -> BoundMap:
         """Check the parameters and prepare the map for rows of `n_features` columns.
 
-        What is bound is a copy: whatever becomes of the map and its arrays later, the same
+        The map is copied: whatever happens to it and its arrays later, the same
         specification gives the same codes.
         """
         own = copy.deepcopy(self)
@@ -227,14 +78,14 @@ class FeatureMap(BaseEstimator):
     def n_outputs(self, n_features: int) -> int:
         """Number of features for rows of `n_features` columns, the constant one included.
 
-        Maps of this package count them without making anything.
+        Maps of this package count them without computing their tables.
         """
         return len(self.bind(n_features).steps)
 
     def input_steps(self, n_features: int) -> Floats:
         """The grid that the input columns are rounded to, one step per column.
 
-        Of a map that rounds its features only, and each to a grid of its own, the finest.
+        For a map that rounds only its features, each to its own grid, this is the finest.
         """
         if hasattr(self, "input_resolution"):
             return grid_steps(self.input_resolution, n_features, "input_resolution")
@@ -254,17 +105,16 @@ class FeatureMap(BaseEstimator):
     def without_columns(
         self, columns: Sequence[int], n_features: int
     ) -> tuple[FeatureMap, NDArray[np.intp]]:
-        """What is left of the map if rows never had some columns, so that these can be forgotten.
+        """The map for rows without some columns, so that these can be forgotten.
 
-        Maps of this package keep the features that `columns_of` says are free of them, and refuse
-        where all features are made of all columns; a class of your own must define it. Every
-        feature that stays must have, for every row, the code that the map that is left gives to
-        the row without these columns.
+        Maps of this package keep the features that do not use these columns (`columns_of`), and
+        refuse if every feature uses all columns; a class of your own must define it. The code of
+        each feature that stays must be the one that the returned map gives to the shorter row.
 
         Parameters
         ----------
         columns : sequence of int
-            The columns that go: in order, each once, not all of them.
+            The columns to remove: in order, each once, not all of them.
         n_features : int
             Number of columns that there are now.
 
@@ -273,9 +123,9 @@ class FeatureMap(BaseEstimator):
         FeatureMap
             To be bound to ``n_features - len(columns)`` columns.
         ndarray of int
-            The features of this map that are those of that one, in its order: the bias too.
+            The features of this map that the returned one keeps, in its order, with the bias.
         """
-        name, ours = type(self).__name__, _is_ours(type(self))
+        name, ours = type(self).__name__, is_ours(type(self))
         made_of = self.columns_of(n_features) if ours else None
         if made_of is not None:
             free = [k for k, own in enumerate(made_of) if not {*own} & {*columns}]
@@ -305,8 +155,8 @@ class FeatureMap(BaseEstimator):
     def specification(self) -> dict[str, Any]:
         """Everything that fixes the map, in JSON's types: name, version and parameters.
 
-        The name and the version of a class of your own are what you make them. What a model
-        learns with it therefore has a hash of what it computes besides: `BoundMap.describe`.
+        The name and version of a class of your own prove nothing, so knowledge gathered with it
+        also carries a hash of its codes for fixed rows: `BoundMap.describe`.
         """
         parameters = self.get_params(deep=False)
         name = {"map": type(self).__name__, "version": self.version}
@@ -339,7 +189,7 @@ class FeatureMap(BaseEstimator):
 
     def _bound(self, n_features: int, steps: Floats, encode: Encoder) -> BoundMap:
         if self.bias:
-            steps, encode = np.append(steps, 1.0), partial(_encode_bias, encode)
+            steps, encode = np.append(steps, 1.0), partial(encode_bias, encode)
         steps.setflags(write=False)
         return BoundMap(
             self.specification(),
@@ -348,7 +198,7 @@ class FeatureMap(BaseEstimator):
             bool(self.bias),
             encode,
             type(self),
-            dict(vars(self)) if _is_ours(type(self)) else None,
+            dict(vars(self)) if is_ours(type(self)) else None,
             bool(self.has_units),
         )
 
@@ -357,13 +207,6 @@ def specification_digest(specification: Mapping[str, Any]) -> str:
     """SHA-256 of a specification as canonical JSON."""
     text = json.dumps(specification, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _is_ours(kind: type) -> bool:
-    """Whether a class is one of this package, and not just said to be."""
-    module = kind.__module__
-    inside = module.startswith(f"{__package__}.")
-    return inside and getattr(sys.modules.get(module), kind.__name__, None) is kind
 
 
 def _plain(value: Any) -> Any:
@@ -386,11 +229,6 @@ def _plain(value: Any) -> Any:
         f"A feature map's parameters must be numbers, strings or arrays of them, so that "
         f"they can be part of its specification; got {type(value).__name__}."
     )
-
-
-def _encode_bias(encode: Encoder, X: Floats, out: Floats) -> None:
-    out[:, -1] = 1.0
-    encode(X, out[:, :-1])
 
 
 def _encode_values(

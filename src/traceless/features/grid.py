@@ -16,7 +16,7 @@ from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 32  # steps: columns that vary less are reported; no loss of accuracy was seen above
-_FEW = 64  # rows that mostly show it
+_FEW = 64  # rows that are mostly enough to see it
 _BLOCK = 2**16  # elements worked on at a time: they stay in the core's own cache
 _TILE = 16  # columns
 
@@ -40,7 +40,7 @@ def grid_steps(resolution: Any, width: int, name: str = "resolution") -> Floats:
 
 
 def grid_step(resolution: Any, name: str = "resolution") -> float:
-    """The same of one column."""
+    """The resolution of one column, checked to be a power of two."""
     if type(resolution) is float:
         mantissa, exponent = math.frexp(resolution)
         if mantissa == 0.5 and -200 < exponent < 200:
@@ -67,7 +67,7 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
     """Write round(X · scale) into `out`."""
     several = blocks(*X.shape)
-    memory = None  # for rows with something beside them, whose loops are half as fast
+    memory = None  # loops over non-contiguous rows take twice as long
     if several and not out.flags.c_contiguous:
         memory = np.empty((several[0].stop, X.shape[1]))
     for rows in several:
@@ -100,7 +100,7 @@ class InputGrid:
     @classmethod
     def of(cls, resolution: Any, n_features: int) -> InputGrid:
         """The grid of an `input_resolution`: one number, or one per column."""
-        if not np.ndim(resolution):  # without a table of as many columns as a file may say
+        if not np.ndim(resolution):  # no table: a file may declare any number of columns
             step = float(grid_steps(resolution, 1, "input_resolution")[0])
             return cls(1.0 / step, 1.0, step)
         steps = grid_steps(resolution, n_features, "input_resolution")
@@ -149,14 +149,14 @@ def fewest_steps(n_rows: int) -> float:
 def report_coarse(
     values: Floats, steps: Floats, what: str, parameter: str, columns: Any = None
 ) -> None:
-    """Warn of columns that vary by a few steps of their grid only, and lie off it.
+    """Warn of columns that vary by only a few steps of their grid, and are not multiples of it.
 
     Where the values are those of some columns only, `columns` are their numbers.
     """
     values = np.asarray(values, dtype=np.float64)  # booleans have no differences
     least, few = fewest_steps(len(values)), values[:_FEW]
     if (few.max(axis=0) - few.min(axis=0) >= least * steps).all():
-        return  # the others can only make it more
+        return  # more rows can only increase it
     spread = values.max(axis=0) - values.min(axis=0)
     coarse = np.flatnonzero((spread > 0) & (spread < least * steps))
     codes = values[:, coarse] / steps[coarse]

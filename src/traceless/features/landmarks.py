@@ -13,7 +13,8 @@ from scipy.linalg.blas import dgemm
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.exceptions import RangeError
-from traceless.features.feature_map import BoundMap, FeatureMap, Later
+from traceless.features.bound_map import BoundMap, Later
+from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
 from traceless.parameters import ARRAY, COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.bound_map import BoundMap
+from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import encode_linear, grid_steps, per_unit
 from traceless.parameters import FLAG, STEPS, check_parameters
 

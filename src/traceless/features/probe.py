@@ -24,7 +24,7 @@ import numpy as np
 from traceless.arithmetic.integers import LARGEST, Floats
 
 if TYPE_CHECKING:
-    from traceless.features.feature_map import BoundMap
+    from traceless.features.bound_map import BoundMap
 
 PROBE = "codes of the probe rows"  # in a specification: no parameter can have such a name
 _ROWS = 16
@@ -41,10 +41,10 @@ def probe_rows(n_features: int) -> Iterator[Floats]:
 
 
 def probe(phi: BoundMap, name: str) -> str:
-    """The hash of the codes; of a map that takes none of the rows, its name."""
+    """The hash of the codes; for a map that refuses all the rows, its name."""
     found = sha256(np.asarray(phi.steps, dtype="<f8").tobytes())
     refused = 0
-    # what a map warns of at these rows is nobody's concern, and must not depend on the filters
+    # warnings about these rows concern nobody, and must not depend on the filters
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for x in probe_rows(phi.n_features):

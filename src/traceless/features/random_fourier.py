@@ -10,7 +10,8 @@ import numpy as np
 
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import Floats
-from traceless.features.feature_map import BoundMap, FeatureMap, Later
+from traceless.features.bound_map import BoundMap, Later
+from traceless.features.feature_map import FeatureMap
 from traceless.features.grid import InputGrid, blocks, grid_steps, per_unit
 from traceless.features.projection import on_grid, projections
 from traceless.parameters import COUNT, FLAG, POSITIVE, SEED, STEPS, check_parameters

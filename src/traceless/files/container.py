@@ -8,8 +8,8 @@ so that the 64 digits of the hash are always the bytes 35 to 98:
     zeroed = data[:35] + b"0" * 64 + data[99:]
     assert hashlib.sha256(zeroed).hexdigest() == data[35:99].decode()
 
-There is one way to write what a file says: the reader puts header and facts into canonical
-JSON again, and refuses what is not the same text.
+A model has one file only: the reader writes header and facts as canonical JSON again, and refuses
+a file that is not in this form.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from traceless.exceptions import FileError
 Tensors = Mapping[str, NDArray[Any]]
 
 FORMAT, VERSION = "traceless", 3
-SUFFIX = ".part"  # of what is being written: a file of such a name was never finished
+SUFFIX = ".part"  # of a file that is being written, or was never finished
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
     "I64": np.dtype("<i8"),
@@ -76,18 +76,18 @@ class Contents:
 
 
 def canonical_json(value: Any) -> str:
-    """The one text of a value: sorted keys, no spaces, ASCII; NaN and infinity are refused."""
+    """A value as canonical JSON: sorted keys, no spaces, ASCII; NaN and infinity are refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def parsed_json(text: str) -> Any:
-    """A value from its text, in time that is linear in its length: no number is too long."""
+    """A value from JSON, in linear time: integers of more than 1000 digits are refused."""
     # json calls a given parse_int for each number, so it is given only where a long one may be
     return json.loads(text, parse_int=_integer if _LONG.search(text) else None)
 
 
 def _integer(digits: str) -> int:
-    """An integer of a length that Python converts at once; beyond, it takes quadratic time."""
+    """An integer; converting a very long one would take quadratic time."""
     if len(digits) > _LONGEST_INTEGER:
         raise ValueError(f"there is a number of {len(digits)} digits")
     return int(digits)
@@ -162,9 +162,9 @@ def _header(sha256: str, kind: str, facts: str, tensors: Tensors, version: int =
 
 
 def _check_shape(shape: Any) -> None:
-    """Raise unless the first axis is as long as there is data for: only that one may be empty.
+    """Raise unless all axes but the first are non-empty, so that every size is backed by data.
 
-    Behind an empty axis the others can say anything; a loop over the first one then costs nothing.
+    With an empty axis the other sizes could be anything, and a loop over them could take for ever.
     """
     if (
         len(shape) > 8
@@ -240,7 +240,7 @@ def bring_to_disk(handle: int) -> None:
 
 
 def read(path: Any) -> Contents:
-    """Read a file, after all there is to check in it has been checked.
+    """Read a file, and check all of it.
 
     Takes as much memory as the file is long, and some times its header.
 

@@ -1,7 +1,7 @@
-"""How much memory a file may ask for, by what it declares of itself.
+"""A limit on the memory that a file may ask for by the sizes it declares.
 
 A few bytes can declare gigabytes: one long text that a million rows repeat, zeros that were
-compressed, a model with a hundred thousand features. Whoever reads looks at what is declared first.
+compressed, a model with a hundred thousand features. Readers check declared sizes first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _GIB = 2**30
 
 
 def refusal(what: str, declared: int) -> str | None:
-    """Why something is too large, as a sentence that says how to allow it; None if it is not.
+    """The message for something too large, with how to allow it; None if it is small enough.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def refusal(what: str, declared: int) -> str | None:
 
 
 def allowed() -> int:
-    """Bytes that one piece of a file may take: 2 GiB, or what the environment says."""
+    """Bytes that one piece of a file may take: 2 GiB, or the environment variable's limit."""
     text = os.environ.get(VARIABLE, "")
     try:
         limit = float(text) if text else _DEFAULT

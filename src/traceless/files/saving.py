@@ -1,8 +1,8 @@
 """Parameters in a file: how they are written as facts, and how they are read back.
 
 Parameters become plain facts: numbers, strings, lists of them, arrays, numbers by label, and
-feature maps and estimators of traceless. What would need code to come back (a function, a class
-of somebody else) is refused here, not when it is read.
+feature maps and estimators of traceless. What would need code to be restored (a function, a class
+from elsewhere) is refused when it is written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
 _LARGEST = 10**300  # whole number of a parameter: a seed may be that large
-# parameters that older descriptions do not have, and what models were before there were any
+# parameters that older descriptions lack, with the values that models had before they existed
 LATER = {
     "guard": False,
     "fingerprint": False,
@@ -37,12 +37,12 @@ class Savable:
     """Base of all classes with a `save`; `_pieces` gives the facts and tensors of the file."""
 
     def save(self, path: Any) -> str:
-        """Write everything to one file, all or nothing; `traceless.load` gives it back.
+        """Write everything to one file, all or nothing; `traceless.load` restores it.
 
         Parameters
         ----------
         path : str or path
-            Where to. A file that is there is replaced, once the new one is complete.
+            An existing file is replaced when the new one is complete.
 
         Returns
         -------

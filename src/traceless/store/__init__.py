@@ -5,8 +5,8 @@
     receipt = store.forget(X[:40], y[:40])
     assert store.verify(X[40:], y[40:]).ok
 
-Every change is one commit of one SQLite file, which names the file of the model. The store
-recognises rows by keyed digests, and does not keep them.
+Every change is one commit of one SQLite file, which names the file of the model. The store keeps
+keyed digests of the rows, not the rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a verification fits models, so it needs scikit-learn: when it is asked for
+if not TYPE_CHECKING:  # a verification fits models: import scikit-learn only when it is used
 
     def __getattr__(name: str) -> Any:
         if name not in ("Check", "Verification", "verify_receipt"):

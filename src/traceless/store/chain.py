@@ -4,8 +4,8 @@
     rows held = rows held before + added - removed
     rows that wait = those before + rows (queue), - rows (cancel), or none (the queue is forgotten)
 
-An entry is signed with the key that its store was made with, or that the last hand-over named. The
-first entries of a store that was upgraded have no signature; that of the upgrade stands for them.
+An entry is signed with the key that the store was made with, or that the last change of keys named.
+Entries older than an upgrade have no signature; the signature of the upgrade covers them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SAME_MODEL = ("queue", "cancel", "key", "seal", "upgrade")  # they neither add 
 
 @dataclass
 class Chain:
-    """What a chain of entries says, once it is found to be right.
+    """The facts that follow from a chain of entries that was checked.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Chain:
     requests : dict
         The first and the latest entry of each key.
     waiting : dict
-        The requests that wait: key and rows, by the number of their entry.
+        Waiting requests: key and rows, by the number of their entry.
     signers : dict
         The public keys, and the number of the first entry that each has signed.
     ids : dict
-        What entries say of ids, by their number.
+        The hash over the ids of each change, by the number of its entry.
     """
 
     last: Entry | None = None
@@ -53,7 +53,7 @@ class Chain:
     ids: dict[int, str] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:
-        """Take the next entry in."""
+        """Append the next entry."""
         number = entry.sequence
         self.classes.update(entry.classes)
         for key in entry.keys:
@@ -74,7 +74,7 @@ class Chain:
 
 
 def checked(entries: Iterable[Entry], described: Mapping[str, Any]) -> Chain:
-    """The chain of a store with this description; raises `StoreError` at its first flaw."""
+    """The chain of a store with this description; raises `StoreError` at the first error."""
     chain, origin = Chain(), hash_of(described)
     for entry in entries:
         where = f"entry {entry.sequence}"
@@ -128,7 +128,7 @@ def _check_next(before: Entry, entry: Entry) -> None:
 
 
 def _check_waiting(chain: Chain, entry: Entry) -> None:
-    """The rows that wait are those before and those that came."""
+    """Check the number of waiting rows against the entries before."""
     if entry.waiting is None:
         return
     where = f"entry {entry.sequence}"
@@ -147,6 +147,6 @@ def _check_waiting(chain: Chain, entry: Entry) -> None:
 
 
 def require(ok: bool, said: str) -> None:
-    """Raise `StoreError` unless all is well."""
+    """Raise `StoreError` with this message unless `ok`."""
     if not ok:
         raise StoreError(said)

@@ -37,14 +37,14 @@ _REVEALING = (
 
 
 class Asked(NamedTuple):
-    """How a change was asked for.
+    """The options of a request.
 
     Attributes
     ----------
     key : str or None
         Idempotency key of the request.
     dry_run : bool
-        Do all but write.
+        Do everything but write.
     signing_key : path or None
         The file of the key, if it is not in the folder.
     """
@@ -75,7 +75,7 @@ class Change:
     removed, added : Tally
         The rows that are forgotten, and those that are learned.
     waiting : Counter
-        By how many more, or fewer, rows of each id wait to be forgotten.
+        Change in the number of waiting rows of each id.
     unknown : int
         How many rows have no digest afterwards.
     emptied : bool
@@ -118,7 +118,7 @@ class Change:
     # --- entries --------------------------------------------------------------------------
 
     def note(self, kind: str, request: str | None = None, **facts: Any) -> Entry:
-        """Append the entry of something that leaves the model as it is."""
+        """Append the entry of a change that leaves the model as it is."""
         return self._append(self.before.state, kind, request, **facts)
 
     def finish(self, kind: str, request: str | None = None, **facts: Any) -> Receipt:
@@ -143,7 +143,7 @@ class Change:
         return self.commit()
 
     def commit(self) -> Receipt:
-        """Make the change, and give the receipt of its latest entry."""
+        """Commit the change; returns the receipt of its latest entry."""
         entry = self.before
         receipt = Receipt.of(entry, self.origin)
         if self.asked.dry_run:
@@ -178,7 +178,7 @@ class Change:
         return entry
 
     def _keep_lanes(self) -> str | None:
-        """Bring the lanes of the rows held up to date, and give their hash."""
+        """Update the lanes of the rows held; returns their hash."""
         rows, lanes = self.ledger.rows, no_lanes()
         if self.secret is not None and not self.emptied:
             before = rows.kept_lanes()

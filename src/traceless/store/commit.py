@@ -1,8 +1,8 @@
-"""The commit of a change, and what is true after one that failed.
+"""The commit of a change, and the state of the store after a commit that failed.
 
 If the sync of a commit fails, its pages may be in SQLite's log all the same, and the next process
-that opens the ledger would find the change made. So after any error the ledger is opened again: the
-change is there, or it is not, and then what is left of it in the log is made unreadable.
+that opens the ledger would find the change made. So after any error the ledger is opened again: if
+the change is not there, what is left of it in the log is made unreadable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNSURE = (
 
 
 def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
-    """Commit a transaction whose latest entry is this one, or raise and say what is true now.
+    """Commit a transaction whose latest entry is this one; an error says whether it was made.
 
     Returns whether the ledger is still open: if not, SQLite had an error, but the change is made.
     """
@@ -35,7 +35,7 @@ def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
         ledger.sql.close()
         made, safe = _look(path, entry)
         if made and safe and isinstance(error, Exception):
-            return False  # SQLite could not say so, but it is made, and on the disk
+            return False  # despite the error the change is made, and on the disk
         said = _UNSURE if made is None else _NOT_MADE
         if made:
             said = f"The change was made (entry {entry.sequence}); do not repeat it"
@@ -50,12 +50,12 @@ def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
 
 
 def _look(path: Path, entry: Entry) -> tuple[bool | None, bool]:
-    """Whether an entry is in the ledger (None: nobody can tell), and whether that is for good."""
+    """Whether an entry is in the ledger (None: unknown), and whether the log was emptied."""
     try:
         with open_ledger(path, "", _PATIENCE) as ledger:
             emptied = ledger.empty_log()
             made = ledger.last() == entry
-            if not emptied and not made:  # a page written in its place ends what is left in the log
+            if not emptied and not made:  # writing a page invalidates what is left in the log
                 ledger.sql.execute("BEGIN IMMEDIATE")
                 ledger.sql.execute(f"PRAGMA user_version = {ledger.version}")
                 ledger.sql.execute("COMMIT")

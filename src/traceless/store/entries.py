@@ -43,7 +43,7 @@ _TYPES = {
 }
 _SINCE_3 = ("added", "removed", "waiting", "ids", "signer")
 _NOT_HASHED = ("hash", "signature")
-_KEPT = ("unknown", "waiting", "alive", "generation", "sha256", "origin")  # if nothing changes them
+_KEPT = ("unknown", "waiting", "alive", "generation", "sha256", "origin")  # unless given anew
 
 
 def hash_of(value: Any) -> str:
@@ -100,16 +100,16 @@ class Entry:
     version : int
         Of the form of entries: 3, or less if an older traceless wrote it.
     sequence : int
-        0 for the making of the store, then 1, 2, 3, without gaps.
+        0 for the creation of the store, then 1, 2, 3, without gaps.
     kind : str
         new, learn, forget, relabel, merge, seal or destroy; queue (a request to forget came, and
         waits) or cancel (it was taken back); key (another key signs from now on) or upgrade.
     time : str
-        UTC, to the second; not before that of the entry before, whatever the clock says.
+        UTC, to the second; never earlier than that of the entry before.
     keys : tuple of str
         Idempotency keys of the requests that this change answers.
     rows : int
-        How many rows it is about.
+        How many rows it concerns.
     added, removed : int or None
         How many rows the model got, and how many it lost. None before version 3.
     classes : dict
@@ -129,7 +129,7 @@ class Entry:
         SHA-256 of the lanes of the rows held (`row_lanes`), before version 3 the sum of their
         digests; None once the secret is destroyed.
     ids : str or None
-        SHA-256 over what this change did to the rows of each id (`ids`); None if to none.
+        SHA-256 over the changes to the rows of each id (`ids`); None without ids.
     request : str or None
         Keyed hash of the request, by which it is recognised.
     generation, sha256 : str or None
@@ -183,10 +183,10 @@ class Entry:
     def after(
         cls, before: Entry | None, state: ModelState, key: SigningKey | None, **facts: Any
     ) -> Self:
-        """The entry that follows another, of a change that left the model in this state.
+        """The entry after another, for a change that left the model in this state.
 
-        What `facts` do not say is what it was before. Without a key the entry is not signed: it is
-        that of a change that is not made.
+        Fields that are not in `facts` are as before. Without a key (in a dry run) the entry is not
+        signed.
         """
         said: dict[str, Any] = {"version": VERSION, "time": now(), "previous": "0" * 64}
         said |= dict.fromkeys(("sequence", "added", "removed", "waiting"), 0)
@@ -199,7 +199,7 @@ class Entry:
         said |= dict(zip(("held", "digest_after", "root_after"), state, strict=True))
         entry = cls(**said | facts, hash="")
         digest = hashlib.sha256(entry.body.encode()).hexdigest()
-        object.__setattr__(entry, "hash", digest)  # which is not in the body, nor the signature
+        object.__setattr__(entry, "hash", digest)  # neither it nor the signature is in the body
         object.__setattr__(entry, "signature", "" if key is None else key.sign(digest))
         return entry
 
@@ -215,7 +215,7 @@ class Entry:
 
     @classmethod
     def from_body(cls, body: str, said: str, signature: str = "") -> Self:
-        """The entry of a text, and the hash and signature it is said to have; none is trusted."""
+        """The entry of a text with its claimed hash and signature, which are not checked here."""
         try:
             facts = parsed_json(body)
             version = facts.get("version", 1)  # entries of version 1 have none
@@ -244,7 +244,7 @@ class Entry:
         return entry
 
     def facts(self) -> dict[str, Any]:
-        """All fields that are hashed, under the names that they had when they were."""
+        """The hashed fields, under the names of the version that wrote the entry."""
         left_out = _NOT_HASHED if self.version > 2 else (*_NOT_HASHED, *_SINCE_3)
         said = {f.name: getattr(self, f.name) for f in fields(Entry) if f.name not in left_out}
         return said if self.version > 1 else _to_version_1(**said)
@@ -255,7 +255,7 @@ class Entry:
         return canonical_json(self.facts())
 
     def is_intact(self) -> bool:
-        """Whether the hash fits the fields, and from version 3 on the signature the hash."""
+        """Whether the hash is that of the fields and, from version 3 on, correctly signed."""
         if self.hash != hashlib.sha256(self.body.encode()).hexdigest():
             return False
         if self.version < 3:
@@ -270,7 +270,7 @@ class Entry:
         return said if self.version < 3 else {**said, "signature": self.signature}
 
     def _check_types(self) -> None:
-        """Raise `TypeError` unless each field has the type that it is declared with."""
+        """Raise `TypeError` unless each field has its declared type."""
         for f in fields(Entry):
             if type(getattr(self, f.name)) not in _TYPES[str(f.type)]:
                 raise TypeError(f"{f.name} is {brief(getattr(self, f.name))}")

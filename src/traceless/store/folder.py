@@ -7,7 +7,7 @@
 
 The latest entry of the ledger names the file of the model. Every other file of such a name is left
 over, from a change that was not committed or from a model that was replaced, and the next change
-removes it. Nothing else is ever removed, and whoever only reads removes nothing.
+removes it. Nothing else is ever removed, and reading removes nothing.
 
 All files have the permissions of the ledger: they are for their owner alone, or for a group too.
 """
@@ -34,7 +34,7 @@ from traceless.store.regular import found_at, open_folder, read_regular
 from traceless.store.schema import APPLICATION
 
 _GENERATION = re.compile(r"[0-9]{1,18}-[0-9a-f]{16}\.traceless")
-# what `container.replace` had not finished; it cuts long names
+# unfinished files of `container.replace`, which cuts long names
 _UNFINISHED = re.compile(
     r"\.([0-9]{1,18}-[0-9a-f]{9,16}[.a-z]*|secret|key(\.new)?)\.[0-9a-f]{16}\.part"
 )
@@ -72,7 +72,7 @@ class Folder:
         return read_regular(self.path / name, _LARGEST_PRIVATE)
 
     def write_private(self, name: str, content: bytes) -> None:
-        """Write a small file, all or nothing, that only those may read who may change the store.
+        """Write a small file, all or nothing, readable by those who may change the store.
 
         `left_over` knows the names of the small files there are.
         """
@@ -120,10 +120,10 @@ class Folder:
 
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Ledger, Entry, Any]]:
-        """The ledger, its latest entry and the model of it, which is None if it was destroyed.
+        """The ledger, its latest entry and its model, which is None if it was destroyed.
 
-        A writer may remove the file after the ledger was read and before the file is opened: the
-        ledger then names another file. If it names the same one again, the file is missing.
+        A writer may remove the file between reading the ledger and opening the file; the ledger
+        then names another one. If it still names the same file, that file is missing.
         """
         missing: Entry | None = None
         while True:
@@ -143,14 +143,14 @@ class Folder:
                 return
 
     def left_over(self, entry: Entry) -> list[Path]:
-        """Files of the store that should be gone, according to the latest entry."""
+        """Files of the store that the latest entry does not name any more."""
         found = [path for path in self._all() if _is_ours(path.name)]
         destroyed = entry.alive is None and os.path.lexists(self._secret)
         found += [self._secret] if destroyed else []
         return [path for path in found if path.name != entry.generation]
 
     def strangers(self) -> list[Path]:
-        """Files beside the model that are not of the store; they are never removed."""
+        """Files beside the model that do not belong to the store; they are never removed."""
         models = self.generations
         return [path for path in self._all() if path.parent == models and not _is_ours(path.name)]
 
@@ -167,9 +167,9 @@ class Folder:
     def tidy(self, ledger: Ledger, committed: Entry | None = None) -> None:
         """Empty SQLite's log, and remove the files that the ledger no longer names.
 
-        After a commit, of the entry `committed`, the change is made, whatever happens here: the
-        next process removes what cannot be removed now. Before one, files go only once the log is
-        empty, since what a failed commit wrote into it could still come back.
+        After the commit of the entry `committed` errors are ignored: the next process removes what
+        is left. Without a commit, files are removed only once the log is empty, since a failed
+        commit in it could still come back.
         """
         with suppress(OSError, StoreError, sqlite3.Error):
             if ledger.empty_log() or committed:
@@ -178,12 +178,12 @@ class Folder:
                     self.remove(path)
 
     def remove(self, path: Path) -> None:
-        """Remove a file of the store, if that can be done."""
+        """Remove a file of the store; failures are ignored."""
         with suppress(OSError, StoreError), self._open(path.parent) as folder:
             os.unlink(path.name, dir_fd=folder)
 
     def sweep(self) -> None:
-        """Remove the files that a killed process left; for whoever holds the lock."""
+        """Remove the files that a killed process left; the caller holds the lock."""
         with suppress(OSError, StoreError):
             if sum(_is_ours(path.name) for path in self._all()) > 1:
                 with open_ledger(self.ledger, "", 1.0) as ledger:

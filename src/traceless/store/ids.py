@@ -1,7 +1,7 @@
-"""What happened to the rows of an id, and when: kept under the keyed hash of the id.
+"""The history of the rows of each id, under the keyed hash of the id.
 
 For each change and each id with rows in it, the ledger keeps how many rows were learned (`added`)
-and forgotten (`removed`), and by how many more or fewer wait (`waiting`). So these add up:
+and forgotten (`removed`), and the change in the number that wait (`waiting`). So:
 
     rows held = Σ added - Σ removed        rows that wait = Σ waiting        forgotten = Σ removed
 
@@ -29,7 +29,7 @@ Line = tuple[bytes, int, int, int]  # an id, and its rows: added, removed, waiti
 
 
 class Event(NamedTuple):
-    """A change that concerned rows of an id; the numbers are those of its rows alone."""
+    """A change with rows of an id; the numbers count rows of this id only."""
 
     sequence: int
     time: str
@@ -46,11 +46,11 @@ class Found:
     Attributes
     ----------
     held : int
-        Rows that the model holds, those that wait among them.
+        Rows that the model holds, including those that wait.
     waiting : int
         Rows that wait in the queue to be forgotten.
     forgotten : int
-        Rows that were forgotten (a row that was given another label was forgotten, and learned).
+        Rows that were forgotten. Relabelling a row counts as forgetting and learning.
     events : tuple of Event
         The changes with rows of this id, the first one first.
     """
@@ -68,7 +68,7 @@ def lines_of(added: Counter[bytes], removed: Counter[bytes], waiting: Counter[by
 
 
 def hash_of_lines(lines: Iterable[Line]) -> str | None:
-    """What an entry says of the ids of its change; None if there are none."""
+    """The hash of the lines of a change, for its entry; None if there are none."""
     said = b"".join(one + pack("<qqq", *numbers) for one, *numbers in lines)
     return hashlib.sha256(said).hexdigest() if said else None
 

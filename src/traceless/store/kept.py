@@ -1,8 +1,7 @@
-"""What somebody keeps elsewhere, and a store must continue: a receipt, its head or its public key.
+"""Evidence kept outside of a store, which its history must continue: receipt, head, public key.
 
-The key of a store signs whatever its owner wants to say, a shorter or another history as well. Who
-has kept one of these can tell: the entry that it names is still there, to the last bit, so that all
-that was before is what it was, and all that came later was added.
+The owner can sign any history with the key of the store, also a shorter or another one. Whoever has
+kept one of these can tell: if the entry that it names is unchanged, so are all entries before it.
 """
 
 from __future__ import annotations
@@ -69,21 +68,21 @@ class Head(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What was kept; whatever was not is None."""
+    """The evidence that is given; None for what is not."""
 
     receipt: Receipt | None = None
     head: str | None = None
     public_key: str | None = None
 
     def check_form(self) -> None:
-        """Raise `ValueError` if what was given is no head, or no public key."""
+        """Raise `ValueError` if the head or the public key is malformed."""
         if self.head is not None:
             Head.parse(self.head)
         if self.public_key is not None:
             public_key_of(self.public_key)
 
     def check_receipt(self, ledger: Ledger, chain: Chain) -> str:
-        """The history of the store is that of the receipt, and went on from there."""
+        """Check that the history of the store continues that of the receipt."""
         receipt = self.receipt
         assert receipt is not None
         require(receipt.check(), "the receipt was changed after it was written, or not signed")
@@ -91,7 +90,7 @@ class Kept(NamedTuple):
         return _continues(ledger, chain, receipt.sequence, receipt.hash, "the receipt")
 
     def check_head(self, ledger: Ledger, chain: Chain) -> str:
-        """The history of the store is that of the head, and went on from there."""
+        """Check that the history of the store continues that of the head."""
         head = Head.parse(self.head or "")
         require(head.store == ledger.origin["store"], "the head is that of another store")
         said = _continues(ledger, chain, head.sequence, head.hash, "the head")
@@ -101,9 +100,9 @@ class Kept(NamedTuple):
         return said
 
     def check_public_key(self, ledger: Ledger, chain: Chain) -> str:  # noqa: ARG002
-        """The key has signed entries of this chain, and the later ones continue from there.
+        """Check that the key has signed entries of this chain.
 
-        To be named in a hand-over is not enough: anybody can hand over to a key that is not his.
+        To be named as the next key is not enough: anybody can name the key of somebody else.
         """
         key = public_key_of(self.public_key)
         signed = ", ".join(f"{one[:16]}…" for one in chain.signers) or "none"

@@ -54,7 +54,7 @@ class SigningKey:
     def read(cls, path: Any) -> Self:
         """The key of a file, which may be anywhere."""
         try:
-            at_once = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # a pipe would make it wait
+            at_once = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)  # do not wait for a pipe
             handle = os.open(path, at_once)
             with open(handle, "rb") as file:
                 if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -155,12 +155,12 @@ def find(folder: Folder, given: Any, public: str) -> SigningKey:
 
 
 def settle(folder: Folder, public: str) -> None:
-    """Put the new key of a store in the place of the old one, once the ledger names it."""
+    """Replace the old key by the new one, once the ledger names it."""
     with suppress(OSError, StoreError):
         new = _inside(folder, "key.new")
         if new is not None and new.public == public:
             os.replace(folder.path / "key.new", folder.path / "key")
-        elif new is not None:  # of a hand-over that was not made
+        elif new is not None:  # of a change of keys that was not committed
             folder.remove(folder.path / "key.new")
 
 

@@ -60,7 +60,7 @@ class Ledger:
 
     @cached_property
     def rows(self) -> RowCounts:
-        """The digests of the rows held; reading commands need none, and start sooner."""
+        """The digests of the rows held; imported late, since reading commands need none."""
         from traceless.store.row_counts import RowCounts
 
         return RowCounts(self.sql)
@@ -84,7 +84,7 @@ class Ledger:
         query = f"SELECT body, hash, {signature} FROM entries {which}"
         for row in self.sql.execute(query, given):
             entry = Entry.from_body(*row)
-            if entry.body != row[0]:  # blanks, or a name twice: room to hide something in
+            if entry.body != row[0]:  # spaces or repeated names could hide something
                 raise StoreError(f"entry {entry.sequence} was changed after it was written")
             yield entry
 
@@ -166,7 +166,7 @@ class Ledger:
         return Found(held, waiting, sum(event.removed for event in events), tuple(events))
 
     def commit(self) -> None:
-        """The moment at which a store changes."""
+        """Commit the transaction: at this moment the store changes."""
         self.sql.execute("COMMIT")
 
     def empty_log(self) -> bool:

@@ -1,4 +1,4 @@
-"""One writer at a time: an advisory lock that a dead process cannot keep.
+"""One writer at a time: an advisory lock that ends with its process.
 
 The kernel releases a `flock` when its process ends, however that happens. Windows has none, and
 cannot remove a file that somebody reads: there the store could not promise that old models go.
@@ -62,7 +62,7 @@ def write_lock(
 
 @contextmanager
 def no_writer(path: Path) -> Iterator[bool]:
-    """Whether nobody is writing, nor will be until this ends; nothing is written for that."""
+    """Whether there is no writer, and will be none in this block; nothing is written."""
     check_system()
     try:
         lock = open_regular(path)
@@ -80,7 +80,7 @@ def no_writer(path: Path) -> Iterator[bool]:
 
 
 def check_system() -> None:
-    """Raise where a store cannot keep what it promises."""
+    """Raise on systems where a store cannot keep its promises."""
     if sys.platform == "win32":
         raise StoreError(
             "A store needs Linux or macOS: Windows has no lock that ends with its process, and "

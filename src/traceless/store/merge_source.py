@@ -34,7 +34,7 @@ class MergeSource:
         return abs(self.knowledge.n_samples)
 
     def count_into(self, tally: Tally) -> Iterator[Counted]:
-        """Count the rows, and give their digests, which enter the lanes on their way."""
+        """Yield the digests of the rows, and add the rows to the tally on the way."""
         tally.rows, known = self.rows, 0
         if self.knowledge.task == "classification":
             counts = self.knowledge.class_counts
@@ -49,6 +49,12 @@ class MergeSource:
                 f"{self.rows - self.unknown} of which it should: look at it with traceless verify. "
                 "Nothing was changed."
             )
+
+
+def is_slice(given: Any) -> bool:
+    """Whether this is something that was merged, rather than rows."""
+    known = isinstance(given, str | os.PathLike | Knowledge)
+    return known or hasattr(given, "partial_fit") or hasattr(given, "_folder")
 
 
 @contextmanager

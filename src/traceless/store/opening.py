@@ -2,14 +2,13 @@
 
 A connection lasts for one operation: no two of them share one, in threads or forked processes.
 
-SQLite opens its files by their names, so they are looked at before: see `regular`. A rollback
+SQLite opens its files by name, so they are checked before: see `regular`. A rollback
 journal is refused as well, since SQLite would undo changes by it, and even delete a file that it
 names; a ledger has a write-ahead log, and never a journal.
 
 Where nothing can be written (a backup, a read-only disk, another user's folder) SQLite can
-read a ledger together with its log if it finds both of the log's files. Without any there is
-nothing to wait for or to share, and the ledger is read as a file that nobody changes; that
-nobody has is looked at afterwards.
+read a ledger together with its log if it finds both of the log's files. Without them the ledger is
+read as an immutable file, and checked afterwards for changes.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
     how, alone = _how_to_open(path, begin)
     address = f"{(path.parent.resolve() / path.name).as_uri()}?{how}"
     how_to: dict[str, Any] = {"timeout": patience, "isolation_level": None, "uri": True}
-    how_to["check_same_thread"] = False  # for `RowCounts.adding`, while nobody else uses it
+    how_to["check_same_thread"] = False  # for `RowCounts.adding`, which uses it alone
     with _errors(path, patience), closing(sqlite3.connect(address, **how_to)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
@@ -102,7 +101,7 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
 
 
 def _check_files(path: Path, to_change: bool) -> os.stat_result:
-    """Raise unless SQLite's files are regular ones; returns what the ledger is like."""
+    """Raise unless SQLite's files are regular ones; returns the `stat` of the ledger."""
     for end in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             found_at(_beside(path, end), to_change=to_change)
@@ -115,7 +114,7 @@ def _check_files(path: Path, to_change: bool) -> os.stat_result:
 
 
 def _how_to_open(path: Path, begin: str) -> tuple[str, bool]:
-    """What SQLite is told in the address, and whether it will not look for other processes."""
+    """Parameters of the address, and whether SQLite will ignore other processes."""
     effective = os.access in os.supports_effective_ids
     writable = all(
         os.access(p, os.W_OK, effective_ids=effective) for p in (path, path.resolve().parent)
@@ -162,7 +161,7 @@ def _errors(path: Path, patience: float = 0.0) -> Iterator[None]:
 
 
 def os_error(error: BaseException, path: Path, said: str) -> OSError | None:
-    """The error of the system behind another, with what is true now; None if there is none."""
+    """An error as an OSError with this addition; None if the system is not the cause."""
     code = getattr(error, "sqlite_errorcode", 0)
     number = error.errno if isinstance(error, OSError) else _OS_ERRORS.get(code & 0xFF)
     if number is None:

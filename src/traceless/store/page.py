@@ -1,7 +1,7 @@
 """Pages for people: one file of HTML that loads nothing, prints well and runs no script.
 
-Labels, names of columns and keys come from anywhere. They are put on a page by `text` and `named`
-only, which leave nothing in them that a browser could obey.
+Labels, names of columns and keys are not trusted: only `text` and `named` put them on a page, and
+both escape them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MOST = 80  # characters of a name
-# a browser that is told so refuses to load or run anything, whatever a page holds
+# forbids browsers to load or run anything, whatever a page holds
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
@@ -24,7 +24,7 @@ def text(value: Any, most: int = MOST) -> str:
 
 
 def named(value: Any, most: int = MOST) -> str:
-    """A name in quotation marks, whose direction of writing does not touch what is around it."""
+    """A name in quotation marks; its writing direction does not affect the text around it."""
     return f"“<bdi>{text(value, most)}</bdi>”"
 
 

@@ -1,7 +1,7 @@
 """Requests to forget that wait for others, so that no row is forgotten alone.
 
-The coming of a request is an entry of the ledger, with a receipt. Its rows are kept until they are
-forgotten, and are then overwritten with zeros. They were held when it came, and are reserved since.
+The arrival of a request is an entry of the ledger, with a receipt. Its rows are reserved, and kept
+until they are forgotten; then they are overwritten with zeros.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from traceless.store.row_digests import HashedId, RowBatch, RowHasher, Tally
 
 SAFE_ROWS = 20
-CAME = "came "  # the subject of a request that came to an older version, and the time it did
+CAME = "came "  # subject of a request from before an upgrade, followed by its time
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Queued:
     classes : dict
         How many of each class; empty for regressions.
     sequence : int
-        Number of the entry that says that it came.
+        Number of the entry of its arrival.
     receipt : Receipt or None
         Of that entry: evidence that the request arrived. None in stores before version 3.
     replayed : bool
@@ -92,7 +92,7 @@ class Queue:
             raise StoreError(f"The ledger is damaged: a request that waits ({error}).") from None
 
     def is_safe(self) -> bool:
-        """Whether the rows of all requests together are enough to be forgotten at once."""
+        """Whether enough rows wait to be forgotten at once."""
         pending = self.pending()
         classes = sum((Counter(queued.classes) for queued in pending), Counter())
         return are_enough(sum(queued.rows for queued in pending), classes)
@@ -105,7 +105,7 @@ class Queue:
             yield from _unpacked(content)
 
     def check(self, queued: Queued, entry: Entry, hasher: RowHasher) -> Tally:
-        """Raise unless a request is still the one that came with its entry; returns its rows."""
+        """Raise unless a request is still as its entry recorded it; returns its rows, counted."""
         from traceless.store.row_digests import Tally
 
         named, plain = Tally(), Tally()  # a request names the ids of its rows, or does not
@@ -130,7 +130,7 @@ class Queue:
 
 
 def are_enough(rows: int, classes: Mapping[str, int]) -> bool:
-    """Whether so many rows, by class, can be forgotten at once without being revealed."""
+    """Whether so many rows, by class, can be forgotten without being revealed."""
     return min(classes.values(), default=rows) >= SAFE_ROWS
 
 

@@ -1,11 +1,12 @@
-"""What a store says of itself: nothing here changes it.
+"""The part of a store that only reads.
 
-Reading what the ledger says needs SQLite and JSON only: whatever loads scikit-learn is imported
-where it is used, so that `traceless status` answers at once.
+Reading the ledger needs SQLite and JSON only: whatever loads scikit-learn is imported where it is
+used, so that `traceless status` starts quickly.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
@@ -18,6 +19,7 @@ from traceless.store.ids import Found
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
+from traceless.store.schema import ForeignTablesError
 from traceless.store.status import Status
 
 if TYPE_CHECKING:
@@ -41,6 +43,13 @@ class StoreReader:
 
     def _look(self) -> None:
         """Read what the store is about."""
+        damages = ValueError, LookupError, sqlite3.Error  # left for `verify` to report
+        with (
+            suppress(ForeignTablesError),
+            open_ledger(self._folder.ledger) as ledger,
+            suppress(*damages),
+        ):
+            self._about = ledger.origin["about"]
 
     @property
     def path(self) -> Path:
@@ -49,8 +58,8 @@ class StoreReader:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What `Store.new` was given to keep with the store."""
-        if self._about is None:  # nothing has been read, or damage was found: say how
+        """What was given to `Store.new` to be kept with the store."""
+        if self._about is None:  # not read yet, or damaged: then this raises
             with open_ledger(self._folder.ledger) as ledger:
                 self._about = ledger.origin["about"]
         return deepcopy(self._about)
@@ -111,7 +120,7 @@ class StoreReader:
             return Receipt.of(entry, ledger.origin)
 
     def find(self, name: str | int) -> Found:
-        """What the store knows of the rows of an id: how many are held, wait and are forgotten.
+        """How many rows of an id are held, wait and were forgotten.
 
         Parameters
         ----------
@@ -135,7 +144,7 @@ class StoreReader:
             return ledger.find(hashed) if ledger.version > 2 and hashed else Found(0, 0, 0, ())
 
     def head(self) -> str:
-        """One line that stands for the whole history, to be kept or published elsewhere.
+        """One line that identifies the whole history, to be kept or published elsewhere.
 
         It has the format's version, the store, the number of the latest entry, its hash and its
         signature. A store that was set back, or rewritten, does not continue it.
@@ -163,7 +172,7 @@ class StoreReader:
         X, y, sample_weight
             All rows that the model should hold, in any form that `learn` takes and any order.
         ids : sequence of str or int, optional
-            The id of each row: then the ids must be right as well.
+            The id of each row; given ids are checked too.
         receipt : Receipt, optional
             One that was kept elsewhere: the store must continue its history.
         head : str, optional

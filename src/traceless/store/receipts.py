@@ -1,4 +1,4 @@
-"""Receipts: an entry of the ledger that can leave the store, and be checked without it.
+"""Receipts: entries of the ledger that can be checked without the store.
 
 A receipt is JSON, or a page to print: one file of HTML, with nothing to be loaded from elsewhere.
 """
@@ -31,8 +31,8 @@ class Receipt(Entry):
         The description of the store: its ``model``, what it is ``about``, when it was
         ``created``. The field `origin` is its hash, so a changed description shows.
     replayed : bool
-        Whether the request had been answered before; this is then the first answer, and nothing
-        was changed again.
+        Whether the request had been answered before: this is the first answer, and nothing was
+        changed again.
     dry_run : bool
         Whether the change was only tried: nothing was changed, and the receipt is not signed.
     tried : LSSVC, LSSVR, PathSVC or None

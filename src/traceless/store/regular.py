@@ -1,8 +1,8 @@
-"""Regular files only: how a store opens what is in its folder, which anybody may have made.
+"""How a store opens files in a folder from anybody: regular files only.
 
 No link is followed, and a pipe or a device is refused before anything can wait for it. A file
-that is changed in place (the ledger, the lock) must have no second name either: the change would
-reach a file elsewhere. Reading files with several names is fine; backups are made of such.
+that is changed in place (the ledger, the lock) must not have hard links either: the change would
+reach a file elsewhere. Files with hard links can be read, since backups use them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def found_at(path: Path, *, to_change: bool = False, within: int | None = None) -> os.stat_result:
-    """What a regular file is like.
+    """The `stat` of a regular file.
 
     Parameters
     ----------

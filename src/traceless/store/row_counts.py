@@ -2,8 +2,8 @@
 
 A row is a digest and an id (`row_digests`), which is empty for a row without one. A request names a
 row by both: then only a row under that id is taken. Or it names the digest alone: then a row with
-that digest is taken under whatever id it is held, the smallest first (a row without an id is the
-smallest of all), so that what is taken depends on the rows held and on nothing else.
+that digest is taken under any id, the smallest first (no id is the smallest of all), so that the
+choice depends on the rows held and on nothing else.
 
 Rows of requests that wait in the queue are still held. They are reserved: no other request can
 forget them, until they are removed by their own or it is cancelled.
@@ -27,7 +27,7 @@ from traceless.store.row_digests import SIZE, Counted, chunks, counted_lanes
 from traceless.store.row_lanes import no_lanes
 
 _CHUNK = 2**14  # digests in one statement
-_MANY = 2**13  # rows for which another thread is worth it
+_MANY = 2**13  # rows from which on another thread pays
 _ADD = "ON CONFLICT(digest, id) DO UPDATE SET count = count + excluded.count"
 _THIS = "digest = ? AND id = ?"
 _FREE, _QUEUED = "count > queued", "queued BETWEEN 1 AND count"
@@ -42,14 +42,14 @@ def _each_of(n: int) -> str:
 
 
 class Taken(NamedTuple):
-    """What became of a request for rows.
+    """The result of taking rows.
 
     Attributes
     ----------
     missed : list of int
-        Positions of the rows that could not be had.
+        Positions of the rows that are not available.
     ids : list of bytes
-        The id that each row was held under; empty for those that could not be had.
+        The id that each row was held under; empty for those that are not available.
     """
 
     missed: list[int]
@@ -72,12 +72,12 @@ class RowCounts:
 
     @contextmanager
     def adding(self, digests: list[bytes], ids: list[bytes]) -> Iterator[None]:
-        """Count rows that are learned while the caller does something else, if they are many."""
+        """Count rows that are learned; many rows are counted in a thread during the block."""
         if len(digests) < _MANY:
             self.add(digests, ids)
             yield
             return
-        with ThreadPoolExecutor(1) as meanwhile:  # SQLite leaves Python to others
+        with ThreadPoolExecutor(1) as meanwhile:  # SQLite releases the interpreter lock
             added = meanwhile.submit(self.add, digests, ids)
             yield
             added.result()
@@ -179,7 +179,7 @@ class RowCounts:
         )
 
     def _in_chunks(self, statement: str, rows: list[bytes]) -> int:
-        """Pass many rows as one text, in the order of the table: faster than one by one."""
+        """Pass many rows as one text, in the order of the table: faster than single rows."""
         if not rows:
             return 0
         table = np.frombuffer(b"".join(rows), dtype=f"V{len(rows[0])}")

@@ -6,10 +6,10 @@
     checksum(rows) = Σ digest(row)  mod 2^128
 
 Values, targets and weights are float64, little-endian, with one zero. Labels carry their type, so
-that 1, "1" and True differ. A row of weight 0 is no row. Without the key nobody can tell whether a
-row is among the digests, or an id among the ids. Sums commute and can be undone, so each change
-adds to the lanes and subtracts from them. The checksum is that of stores up to version 2, where it
-stood for the lanes: it does not stop a forger, who can raise one digest and lower another.
+that 1, "1" and True differ. Rows of weight 0 do not count. Without the key nobody can test whether
+a row is among the digests, or an id among the ids. Sums commute and can be undone, so each change
+adds to the lanes and subtracts from them. The checksum was used by stores up to version 2 in place
+of the lanes: it does not stop a forger, who can raise one digest and lower another.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ class Tally:
         self.lanes += asked if held_as is None or same else lanes_of(rows.digests, held_as)
 
     def add_counted(self, counted: list[Counted]) -> None:
-        """Add rows of another store to the hashes; their number and classes are known otherwise."""
+        """Add rows of another store to the hashes; number and classes are counted elsewhere."""
         lanes, _ = counted_lanes(counted)
         self.lanes += lanes
         self.asked += lanes

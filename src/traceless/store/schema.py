@@ -1,7 +1,7 @@
 """The tables of a ledger, which are compared word for word whenever one is opened.
 
 Whoever may write the file could add a trigger that keeps what is forgotten, or a view in place of
-a table; such a ledger is not opened.
+a table; such a ledger is refused.
 """
 
 from __future__ import annotations

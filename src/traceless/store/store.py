@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
-from traceless.store.lock import write_lock
-from traceless.store.opening import open_ledger
+from traceless.store.access import StoreAccess
 from traceless.store.queue import Queued
-from traceless.store.reading import StoreReader
 from traceless.store.receipts import Receipt
-from traceless.store.schema import ForeignTablesError
-
-if TYPE_CHECKING:
-    from traceless.store.change import Cached
-    from traceless.store.ledger import Ledger
-    from traceless.store.writer import Writer
 
 
-class Store(StoreReader):
+class Store(StoreAccess):
     """A model on disk, with a ledger of all its changes.
 
-    Every change is all or nothing, also if the process is killed or the disk is full, and gives a
-    `Receipt`. Rows are not kept: the store recognises them by keyed digests, and refuses to forget
-    a row that it does not hold. Any number of processes may read, and one at a time may write.
+    Every change is all or nothing, also if the process is killed or the disk is full, and returns
+    a signed `Receipt`. Rows are not kept: the store recognises them by keyed digests, and refuses
+    to forget a row that it does not hold. Any number of processes may read, one at a time may
+    write.
 
     Parameters
     ----------
     path : str or path
-        The folder of the store; `Store.new` makes one.
+        The folder of a store made by `Store.new`.
     wait : float, default=0.0
         Seconds to wait for another process that is changing the store.
     signing_key : str or path, optional
-        The file of the key that signs its changes, if that is not in the folder. By default the
-        one that the environment variable TRACELESS_SIGNING_KEY names, if any.
+        The file of the key that signs changes, if it is not in the folder. By default the file
+        named by the environment variable TRACELESS_SIGNING_KEY, if it is set.
 
     Attributes
     ----------
     about : dict
-        What `Store.new` was given to keep with the store.
+        What was given to `Store.new` to be kept with the store.
     public_key : str
-        The public half of the key that signs its changes.
+        The public half of the key that signs changes.
 
     Examples
     --------
@@ -65,11 +57,6 @@ class Store(StoreReader):
     True
     """
 
-    def __init__(self, path: Any, *, wait: float = 0.0, signing_key: Any = None) -> None:
-        self._wait, self._signing_key = float(wait), signing_key
-        self._cache: Cached = None
-        super().__init__(path)
-
     @classmethod
     def new(
         cls,
@@ -89,20 +76,19 @@ class Store(StoreReader):
             A folder that does not exist, or is empty.
         estimator : LSSVC, LSSVR or one of the path family
             It is cloned. The first two get ``fingerprint=True``, so that their digests, and the
-            roots in receipts, tell which rows they hold.
+            roots in receipts, depend on every row.
         about : dict, optional
-            Whatever should be kept with the store, such as the columns of its tables: JSON's
-            types only. It goes into every receipt.
+            Facts to keep with the store, such as the columns of its tables; JSON types only. They
+            are part of every receipt.
         secret : bytes, optional
-            32 random bytes that key the digests of rows, to be shared by stores that will be
-            merged. By default new ones.
+            32 random bytes that key the digests of rows. Stores that will be merged should have
+            the same. By default new ones are drawn.
         shared : bool, default=False
-            Whether the group of the folder may read and change the store too. By default only
-            its owner may.
+            Let the group of the folder read and change the store. By default only its owner can.
         signing_key : str or path, optional
-            The file of an Ed25519 key, as ``openssl genpkey -algorithm ed25519`` writes it, which
-            stays where it is. By default that which TRACELESS_SIGNING_KEY names, or else a new
-            one, in the folder.
+            The file of an Ed25519 key, as written by ``openssl genpkey -algorithm ed25519``; it
+            stays where it is. By default the file named by TRACELESS_SIGNING_KEY, or a new key in
+            the folder.
 
         Returns
         -------
@@ -113,7 +99,7 @@ class Store(StoreReader):
         create_store(Path(path), estimator, about, secret, shared, signing_key)
         with suppress(OSError):
             return cls(path, signing_key=signing_key)
-        return cast(Self, UnreadStore(path, signing_key=signing_key))  # made, if not readable now
+        return cast(Self, UnreadStore(path, signing_key=signing_key))  # it is there, though unread
 
     # --- changes --------------------------------------------------------------------------
 
@@ -133,22 +119,19 @@ class Store(StoreReader):
         Parameters
         ----------
         X, y, sample_weight
-            As `partial_fit` takes them; or in place of X an iterable of batches (X, y),
-            (X, y, sample_weight) or (X, y, sample_weight, ids), which are one change together.
+            As for `partial_fit`; or in place of X an iterable of batches (X, y),
+            (X, y, sample_weight) or (X, y, sample_weight, ids), learned in one change.
             `PathOneClass` needs no y for an array X.
         ids : sequence of str or int, optional
-            What each row is known by, such as the number of a customer; None for a row that has
-            none. It is no feature, and only its keyed hash is kept.
+            An identifier for each row, such as a customer number; None for a row without one. It
+            is not a feature, and only its keyed hash is kept.
         key : str, optional
-            A name of the request. If it comes again, the first receipt is returned.
+            An idempotency key: a request repeated with its key changes nothing and returns the
+            first receipt.
         once : bool, default=False
-            Refuse the rows if they are those of the last change.
+            Refuse the rows if the last change learned exactly these.
         dry_run : bool, default=False
-            Only try: the answer is the one that would be given, and not signed.
-
-        Returns
-        -------
-        Receipt
+            Compute the receipt, unsigned, and change nothing.
 
         Raises
         ------
@@ -156,7 +139,7 @@ class Store(StoreReader):
             With `once`, if the last change learned exactly these rows.
         """
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.learn((X, y, sample_weight, ids), once))
+            return writer.learn((X, y, sample_weight, ids), once)
 
     def forget(
         self,
@@ -171,44 +154,48 @@ class Store(StoreReader):
         name: str | None = None,
         dry_run: bool = False,
     ) -> Receipt | Queued:
-        """Forget rows; the model before is destroyed.
+        """Forget rows, and destroy the model that held them.
 
         Parameters
         ----------
         X, y, sample_weight
             The rows as they were learned, in any form that `learn` takes. Or in place of X what
-            was merged: a Knowledge, an estimator, the path of a file or of a store, or a Store.
+            was merged: a Knowledge, an estimator, a Store, or the path of a file or of a store.
         ids : sequence of str or int, optional
-            The id of each row: only a row that was learned under it is then forgotten.
+            The id of each row: only rows learned under these ids match.
         whole : bool, default=False
             Refuse if the store holds more rows of these ids than those given.
-        key : str, optional
-            A name of the request. If it comes again, the first answer is returned.
         batch : bool, default=False
-            Keep the rows in a queue until so many of each class are to be forgotten that
-            they hide among each other, and then forget all of them at once.
+            Keep the rows in a queue until `SAFE_ROWS` rows of each class wait, then forget all of
+            them at once, so that no single row can be reconstructed.
         name : str, optional
-            Under which a slice was merged.
-        dry_run : bool, default=False
+            The name under which the slice was merged.
+        key, dry_run
             As for `learn`.
 
         Returns
         -------
         Receipt or Queued
+            With `batch`, a `Queued` while the rows wait.
 
         Raises
         ------
         NotLearnedError
-            If a row is not held; with `whole`, if others of these ids are. Nothing is changed.
+            If a row is not held; with `whole`, if rows of these ids would be left. Nothing is
+            changed.
 
         Warns
         -----
         RevealingWarning
-            If the models before and after would reveal the rows.
+            If so few rows are forgotten that the models before and after reveal them.
         """
+        from traceless.store.merge_source import is_slice
+
         with self._writing(key, dry_run) as writer:
-            rows = X, y, sample_weight, ids
-            return cast(Receipt | Queued, writer.forget(rows, batch, name, whole))
+            if is_slice(X):
+                return writer.take_out(X, name)
+            forget = writer.enqueue if batch else writer.forget
+            return forget((X, y, sample_weight, ids), whole)
 
     def undo(
         self,
@@ -220,24 +207,19 @@ class Store(StoreReader):
         key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
-        """Forget what the last learning has learned, given its rows.
+        """Undo the last `learn`, given its rows; the receipt is one of the kind "forget".
 
         Parameters
         ----------
         X, y, sample_weight, ids
-            All rows of the last change that learned, in any form that `learn` takes and any order.
+            All rows of the last `learn`, in any form that it takes and any order.
         key, dry_run
             As for `learn`.
-
-        Returns
-        -------
-        Receipt
-            That of a forgetting.
 
         Raises
         ------
         NotLearnedError
-            If these are other rows, or some are forgotten already. Nothing is changed.
+            If these are other rows, or some of them are no longer held. Nothing is changed.
         """
         with self._writing(key, dry_run) as writer:
             return cast(Receipt, writer.undo((X, y, sample_weight, ids)))
@@ -254,30 +236,23 @@ class Store(StoreReader):
         key: str | None = None,
         dry_run: bool = False,
     ) -> Receipt:
-        """Give rows other labels or targets; the model before is destroyed.
+        """Give rows other labels or targets, and destroy the model before.
 
         Parameters
         ----------
         X, old, sample_weight
             The rows as they were learned.
         new
-            Their labels or targets from now on.
-        ids : sequence of str or int, optional
-            The id of each row: only a row that was learned under it is then changed. Rows keep
-            their ids in any case.
-        whole : bool, default=False
-            Refuse if the store holds more rows of these ids than those given.
+            Their new labels or targets. Rows keep their ids.
+        ids, whole
+            As for `forget`.
         key, dry_run
             As for `learn`.
-
-        Returns
-        -------
-        Receipt
         """
         beside = (sample_weight,) if ids is None else (sample_weight, ids)
         with self._writing(key, dry_run) as writer:
             before, after = (X, old, *beside), (X, new, *beside)
-            return cast(Receipt, writer.correct(before, after, True, whole))
+            return writer.correct(before, after, True, whole)
 
     def correct(
         self,
@@ -294,10 +269,10 @@ class Store(StoreReader):
         ----------
         old, new : tuple
             (X, y), (X, y, sample_weight) or (X, y, sample_weight, ids): the rows as they were
-            learned, and as they should be. They need not be as many. New rows have the ids that
-            are given with them.
+            learned, and as they should be. Their numbers may differ. New rows get the ids given
+            with them.
         whole : bool, default=False
-            Refuse if the store holds more rows of these ids than those given.
+            As for `forget`.
         key, dry_run
             As for `learn`.
 
@@ -310,7 +285,7 @@ class Store(StoreReader):
 
         (before,), (after,) = row_batches([old], None, None), row_batches([new], None, None)
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.correct(before, after, False, whole))
+            return writer.correct(before, after, False, whole)
 
     def merge(
         self,
@@ -323,74 +298,60 @@ class Store(StoreReader):
     ) -> Receipt:
         """Take in what another model has learned.
 
-        The rows of a store with the same secret are then known here too. Others are only
-        counted, and can only be forgotten as the slice they came in. What is merged must have a
-        fingerprint of its rows: stores have, and models made with ``fingerprint=True``.
+        Rows of a store with the same secret can then be forgotten one by one. All others are
+        counted only, and can be forgotten as a whole slice. What is merged must have a
+        fingerprint, as stores and models with ``fingerprint=True`` have.
 
         Parameters
         ----------
         other : path of a file or of a store, Store, estimator or Knowledge
         name : str, optional
-            What the slice is called; by default its digest identifies it.
-        key : str, optional
-            A name of the request.
+            A name for the slice; by default its digest identifies it.
         again : bool, default=False
             Merge it even if it was merged before: its rows then count twice.
-        dry_run : bool, default=False
+        key, dry_run
             As for `learn`.
-
-        Returns
-        -------
-        Receipt
         """
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.merge(other, name, again))
+            return writer.merge(other, name, again)
 
     def seal(self, *, key: str | None = None, dry_run: bool = False) -> Receipt:
-        """Compute the coefficients exactly: to the last bit as in a fit from scratch.
+        """Solve again, so that the coefficients have the bits of a fit from scratch.
 
         Parameters
         ----------
         key, dry_run
             As for `learn`.
-
-        Returns
-        -------
-        Receipt
         """
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.seal())
+            return writer.seal()
 
     def destroy(self, what: str, *, key: str | None = None, dry_run: bool = False) -> Receipt:
-        """Destroy something for good.
+        """Destroy the secret or the model for good.
 
         Parameters
         ----------
         what : {"secret", "model"}
-            "secret": the digests of the rows, and the key without which checksums and hashes of
-            requests in the ledger say nothing about any row. The model stays; it learns on, and
-            forgets whole slices only. "model": the model, and the digests; the ledger stays.
+            "secret": the digests of the rows, and the key without which the hashes in the ledger
+            tell nothing about any row. The model stays: it can still learn, and forget whole
+            slices. "model": the model and the digests; the ledger stays.
         key, dry_run
             As for `learn`.
-
-        Returns
-        -------
-        Receipt
         """
         if what not in ("secret", "model"):
             raise ValueError(f"destroy takes 'secret' or 'model', got {what!r}.")
         with self._writing(key, dry_run) as writer:
-            return cast(Receipt, writer.destroy(what))
+            return writer.destroy(what)
 
     # --- the queue ------------------------------------------------------------------------
 
     def flush(self, force: bool = False, *, dry_run: bool = False) -> list[Receipt]:
-        """Forget all rows that wait, in one change, if that is safe.
+        """Forget all rows that wait, in one change, if there are `SAFE_ROWS` of each class.
 
         Parameters
         ----------
         force : bool, default=False
-            Do it even if the models before and after would reveal them.
+            Forget them even if they are fewer.
         dry_run : bool, default=False
             As for `learn`.
 
@@ -403,7 +364,7 @@ class Store(StoreReader):
             return writer.flush(force)
 
     def cancel(self, request: Queued | int | str, *, dry_run: bool = False) -> Receipt:
-        """Take a request out of the queue: its rows stay.
+        """Cancel a request that waits in the queue: its rows stay in the model.
 
         Parameters
         ----------
@@ -421,104 +382,9 @@ class Store(StoreReader):
         with self._writing(None, dry_run) as writer:
             return writer.cancel(which)
 
-    # --- the key --------------------------------------------------------------------------
-
-    def new_key(self, signing_key: Any = None, *, dry_run: bool = False) -> Receipt:
-        """Hand over to another key: the old one signs its public half, and nothing after that.
-
-        Parameters
-        ----------
-        signing_key : str or path, optional
-            The file of the new key, which stays where it is. By default a new one, which takes the
-            place of the old one in the folder.
-        dry_run : bool, default=False
-            As for `learn`.
-
-        Returns
-        -------
-        Receipt
-            Of the kind "key".
-        """
-        from traceless.store.keys import SigningKey
-
-        key = SigningKey.new() if signing_key is None else SigningKey.read(signing_key)
-        with self._writing(None, dry_run) as writer:
-            receipt = writer.new_key(key, keep=signing_key is None)
-        if not dry_run:
-            self._signing_key = signing_key
-        return receipt
-
-    def private_key(self) -> str:
-        """The private half of the key that signs changes, as PEM: to be kept elsewhere."""
-        from traceless.store import keys
-
-        found = keys.find(self._folder, self._signing_key, self.public_key or "")
-        return found.pem().decode()
-
-    def upgrade(self, signing_key: Any = None, *, dry_run: bool = False) -> Receipt:
-        """Bring a store of an older version to this one, in place, all or nothing.
-
-        Parameters
-        ----------
-        signing_key : str or path, optional
-            As for `Store.new`.
-        dry_run : bool, default=False
-            As for `learn`.
-
-        Returns
-        -------
-        Receipt
-            Of the kind "upgrade": the history up to here is signed by it.
-        """
-        from traceless.store.upgrade import upgrade
-
-        given = signing_key or self._signing_key
-        with self._locked(dry_run) as ledger:
-            receipt = upgrade(self._folder, ledger, given, dry_run)
-        self._signing_key = given
-        return receipt
-
-    # --- inside ---------------------------------------------------------------------------
-
-    @contextmanager
-    def _writing(self, key: str | None, dry_run: bool = False) -> Iterator[Writer]:
-        """The one writer of the store, for one change."""
-        if key is not None and (not isinstance(key, str) or not 0 < len(key) <= 200):
-            raise ValueError(f"key must be a text of 1 to 200 characters, got {key!r}.")
-        from traceless.store.change import Asked
-        from traceless.store.writer import Writer
-
-        with self._locked(dry_run) as ledger:
-            cached, self._cache = self._cache, None  # here, as threads may share a store
-            asked = Asked(key, dry_run, self._signing_key)
-            writer = Writer(self._folder, ledger, asked, cached)
-            self._about = writer.origin["about"]
-            yield writer
-            self._cache = writer.cached
-            writer.tidy()
-
-    @contextmanager
-    def _locked(self, dry_run: bool) -> Iterator[Ledger]:
-        """The ledger, in a transaction that writes, while no other process does."""
-        folder, patience = self._folder, max(self._wait, 1.0)
-        with write_lock(folder.lock, self._wait, folder.permissions(), dry_run):
-            folder.sweep()
-            with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
-                yield ledger
-
-    def _look(self) -> None:
-        """Read what the store is about."""
-        damages = ValueError, LookupError, sqlite3.Error  # `verify` names them
-        with (
-            suppress(ForeignTablesError),
-            open_ledger(self._folder.ledger) as ledger,
-            suppress(*damages),
-        ):
-            self._about = ledger.origin["about"]
-
 
 class UnreadStore(Store):
-    """A store that is read by its first change: a command that makes one opens the ledger once."""
+    """A store that reads its ledger at the first change, so that a command opens it only once."""
 
     def _look(self) -> None:
         pass

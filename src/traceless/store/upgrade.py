@@ -1,8 +1,8 @@
 """Bring a store of version 1 or 2 to version 3, in place and in one commit.
 
 The old entries stay as they are, without signatures. An entry of the kind "upgrade" follows them:
-it has the hash of the last one, and is signed, so that none of them can be changed from then on.
-What they say before that is proven no better than it was. Requests that wait get their entries.
+it has the hash of the last one, and is signed, so that none of them can be changed from then on. It
+proves nothing about changes made before. Waiting requests get entries of their own.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def upgrade(folder: Folder, old: Ledger, signing_key: Any, dry_run: bool = False
 
 
 def _check(folder: Folder, old: Ledger, model: Any) -> None:
-    """Raise if the store is not sound: what is signed must be right."""
+    """Raise if the store is damaged: only a sound history is signed."""
     found = Verification(tuple(Auditor(folder, old, model).checks(None)))
     if not found.ok:
         bad = "; ".join(f"{check.name}: {check.said}" for check in found.checks if not check.ok)

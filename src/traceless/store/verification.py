@@ -1,4 +1,4 @@
-"""Verification: everything that the ledger or a receipt says is recomputed and compared."""
+"""Verification: everything in the ledger or a receipt is recomputed and compared."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHECKS = (
     *("ledger", "chain", "signatures", "requests", "rows", "ids", "queue", "secret"),
     *("files", "log"),
 )
-# what any value in the place of another may lead to: a file that somebody has made up is damaged
+# errors that a forged value may lead to: they are reported as damage
 _DAMAGES = ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
 _NOTHING = Kept()
 

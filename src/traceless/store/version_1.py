@@ -6,7 +6,7 @@
     labels in digests of rows: `repr`             `ascii`, the same with every Python
     weights: multiples of 2^-16                   20 significant bits
 
-A model that was made without a fingerprint cannot get one: its rows are not there. So its entries
+A model made without a fingerprint cannot get one, since its rows are not kept. So its entries
 have no root, and its digest tells sums apart, not rows. Such a store still rounds weights as
 version 1 did, so that everything it has learned can be forgotten again.
 """

@@ -1,0 +1,180 @@
+"""A feature map for rows of a given width, with its tables made: rows in, integer codes out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, hstack, issparse
+
+from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
+from traceless.features.grid import encode_linear, refuse
+from traceless.features.probe import PROBE, probe
+
+if TYPE_CHECKING:
+    from traceless.features.feature_map import FeatureMap
+
+Encoder = Callable[[Floats, Floats], None]
+_SCALARS = {bool, int, float, str, type(None)}  # parameters that nobody can change in place
+
+
+@dataclass(frozen=True)
+class BoundMap:
+    """A feature map for a given number of columns, with all its tables made.
+
+    Attributes
+    ----------
+    specification : dict
+        What fixes the map; see `FeatureMap.specification`.
+    n_features : int
+        Number of columns of the rows it takes.
+    steps : ndarray of shape (n_outputs,)
+        Value of one step of each feature: ``φ(x) = steps * codes(x)``.
+    has_bias : bool
+        Whether the last feature is the constant 1.
+    encode : callable
+        ``encode(X, out)`` writes the codes of the rows into `out`. Codes that are not
+        finite or beyond 2^53 are refused by `codes`.
+    kind : type, optional
+        The class of the map. Those of this package are known by their specification alone;
+        any other is also known by what it computes, see `describe`. A `bind` of your own that
+        starts from the bound map of another class must set it to its own.
+    made_of : dict or None
+        The parameters of a map of this package, to see quickly that they are still the same.
+    has_units : bool
+        Whether features have the units of columns, so that they are standardised by default.
+    """
+
+    specification: Mapping[str, Any]
+    n_features: int
+    steps: Floats
+    has_bias: bool
+    encode: Encoder
+    kind: type[FeatureMap] | None = None
+    made_of: Mapping[str, Any] | None = field(default=None, compare=False)
+    has_units: bool = True
+
+    def describe(self) -> dict[str, Any]:
+        """The specification together with the number of columns.
+
+        For a map from elsewhere it includes a hash of the codes of fixed rows, which tells apart
+        two classes of the same name, or a class before and after an edit.
+        """
+        return {
+            "features": dict(self.specification) | self._identity,
+            "n_features": self.n_features,
+        }
+
+    def is_of(self, feature_map: FeatureMap, n_features: int) -> bool:
+        """Whether binding this map to so many columns would give the same bound map."""
+        if self.n_features != n_features or self.kind is not type(feature_map):
+            return False
+        now = vars(feature_map)
+        if {*map(type, now.values())} <= _SCALARS and now == self.made_of:
+            return True
+        return self.specification == feature_map.specification()
+
+    @cached_property
+    def _identity(self) -> dict[str, str]:
+        if self.kind is not None and is_ours(self.kind):
+            return {}
+        return {PROBE: probe(self, "a map" if self.kind is None else self.kind.__qualname__)}
+
+    @property
+    def scale(self) -> Floats | float | None:
+        """Steps per unit, if features are the rounded columns, so that zero has the code 0.
+
+        None for all other maps. The constant feature does not matter.
+        """
+        encode = self.encode
+        if isinstance(encode, partial) and encode.func is encode_bias:
+            encode = encode.args[0]
+        if isinstance(encode, partial) and encode.func is encode_linear:
+            found: Floats | float = encode.args[0]
+            return found
+        return None
+
+    def sparse_codes(self, X: Any, rows: Any) -> Any:
+        """The codes of a CSR matrix as a CSR matrix, if features are the rounded columns.
+
+        None if values must be refused or entries are duplicated: use `codes`, which handles both.
+        """
+        X = X[rows]
+        X = X if X.has_sorted_indices else X.sorted_indices()
+        scale = self.scale
+        own = scale[X.indices] if isinstance(scale, np.ndarray) else scale
+        codes = np.rint(X.data.astype(np.float64) * own)
+        if not X.has_canonical_format or not peak(codes) <= LARGEST:
+            return None
+        found = csr_matrix((codes, X.indices, X.indptr), shape=X.shape)
+        return hstack([found, np.ones((X.shape[0], 1))], "csr") if self.has_bias else found
+
+    def unchecked(self, X: Floats, out: Floats) -> tuple[Floats, bool]:
+        """Codes of rows, unchecked, and whether a constant feature belongs to them."""
+        scale = self.scale
+        if scale is None:
+            self.encode(X, out[: len(X)])
+            return out[: len(X)], self.has_bias
+        codes = out.reshape(-1)[: X.size].reshape(X.shape)
+        encode_linear(scale, X, codes)
+        return codes, self.has_bias
+
+    def codes(self, X: Any, rows: Any = slice(None), out: Floats | None = None) -> Floats:
+        """The integer codes of some rows of an array or a CSR matrix, as float64.
+
+        They are written into the first rows of `out`, if given: reused memory is already in the
+        cache.
+        """
+        X = X[rows].toarray() if issparse(X) else X[rows]
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
+        self.encode(X, out)
+        if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # the first is mostly enough
+            refuse(out, self.steps, X, "Feature")
+        return out
+
+
+class Later:
+    """An encoder whose tables are computed when the first row comes.
+
+    Tables have the size of a row times the number of features, and a file may declare any number
+    for either: so they are computed only when such rows come. Pickles include them.
+    """
+
+    def __init__(self, make: Callable[[], partial[None]]) -> None:
+        self._make = make
+        self._encode: partial[None] | None = None
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The tables, by name."""
+        return self._made().keywords
+
+    def __call__(self, X: Floats, out: Floats) -> None:  # noqa: D102
+        self._made()(X, out)
+
+    def _made(self) -> partial[None]:
+        if self._encode is None:
+            self._encode = self._make()
+        return self._encode
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._made()
+        return self.__dict__
+
+
+def is_ours(kind: type) -> bool:
+    """Whether a class is one of this package, and not just said to be."""
+    module = kind.__module__
+    inside = module.startswith(f"{__package__}.")
+    return inside and getattr(sys.modules.get(module), kind.__name__, None) is kind
+
+
+def encode_bias(encode: Encoder, X: Floats, out: Floats) -> None:
+    """Write the constant feature, and the others before it."""
+    out[:, -1] = 1.0
+    encode(X, out[:, :-1])
