@@ -90,6 +90,7 @@ def test_tensors_without_numbers(part):
             LSSVC().fit(X, LABELS).predict(rows[0])
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 def test_other_layouts_are_named():
     for rows in (torch.eye(4).to_sparse(), torch.eye(4).to_sparse_csr()):
         with pytest.raises(TypeError, match=rf"{rows.layout} are not taken: give a dense tensor"):
