@@ -64,6 +64,16 @@ def test_labels_of_every_type(kind):
     assert np.array_equal(found.numpy(), here.predict(X))
 
 
+def test_labels_follow_their_rows(way):
+    """Two GPUs may hold them; here 'meta' stands for the second."""
+    if way == "host":
+        pytest.skip("labels are NumPy's there")
+    rows = tensors.HostRows(X, torch.from_numpy(X), torch.device("meta"))
+    _, y, weight = tensors.taken_rows((rows, torch.from_numpy(LABELS), torch.ones(90)))
+    assert y.device == rows.device
+    assert isinstance(weight, np.ndarray)
+
+
 @pytest.mark.filterwarnings("ignore:A column-vector y")
 def test_labels_in_a_column():
     there = LSSVC().fit(torch.from_numpy(X), torch.from_numpy(LABELS[:, None]))

@@ -163,15 +163,14 @@ def _dense(tensor: Tensor) -> Tensor:
 def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
     """(X, y, weight) as the library takes them; labels and weights go where they are read.
 
-    Labels of rows on a device may stay there, if they are one for each row in a type that torch
+    Labels on a device go to that of the rows, if they are one for each row in a type that torch
     sorts. Everything else that stands beside rows is for the host.
     """
     if _PLAIN.issuperset(map(type, rows)):
         return rows
     X, y, *beside = map(taken, rows)
-    if not (is_on_device(X) and is_tensor(y) and y.ndim == 1 and kind_of(y) in _SORTED):
-        y = to_array(y)
-    return X, y, *map(to_array, beside)
+    sorts = is_on_device(X) and is_tensor(y) and y.ndim == 1 and kind_of(y) in _SORTED
+    return X, y.to(X.device) if sorts else to_array(y), *map(to_array, beside)
 
 
 def on_host(rows: Any) -> Any:
