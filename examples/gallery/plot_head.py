@@ -50,31 +50,31 @@ print(f"accuracy: {head.score(X_test, y_test):.3f}")
 
 # %%
 # Continual and federated "analytic learning" keep an inverse in floats and
-# update it (recursive least squares). Rows come, go and come again; what is
-# left of that in the coefficients is their drift.
+# update it (recursive least squares). Here it learns all rows; then 1200 of
+# the 1347 are forgotten one by one, learned again and forgotten again. This
+# is how far it is, each time, from the model that never saw them.
 
-exact = LSSVC(rho=1.0, free_intercept=False, standardize=False).fit(X, y)
+papers = LSSVC(rho=1.0, free_intercept=False, standardize=False)
+exact = papers.fit(X[1200:], y[1200:])
 truth = np.vstack([exact.coef_.T, exact.intercept_])
 F, Y = np.hstack([X, np.ones((len(X), 1))]), 2.0 * np.eye(10)[y] - 1.0
 
 
-def drift(kind: Any, rounds: int = 8) -> list[float]:
-    P, W, errors = np.eye(217, dtype=kind), np.zeros((217, 10), kind), []
-    steps = [(len(F), 1)] + [(1200, -1), (1200, 1)] * rounds
-    for n, sign in steps:
-        for some in np.array_split(np.arange(n), n // 15):
-            A, T = F[some].astype(kind), Y[some].astype(kind)
-            inner = sign * np.eye(len(A), dtype=kind) + A @ P @ A.T
-            gain = P @ A.T @ np.linalg.inv(inner)
-            W, P = W + gain @ (T - A @ W), P - gain @ A @ P
-        errors.append(np.abs(W - truth).max() / np.abs(truth).max())
-    return errors[::2]
+def errors(kind: Any, rounds: int = 8) -> list[float]:
+    A, T, found = F.astype(kind), Y.astype(kind), []
+    P, W = np.eye(217, dtype=kind), np.zeros((217, 10), kind)
+    for n, sign in [(len(F), 1)] + [(1200, -1), (1200, 1)] * rounds:
+        for a, t in zip(A[:n], T[:n], strict=True):
+            gain = P @ a
+            gain /= sign + a @ gain
+            W, P = W + np.outer(gain, t - a @ W), P - np.outer(gain, a @ P)
+        found.append(np.abs(W - truth).max() / np.abs(truth).max())
+    return found[1::2]
 
 
 figure, ax = plt.subplots(figsize=(6.4, 3.6))
-ax.semilogy(drift(np.float32), color="#d95f0e", label="float32")
-ax.semilogy(drift(np.float64), color="#fec44f", label="float64")
-ax.set(xlabel="1200 of 1347 rows forgotten and learned again, times")
-ax.set(ylabel="error of recursive least squares")
+for kind, color in ((np.float32, "#d95f0e"), (np.float64, "#fec44f")):
+    ax.semilogy(range(1, 9), errors(kind), color=color, label=kind.__name__)
+ax.set(xlabel="times forgotten", ylabel="error of the recursion")
 ax.legend(frameon=False, title="traceless: 0")
 plt.show()

@@ -350,6 +350,25 @@ def predictions(device):
         assert np.array_equal(best, expected.argmax(1)), trial
 
 
+def threads(device, patch):
+    """A model that another thread asks for larger rows, while it is asked for some."""
+    from traceless.arithmetic.products import Coefficients
+    from traceless.device import products
+
+    rng = np.random.default_rng(12)
+    X, Z = rng.normal(size=(40, 5)) * 1000.0, rng.normal(size=(6, 3))  # three digits
+    phi, solution, T = Linear().bind(5), Coefficients(Z, None), tensor(X, device)
+    model, cut = products._Model.of(solution, phi, T), products.cut
+
+    def cut_meanwhile(*arguments):
+        model.digits = cutting.MOST
+        cut(*arguments)
+
+    patch.setattr(products, "cut", cut_meanwhile)
+    found = products.scores(solution, phi, T).cpu().numpy()
+    assert np.array_equal(found, Coefficients(Z, None).times(phi.codes(X)))
+
+
 def memory(device, patch):
     """Where memory is short, blocks get smaller; where that is no help, nothing is changed."""
     from traceless.knowledge import tensor_gathering

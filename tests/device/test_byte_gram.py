@@ -62,6 +62,25 @@ def test_the_largest_sums_fit(value):
     assert (gram.total() == 33 * 4096 * np.outer(block[0, :3], block[0, :3])).all()
 
 
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 16, 17])
+def test_rows_of_few_columns(width, rng):
+    """Blocks that stay in the cache have more of them than are multiplied at a time."""
+    gram, held = ByteGram(width), GramSum(width)
+    block = held.block(20_000)
+    block[:, :width] = rng.integers(-MOST, MOST, (20_000, width), endpoint=True)
+    assert gram.add(block) == len(block)
+    codes = block[:, :width].astype(np.int64)
+    assert (gram.total() == codes.T @ codes).all()
+
+
+@pytest.mark.parametrize("value", [-(2**15) + 1, -(2**15) + 60, -32703, 2**15 - 1])
+def test_codes_at_the_ends_of_int16(value):
+    gram, block = ByteGram(8), GramSum(8).block(40)
+    block[:] = value
+    assert gram.add(block) == len(block)
+    assert (gram.total() == 40 * value**2).all()
+
+
 def test_codes_that_are_too_large_or_no_numbers_are_left_to_others():
     gram = ByteGram(2)
     for value in (2 * MOST + 1.0, 40000.0, -40000.0, np.nan, np.inf):

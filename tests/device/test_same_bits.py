@@ -79,6 +79,10 @@ def test_predictions():
     same_bits.predictions(DEVICE)
 
 
+def test_threads(monkeypatch):
+    same_bits.threads(DEVICE, monkeypatch)
+
+
 def test_memory(monkeypatch):
     same_bits.memory(DEVICE, monkeypatch)
 

@@ -34,6 +34,7 @@ from traceless.features.grid import blocks
 _MOST = 64 * 128 + 63  # |w|
 _SHORT = 2.0**15 - 1  # |z|: it is written as int16
 _ROWS = 2**12  # that are multiplied at a time
+_NARROW = 16  # columns: blocks of rows with fewer would have more than `_ROWS`
 _FULL = 2**17 - 1  # rows whose products fit into int32
 _PANEL = 160  # rows of the result that are made together
 _WORTH = 2.0**32  # products, below which it is not worth a look
@@ -60,7 +61,7 @@ class ByteGram:
 
     def add(self, Z: Floats) -> int:
         """Add rows up to the first codes that are too far from others; how many these were."""
-        for rows in blocks(*Z.shape):
+        for rows in blocks(len(Z), max(Z.shape[1], _NARROW)):
             z = Z[rows]  # and zeros that it is padded with: whole rows are read faster
             if not self._is_near(float(z.min()), float(z.max())):
                 return int(rows.start)
@@ -68,7 +69,7 @@ class ByteGram:
             if self._waiting + len(z) > _ROWS:
                 self._multiply()
             w = z.astype(np.int16)
-            w += np.int16(64 - self._middle)
+            w += np.int64(64 - self._middle).astype(np.int16)  # modulo 2^16, as the sum
             L, H, M = self._digits[:, self._waiting : self._waiting + len(z), : self.width]
             H[:] = w >> 7
             w &= 127

@@ -212,7 +212,7 @@ class _Model:
             needed = digits_for(largest)
             if needed > MOST:
                 return None, 0.0
-            if needed <= self.digits:
+            if needed <= len(codes):  # another thread may have raised `digits` since
                 return codes[:needed], float(largest)
             self.digits = needed
 

@@ -22,6 +22,8 @@ LARGE = 1024  # features, from which on a GPU solves a system faster than the ho
 _PLAIN = frozenset({np.ndarray, list, tuple, int, float, type(None)})  # types that are surely here
 _NARROW = frozenset({"float16", "bfloat16", "float32", "float64"})
 _WHOLE = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64"})
+_SORTED = _WHOLE | _NARROW - {"bfloat16"}  # types of labels that torch sorts, and NumPy has
+_TAKEN = "give float16, bfloat16, float32, float64, int8 to int64, uint8 or bool"
 
 
 def is_tensor(value: Any) -> bool:
@@ -66,14 +68,42 @@ def sent_rows(rows: Any, device: Any) -> Any:
         message = "Work on a device needs torch: pip install 'traceless[torch]'."
         raise ImportError(message) from error
     there = torch.device(device)
-    if there.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            f"Rows were to be sent to {there}, and torch {torch.__version__} sees no GPU."
-        )
+    _check_there(there)
     rows = rows if is_tensor(rows) else taken(rows)
     if there.type in HOST or is_on_device(rows) or issparse(rows):
         return rows
-    return HostRows(rows, _dense(rows) if is_tensor(rows) else as_tensor(np.asarray(rows)), there)
+    if is_tensor(rows):
+        return HostRows(rows, _dense(rows), there)
+    array = np.asarray(rows)
+    try:
+        return HostRows(rows, as_tensor(array), there)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"Rows of {array.dtype!r} with strides {array.strides} cannot be sent to {there}: "
+            f"{_TAKEN}, in the machine's order of bytes and without negative strides, such as "
+            "numpy.ascontiguousarray(rows, dtype='float64')."
+        ) from error
+
+
+def _check_there(device: Any) -> None:
+    """Raise if rows cannot be sent to a device."""
+    torch = sys.modules["torch"]
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (device.index or 0) < count:
+            return
+        sees = f"{count} GPU(s), numbered from 0" if count else "no GPU"
+        raise ValueError(
+            f"Rows were to be sent to {device}; torch {torch.__version__} sees {sees}."
+        )
+    try:
+        there = torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ValueError(
+            f"Rows were to be sent to {device}; torch {torch.__version__} has no such device: "
+            f"{error}"
+        ) from error
+    _dense(there)
 
 
 def is_on_device(value: Any) -> bool:
@@ -94,8 +124,10 @@ def taken(value: Any) -> Any:
         tensor = _dense(value)
         return to_array(tensor) if tensor.device.type in HOST else tensor
     where = getattr(value, "__dlpack_device__", None)
-    if where is None or where()[0] in _DLPACK_HOST:
+    if where is None:
         return value
+    if where()[0] in _DLPACK_HOST:
+        return value if hasattr(value, "__array__") else np.from_dlpack(value)
     try:
         import torch
     except ImportError as error:
@@ -103,31 +135,42 @@ def taken(value: Any) -> Any:
             f"{type(value).__name__} has its numbers on a device, where torch would work on them: "
             "pip install 'traceless[torch]', or bring them to the host first."
         ) from error
-    return taken(torch.from_dlpack(value))
+    try:
+        there = torch.from_dlpack(value)
+    except (RuntimeError, AssertionError, BufferError) as error:
+        raise ValueError(
+            f"{type(value).__name__} has its numbers on a device that torch {torch.__version__} "
+            f"does not reach ({error}): bring them to the host first, or install a torch for it."
+        ) from error
+    return taken(there)
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """A tensor without its gradient; raises if it is sparse."""
+    """A tensor without its gradient, as its memory has it; raises if it is sparse, or has none."""
     if tensor.layout != sys.modules["torch"].strided:
         raise TypeError(
-            f"Sparse tensors ({tensor.layout}) are not taken: give a dense tensor, or a "
-            "matrix of scipy.sparse."
+            f"Tensors of the layout {tensor.layout} are not taken: give a dense tensor "
+            "(tensor.to_dense()), or a matrix of scipy.sparse."
         )
-    return tensor.detach()
+    if tensor.is_meta:
+        raise TypeError(
+            f"A tensor of shape {tuple(tensor.shape)} on the device 'meta' has a shape and no "
+            "numbers, so there is nothing to learn or to predict from. Give it on 'cpu' or a GPU."
+        )
+    return tensor.detach().resolve_conj().resolve_neg()  # kernels read memory without these flags
 
 
 def taken_rows(rows: tuple[Any, ...]) -> tuple[Any, ...]:
     """(X, y, weight) as the library takes them; labels and weights go where they are read.
 
-    Labels of rows on a device may stay there. Everything else that stands beside rows is for the
-    host.
+    Labels on a device go to that of the rows, if they are one for each row in a type that torch
+    sorts. Everything else that stands beside rows is for the host.
     """
     if _PLAIN.issuperset(map(type, rows)):
         return rows
-    X, *beside = map(taken, rows)
-    return X, *(
-        value if k == 0 and is_on_device(X) else to_array(value) for k, value in enumerate(beside)
-    )
+    X, y, *beside = map(taken, rows)
+    sorts = is_on_device(X) and is_tensor(y) and y.ndim == 1 and kind_of(y) in _SORTED
+    return X, y.to(X.device) if sorts else to_array(y), *map(to_array, beside)
 
 
 def on_host(rows: Any) -> Any:
@@ -140,10 +183,13 @@ def to_array(value: Any) -> Any:
     value = value.tensor if type(value) is HostRows else value
     if not is_tensor(value):
         return value
-    tensor = value.detach()
+    tensor = _dense(value)
     if kind_of(tensor) == "bfloat16":
         tensor = tensor.float()  # which holds it exactly, and NumPy has no such type
-    return tensor.cpu().numpy()
+    try:
+        return tensor.cpu().numpy()
+    except TypeError as error:
+        raise TypeError(f"Tensors of {kind_of(tensor)} are not taken: {_TAKEN}.") from error
 
 
 def labels_there(X: Any, y: Any) -> Any:
@@ -227,9 +273,6 @@ def check_rows(X: Tensor) -> None:
         )
     kind = kind_of(X)
     if kind not in _NARROW | _WHOLE:
-        raise TypeError(
-            f"Rows of {kind} are not taken: give float16, bfloat16, float32, float64, int8 to "
-            "int64, uint8 or bool."
-        )
+        raise TypeError(f"Rows of {kind} are not taken: {_TAKEN}.")
     if not X.shape[1]:
         raise ValueError("Found tensor with 0 feature(s), and a minimum of 1 is required.")
