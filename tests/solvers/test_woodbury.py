@@ -413,6 +413,20 @@ def test_forgetting_down_to_one_row_and_to_none(rng, penalty, bias):
     same(live, LSSVR(Linear(bias=bias), **penalty).fit(X, y), X)
 
 
+@pytest.mark.parametrize("n", [9, 17, 40])
+def test_all_rows_of_all_classes_may_go_with_columns_of_p_waiting(rng, n):
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    live = LSSVC(solver="woodbury").fit(X[n:], y[n:])
+    for i in range(n):  # some changes before the next look at the residual
+        live.predict(X[:1])
+        live.partial_fit(X[i : i + 1], y[i : i + 1])
+    for i in range(60):
+        live.forget(X[i : i + 1], y[i : i + 1])
+    assert live.n_samples_ == 0
+    live.partial_fit(X, y)
+    same(live, LSSVC().fit(X, y), X)
+
+
 @pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 def test_rows_never_learned_are_refused_with_any_penalty(rng, penalty):
     far = 1000.0 if penalty["free_intercept"] else 0.0
