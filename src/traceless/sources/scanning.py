@@ -157,7 +157,7 @@ def scan(
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
     target = [] if target is None else target
     n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
-    if is_delta(path):
+    if filesystem is None and is_delta(path):
         files, constants, version = delta_files(Path(path).expanduser().resolve(), version)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
         return Partitioned(*found, n_targets, version)
