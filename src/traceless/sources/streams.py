@@ -122,6 +122,7 @@ class StreamSource(Source):
                 f"The first batch has named columns, and a later {type(batch)} has not."
             )
         check_present(named.schema.names, self._layout.names, WHERE)
+        check_kinds(named.schema, self._layout.features, WHERE)  # text of digits would be cast
         return rows_of(named, self._layout, WHERE)
 
 
