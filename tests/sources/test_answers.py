@@ -79,6 +79,12 @@ def test_chunks_of_unknown_length(rows):
     assert np.array_equal(model.predict_proba(some).compute(), model.predict_proba(X[X[:, 0] > 0]))
 
 
+def test_a_single_column_is_no_table(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="two dimensions, rows and columns, got 1"):
+        LSSVC().fit(X, y).predict(da.from_array(X)[:, 0])
+
+
 def test_nothing_is_computed_until_it_is_asked_for(rows):
     X, y = rows
     model = LSSVC().fit(X, y)
