@@ -132,3 +132,19 @@ def test_answers_for_arrays_in_files(rows, tmp_path):
     files = scan(tmp_path / "X.npy", batch_rows=16).answers(model, tmp_path / "answers")
     found = pd.concat(map(pd.read_parquet, files))
     assert np.array_equal(found["predict"], model.predict(rows[0]))
+
+
+def test_answers_are_all_or_nothing(rows, tmp_path):
+    X, model = pd.DataFrame(rows[0], columns=NAMES), LSSVC().fit(*rows)
+    X.to_parquet(tmp_path / "0.parquet")
+    X[:0].to_parquet(tmp_path / "1.parquet")  # no rows, and a file of answers all the same
+    source, folder = scan(tmp_path / "*.parquet"), tmp_path / "answers"
+    with pytest.raises(ValueError, match=r"LSSVC has no 'predict_label'.*Nothing was written"):
+        source.answers(model, folder, "predict_label")
+    assert not folder.exists()
+    files = source.answers(model, folder, "predict")
+    assert [len(pd.read_parquet(file)) for file in files] == [60, 0]
+    X.assign(c=np.nan).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match="NaN"):
+        scan(tmp_path / "*.parquet").answers(model, tmp_path / "again")
+    assert not list((tmp_path / "again").iterdir())
