@@ -72,7 +72,8 @@ def test_any_carrier(carry, tmp_path):
     if carry is None:
         for k in range(2):
             frame[k::2].to_parquet(tmp_path / f"{k}.parquet", index=False)
-        assert fit_by(LSSVR(), tmp_path, "key", "y").digest() == expected
+        for files in (tmp_path, [*tmp_path.iterdir()], f"{tmp_path}/*.parquet"):
+            assert fit_by(LSSVR(), files, "key", "y").digest() == expected
     else:
         with dask.config.set(scheduler="sync"):
             found = fit_by(LSSVR(), carry(frame), "key", "y", columns=NAMES)
@@ -222,11 +223,28 @@ def test_what_can_be_wrong():
         fit_by(LSSVR(), frame.assign(key=None), "key", "y")
     with pytest.raises(ValueError, match="no column 'shop'"):
         fit_by(LSSVR(), frame, "shop", "y")
+    lazy = dd.from_pandas(frame, npartitions=2)
+    with pytest.raises(ValueError, match="the Dask dataframe has no column 'shop'"):
+        fit_by(LSSVR(), lazy, "shop", "y")
+    lazy["key"] = lazy["key"].where(lazy["key"] > 0)
+    with dask.config.set(scheduler="sync"), pytest.raises(ValueError, match="with fit_by, the key"):
+        fit_by(LSSVR(), lazy, "key", "y")
     with pytest.raises(ValueError, match="no column 'w' of weights"):
         fit_by(LSSVR(), frame, "key", "y", sample_weight="w")
     with pytest.raises(ValueError, match="weights included, has the column 'w' more than once"):
         fit_by(LSSVR(), frame.assign(w=1.0), "key", "y", sample_weight="w", columns=["a", "w"])
-    for key in (frame["key"] + 0.5, pd.Timestamp("2025-01-01")):
+    with pytest.raises(ValueError, match="group of some rows is missing"):
+        fit_by(LSSVR(), frame.assign(key=frame["key"].where(frame["key"] > 0)), "key", "y")
+    with pytest.raises(TypeError, match=r"name of one column, got .*several columns make one"):
+        fit_by(LSSVR(), frame, ["key", "a"], "y")
+    with pytest.raises(ValueError, match=r"columns \['b', 'a'\], and the models .*\['a', 'b'\]"):
+        models.predict(frame["key"], frame[["b", "a"]])
+    with pytest.raises(ValueError, match="X has 1 columns, and the models were fitted with 2"):
+        models.predict([1], [[1.0]])
+    with pytest.raises(TypeError, match="must be numbers"):
+        models.predict([1], [["1", "2"]])
+    nanoseconds = pd.Series(pd.Timestamp("2025-01-01"), frame.index).astype("datetime64[ns]")
+    for key in (frame["key"] + 0.5, pd.Timestamp("2025-01-01"), nanoseconds):
         with pytest.raises(ValueError, match=r"key of a group must be .* got (0.5|.*2025)"):
             fit_by(LSSVR(), frame.assign(key=key), "key", "y")
     with pytest.raises(ValueError, match="finite and not negative"):

@@ -79,6 +79,12 @@ def test_chunks_of_unknown_length(rows):
     assert np.array_equal(model.predict_proba(some).compute(), model.predict_proba(X[X[:, 0] > 0]))
 
 
+def test_a_single_column_is_no_table(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="two dimensions, rows and columns, got 1"):
+        LSSVC().fit(X, y).predict(da.from_array(X)[:, 0])
+
+
 def test_nothing_is_computed_until_it_is_asked_for(rows):
     X, y = rows
     model = LSSVC().fit(X, y)
@@ -126,3 +132,19 @@ def test_answers_for_arrays_in_files(rows, tmp_path):
     files = scan(tmp_path / "X.npy", batch_rows=16).answers(model, tmp_path / "answers")
     found = pd.concat(map(pd.read_parquet, files))
     assert np.array_equal(found["predict"], model.predict(rows[0]))
+
+
+def test_answers_are_all_or_nothing(rows, tmp_path):
+    X, model = pd.DataFrame(rows[0], columns=NAMES), LSSVC().fit(*rows)
+    X.to_parquet(tmp_path / "0.parquet")
+    X[:0].to_parquet(tmp_path / "1.parquet")  # no rows, and a file of answers all the same
+    source, folder = scan(tmp_path / "*.parquet"), tmp_path / "answers"
+    with pytest.raises(ValueError, match=r"LSSVC has no 'predict_label'.*Nothing was written"):
+        source.answers(model, folder, "predict_label")
+    assert not folder.exists()
+    files = source.answers(model, folder, "predict")
+    assert [len(pd.read_parquet(file)) for file in files] == [60, 0]
+    X.assign(c=np.nan).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match="NaN"):
+        scan(tmp_path / "*.parquet").answers(model, tmp_path / "again")
+    assert not list((tmp_path / "again").iterdir())

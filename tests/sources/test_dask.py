@@ -8,11 +8,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, worker_client
 from scipy import sparse
 
 import sabotage
-from traceless import LSSVC, EngineError, Knowledge, RangeError, scan
+from traceless import LSSVC, LSSVR, EngineError, Knowledge, RangeError, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source
@@ -206,6 +206,26 @@ def test_nothing_is_computed_twice(kind, rng, tmp_path, scheduler):
     assert model.digest() == LSSVC().fit(X, y).digest()
 
 
+def test_a_wrong_type_of_target_is_found_before_anything_is_computed(rng, tmp_path):
+    X, log = rng.normal(size=(6, 2)), str(tmp_path / "log")
+    lazy = da.from_array(X, chunks=(3, 2)).map_blocks(counted, log, meta=X[:0])
+    text = np.array(list("ababab"))
+    times = np.arange(6).astype("M8[s]")
+    frame = pd.DataFrame({"t": text, "m": times})
+    for kind, error, y in (
+        (LSSVR, TypeError, text),
+        (LSSVR, TypeError, times),
+        (LSSVC, ValueError, times),
+    ):
+        with pytest.raises(error):
+            kind().fit(lazy, da.from_array(y, chunks=3))
+        rows = dd.from_dask_array(lazy, columns=["a", "b"])
+        column = dd.from_pandas(frame, npartitions=2)["t" if y is text else "m"]
+        with pytest.raises(error):
+            kind().fit(rows, column)
+    assert not os.path.exists(log)
+
+
 @ONE_TASK
 def test_the_graph_is_linear_in_the_partitions(recipe, rows, digest, monkeypatch):
     sizes = []
@@ -229,9 +249,15 @@ def fitted(X, y):
     return LSSVC().fit(da.from_array(X, chunks=(50, 2)), da.from_array(y, chunks=50)).digest()
 
 
-def test_a_fit_inside_of_tasks_does_not_wait_for_its_own_thread(cluster, rng):
+def fitted_by_a_client(X, y):
+    with worker_client():
+        return fitted(X, y)
+
+
+@pytest.mark.parametrize("task", [fitted, fitted_by_a_client])
+def test_a_fit_inside_of_tasks_does_not_wait_for_its_own_thread(task, cluster, rng):
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
-    futures = [cluster.submit(fitted, X, y, pure=False) for _ in range(4)]  # on two threads
+    futures = [cluster.submit(task, X, y, pure=False) for _ in range(4)]  # on two threads
     assert {*cluster.gather(futures)} == {LSSVC().fit(X, y).digest()}
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import dataset
+from pyarrow import dataset, fs
 
-from traceless import LSSVC, scan
+from traceless import LSSVC, from_batches, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources.layouts import hive_columns
@@ -77,10 +77,30 @@ def test_partitions_must_have_the_same_columns(tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "found"),
-    [(["1", "2"], [1, 2]), (["1", "0.5"], [1.0, 0.5]), (["1", "a"], ["1", "a"])],
+    [
+        (["1", "2"], [1, 2]),
+        (["1", "0.5"], [1.0, 0.5]),
+        (["1", "a"], ["1", "a"]),
+        (["1", "1_000"], ["1", "1_000"]),  # which Python would read as a number
+        (["1", "nan"], ["1", "nan"]),
+    ],
 )
 def test_values_have_one_type(values, found, tmp_path):
     assert [c[0][1] for c in hive_columns([tmp_path / f"k={v}" / "f" for v in values])] == found
+
+
+def test_links_keep_their_names_and_the_columns_of_their_folders(tmp_path):
+    write(tmp_path / "store" / "0f3a", [1.0, 2.0], [0, 1])  # as in caches that name by content
+    (tmp_path / "rows" / "k=3").mkdir(parents=True)
+    link = tmp_path / "rows" / "k=3" / "p.parquet"
+    link.symlink_to(tmp_path / "store" / "0f3a")
+    source = scan(tmp_path / "rows", "y")
+    assert source.feature_names == ["a", "k"]
+    expected = LINEAR.knowledge((np.array([[1, 3], [2, 3]]), np.array([0, 1]), None))
+    assert source.knowledge(LINEAR) == expected
+    link.with_name("q.parquet").symlink_to(link)
+    with pytest.raises(ValueError, match="listed twice"):
+        scan(tmp_path / "rows", "y")
 
 
 def test_folders_further_up_are_no_columns(tmp_path):
@@ -101,6 +121,28 @@ def test_iceberg_and_hudi_tables_are_refused(tmp_path):
     ):
         with pytest.raises(ValueError, match=f"belongs to the {said}.*Nothing was learned"):
             scan(tmp_path / path, "y")
+
+
+@pytest.mark.parametrize("path", ["t", "t/*.parquet", "t/p.parquet"])
+@pytest.mark.parametrize("mark", ["_delta_log/0.json", ".hoodie/x", "metadata/v1.metadata.json"])
+def test_tables_elsewhere_are_refused(path, mark, tmp_path):
+    write(tmp_path / "t" / "p.parquet", [1.0], [0])
+    (tmp_path / "t" / mark).parent.mkdir()
+    (tmp_path / "t" / mark).write_text("{}")
+    there = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    for options in ({"path": f"file://{tmp_path}/{path}"}, {"path": path, "filesystem": there}):
+        with pytest.raises(
+            ValueError, match=r"belongs to the (Delta|Hudi|Iceberg) table .*Nothing"
+        ):
+            scan(target="y", **options)
+
+
+def test_a_table_of_this_machine_is_not_one_of_another_filesystem(tmp_path, monkeypatch):
+    (tmp_path / "here" / "t" / "_delta_log").mkdir(parents=True)
+    write(tmp_path / "there" / "t" / "p.parquet", [1.0], [0])
+    monkeypatch.chdir(tmp_path / "here")
+    there = fs.SubTreeFileSystem(str(tmp_path / "there"), fs.LocalFileSystem())
+    assert len(scan("t", "y", filesystem=there).partitions) == 1
 
 
 def test_the_files_of_a_delta_table_are_not_its_rows(tmp_path, monkeypatch):
@@ -131,8 +173,14 @@ def test_delta_tables(tmp_path):
     assert model.n_samples_ == 4
     model.update(add=source, forget=scan(place, "y", version=0))
     assert model.digest() == LSSVC().fit(source).digest()
+    whole = deltalake.DeltaTable(place).to_pyarrow_dataset()  # the way that an error names
+    assert LSSVC().fit(from_batches(whole, "y")).digest() == model.digest()
     with pytest.raises(ValueError, match="cannot be read"):
         scan(place, "y", version=9)
+    deltalake.write_deltalake(tmp_path / "empty", table)
+    deltalake.DeltaTable(tmp_path / "empty").delete()
+    with pytest.raises(ValueError, match=r"Version 1 of the Delta table .* has no files"):
+        scan(tmp_path / "empty", "y")
     with pytest.raises(ValueError, match="version=1 is one of a Delta table"):
         scan(tmp_path, "y", version=1)
     log = place / "_delta_log" / f"{2:020}.json"

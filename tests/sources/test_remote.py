@@ -49,6 +49,17 @@ def test_a_filesystem_that_is_given(kind, table, tmp_path):
     check(table, given, "bucket/rows")
 
 
+def test_what_an_address_names_is_not_hidden_and_folders_below_are_not_guessed(table, tmp_path):
+    there = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    write(table, there, ".cache/_rows")
+    for path in (".cache/_rows", ".cache/_rows/k=0/p.parquet", ".cache/_rows/*/p.parquet"):
+        assert scan(path, "y", filesystem=there).feature_names == ["a", "b", "k"]
+    there.create_dir(".cache/_rows/old")
+    pq.write_table(table, ".cache/_rows/old/p.parquet", filesystem=there)
+    with pytest.raises(ValueError, match=r"has the subfolder old; say which .*_rows/\*\*/\*"):
+        scan(".cache/_rows", "y", filesystem=there)
+
+
 def test_files_that_change(table, tmp_path):
     there = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     write(table, there, "rows")

@@ -188,6 +188,8 @@ def test_answers_are_columns(iris):
         on_spark(model, df, ["z"])
     with pytest.raises(ValueError, match="'y' more than once"):
         on_spark(model, df, prediction="y")
+    with pytest.raises(TypeError, match="'c' of the Spark DataFrame is of type string"):
+        on_spark(model, df.withColumn("c", df["c"].cast("string")))
     with pytest.raises(TypeError, match=r"on_spark\(model, df\)"):
         model.predict(df)
 
@@ -203,14 +205,70 @@ def test_a_pipeline_of_spark_ml(iris, tmp_path):
     assembler = VectorAssembler(inputCols=["b", *names[1:]], outputCol="features")
     ours = SparkEstimator(estimator=LSSVC(), labelCol="y", probabilityCol="p")
     model = Pipeline(stages=[assembler, ours]).fit(df)
-    assert model.stages[1].traceless.digest() == LSSVC().fit(X, y).digest()
+    expected = LSSVC().fit(X, y)
+    assert model.stages[1].traceless.digest() == expected.digest()
     model.write().overwrite().save(str(tmp_path / "model"))
     again = PipelineModel.load(str(tmp_path / "model"))
     assert again.stages[1].traceless.digest() == model.stages[1].traceless.digest()
     for one in (model, again):
         rows = sorted(one.transform(df).collect(), key=lambda row: int(row["id"][4:]))
-        assert [row["prediction"] for row in rows] == LSSVC().fit(X, y).predict(X).tolist()
-        assert len(rows[0]["p"]) == 3
+        assert [row["prediction"] for row in rows] == expected.predict(X).tolist()
+        assert np.array_equal([row["p"].toArray() for row in rows], expected.predict_proba(X))
+
+
+def test_evaluators_and_tuning_of_spark_ml(iris, tmp_path):
+    from pyspark.ml import Pipeline
+    from pyspark.ml.evaluation import BinaryClassificationEvaluator as Area
+    from pyspark.ml.evaluation import MulticlassClassificationEvaluator as Right
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+
+    from traceless.sources.spark_ml import SparkEstimator
+
+    X, y, names, df = iris
+    assembler = VectorAssembler(inputCols=names[1:], outputCol="features")
+    rows = assembler.transform(df)
+    ours = SparkEstimator(LSSVC(), labelCol="y", probabilityCol="p", rawPredictionCol="s")
+    right = Right(labelCol="y", metricName="accuracy")
+    alone = LSSVC().fit(X[:, 1:], y)
+    assert right.evaluate(ours.fit(rows).transform(rows)) == alone.score(X[:, 1:], y)
+    two = rows.withColumn("y", (rows["y"] > 1).cast("int"))
+    answered = ours.fit(two).transform(two)
+    areas = [Area(labelCol="y", rawPredictionCol=column).evaluate(answered) for column in "sp"]
+    assert areas[0] == pytest.approx(areas[1])
+    assert areas[0] > 0.9
+    grid = ParamGridBuilder().addGrid(ours.rho, [1e9, 1e-3]).build()
+    chosen = CrossValidator(
+        estimator=ours, estimatorParamMaps=grid, evaluator=right, numFolds=2, seed=1
+    ).fit(rows)
+    assert chosen.bestModel.traceless.rho == 1e-3
+    Pipeline(stages=[assembler, ours]).save(str(tmp_path / "pipeline"))
+    again = Pipeline.load(str(tmp_path / "pipeline")).fit(df)
+    assert again.stages[1].traceless.digest() == alone.digest()
+
+
+@pytest.mark.parametrize("kind", ["columns", "vectors"])
+def test_nothing_is_computed_twice(kind, spark):
+    from pyspark.ml.feature import VectorAssembler
+    from pyspark.sql.functions import udf
+
+    computed = spark.sparkContext.accumulator(0)
+
+    def counted(value):
+        computed.add(1)
+        return value / 8
+
+    df = spark.range(0, 60, 1, 3).selectExpr("id % 7 a", "id % 2 y").repartition(3, "y")
+    df = df.withColumn("b", udf(counted, "double")("a")).repartition(2, "y")
+    if kind == "vectors":
+        df = VectorAssembler(inputCols=["a", "b"], outputCol="x").transform(df).select("x", "y")
+    assert LSSVC().fit(from_spark(df, "y")).n_samples_ == 60
+    assert computed.value == 60
+    with pytest.raises(TypeError, match="must be numbers"):  # found in the schema
+        LSSVR().fit(from_spark(df.withColumn("y", df["y"].cast("string")), "y"))
+    with pytest.raises(ValueError, match="label"):
+        LSSVC().fit(from_spark(df.withColumn("y", df["y"].cast("timestamp")), "y"))
+    assert computed.value == 60
 
 
 def test_models_by_group(iris):

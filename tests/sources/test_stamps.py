@@ -52,6 +52,26 @@ def test_a_deleted_file_is_called_deleted(kind, tmp_path):
         LSSVC().fit(source)
 
 
+def test_rows_appended_to_zarr_are_not_left_out(tmp_path):
+    path, target = saved("zarr", tmp_path, 6)
+    source = scan(path, target)
+    zarr.open_array(path, mode="r+").append(
+        np.ones((2, 2))
+    )  # the chunks before it stay as they are
+    with pytest.raises(ValueError, match=r"zarr\.json has changed since it was scanned"):
+        LSSVC().fit(source)
+
+
+def test_a_chunk_that_comes_later(tmp_path):
+    path, target = saved("zarr", tmp_path, 6)
+    held = (tmp_path / "X.zarr/c/1/0").read_bytes()
+    os.unlink(tmp_path / "X.zarr/c/1/0")
+    source = scan(path, target, missing_chunks=True)
+    (tmp_path / "X.zarr/c/1/0").write_bytes(held)
+    with pytest.raises(ValueError, match="it was not there, and now is"):
+        LSSVC().fit(source)
+
+
 def test_a_file_that_changes_while_it_is_read(tmp_path):
     path, target = saved("parquet", tmp_path, 50)
     batches = scan(path, target, batch_rows=20).partitions[0].batches()

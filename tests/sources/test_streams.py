@@ -184,6 +184,13 @@ def test_what_can_be_wrong(table, tmp_path):
         LSSVC().fit(from_batches([(np.eye(2), [0, 1]), (np.ones((1, 1)), [0])]))
     with pytest.raises(ValueError, match="no column 'b'"):
         LSSVC().fit(from_batches([table, table.drop_columns("b")], "y"))
+    pair, triple = (np.eye(2), [0, 1]), (np.eye(2), [0, 1], [5.0, 5.0])
+    for batches in ([pair, triple], [triple, pair]):
+        with pytest.raises(ValueError, match="Some batches have weights and others have none"):
+            LSSVC().fit(from_batches(batches))
+    digits = {"a": ["1", "2"], "b": [1.0, 2.0], "y": [0, 1]}
+    with pytest.raises(TypeError, match="'a' of the batch is of type string"):
+        LSSVC().fit(from_batches([digits | {"a": [1.0, 2.0]}, digits], "y"))
 
 
 def test_a_wrong_rho_is_found_before_the_pass(table):

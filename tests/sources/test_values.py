@@ -26,6 +26,8 @@ MONEY = pa.array([Decimal(k % 2) for k in range(6)], pa.decimal128(9, 2))
 DIGITS = pa.array(list("123456"))
 TRUTHS = pa.array([True, False] * 3)
 GAPS = pa.array([1.0, None, 2.0, 3.0, 4.0, 5.0])
+# halfway between two steps of the grid: with the last bit wrong the code is another one
+TIES = [Decimal(f"{k}.000030517578125") for k in (0, 2, 4, 6, 8, 11)]
 
 
 def numbers(value):
@@ -34,6 +36,8 @@ def numbers(value):
         "small integers": (pa.array([1, 2, 3, 4, 5, 6], pa.int8()), None),
         "truth values": (TRUTHS, None),
         "decimals": (CENTS, None),
+        "fine decimals": (pa.array(TIES, pa.decimal128(20, 15)), None),
+        "categories": (pa.array([3, 1, 2, 3, 1, 2]).dictionary_encode(), None),
         "wide floats": (pa.array([0.5, 1e5, 0.1, 3.7, 1.0, 2.0]), None),
         "numeric text": (DIGITS, TypeError),
         "times": (pa.array(TIMES, pa.timestamp("us")), TypeError),
@@ -49,6 +53,8 @@ LABELS = {
     "text": (pa.array(list("abcabc")), None),
     "numeric text": (DIGITS, None),
     "truth values": (TRUTHS, None),
+    "large integers": (pa.array([2**53 + 1, 2**53] * 3), None),
+    "categories of truth values": (TRUTHS.dictionary_encode(), None),
     "bytes": (pa.array([b"a", b"b"] * 3), None),
     "whole floats": (pa.array([1.0, 0.0] * 3), None),
     "whole decimals": (MONEY, None),
@@ -60,8 +66,8 @@ LABELS = {
     "nulls": (GAPS, ValueError),
     "text with nulls": (pa.array(["a", None, "b", "a", "b", "b"]), ValueError),
 }
-VALUES = ("small integers", "truth values", "decimals", "wide floats", "numeric text", "times")
-VALUES += ("nanoseconds", "days", "durations", "nulls")
+VALUES = ("small integers", "truth values", "decimals", "fine decimals", "categories")
+VALUES += ("wide floats", "numeric text", "times", "nanoseconds", "days", "durations", "nulls")
 CASES = [
     *[pytest.param(LSSVC, "a", *numbers(v), id=f"feature: {v}") for v in VALUES],
     *[pytest.param(LSSVR, "y", *numbers(v), id=f"target: {v}") for v in VALUES],

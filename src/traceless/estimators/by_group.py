@@ -25,9 +25,10 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.groups import GroupRecipe, KnowledgeTable
 from traceless.knowledge.responses import label_array
+from traceless.knowledge.values import check_features
 from traceless.parameters import check_parameters
 from traceless.solvers.ridge import Penalty
-from traceless.sources.arrow import check_once
+from traceless.sources.arrow import check_once, check_present
 from traceless.sources.queries import from_query
 from traceless.sources.scanning import scan
 from traceless.sources.source import Source, as_source
@@ -84,6 +85,11 @@ def fit_by(
     True
     """
     check_parameters(estimator)
+    if not isinstance(key, str):
+        raise TypeError(
+            f"key must be the name of one column, got {key!r}. For groups by several columns make "
+            "one of them first, such as frame['shop'] + ' / ' + frame['item']."
+        )
     if estimator.class_weight is not None or estimator.guard or estimator.fingerprint:
         raise ValueError(
             "Models by group have no class weights, guards or fingerprints: set class_weight=None, "
@@ -172,7 +178,19 @@ class GroupedModels:
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         phi, places = self._phi, self.table.places(keys)
+        names = getattr(X, "columns", None)
+        if names is not None and self.feature_names not in (None, tuple(names)):
+            raise ValueError(
+                f"X has the columns {list(names)}, and the models were fitted with "
+                f"{list(self.feature_names or ())}: the same are needed, in this order."
+            )
+        check_features(X)
         X = check_array(X, ensure_all_finite=False)
+        if X.shape[1] != self.estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, and the models were fitted with "
+                f"{self.estimator.n_features_in_}."
+            )
         if len(X) != len(places):
             raise ValueError(
                 f"There are {len(places)} keys and {len(X)} rows: one is needed for each."
@@ -267,13 +285,15 @@ def _each(S: Any, V: Any, ridge: Any) -> Floats:
 def _source(rows: Any, key: str, target: Any, columns: Any) -> Source:
     """Rows whose groups stand where weights otherwise do."""
     module = type(rows).__module__
-    if isinstance(rows, str | os.PathLike):
+    paths = rows if isinstance(rows, list | tuple) and rows else [rows]
+    if all(isinstance(one, str | os.PathLike) for one in paths):
         return scan(rows, target, sample_weight=key, columns=columns)
     if module.startswith("pyspark."):
         return from_spark(rows, target, sample_weight=key, columns=columns)
     if not module.startswith(("dask.", "dask_expr.")):
         return from_query(rows, key, target, columns)
     several = [target] if isinstance(target, str) else list(target)
+    check_present(list(rows.columns), [key, *several], "the Dask dataframe")
     if columns is None:
         columns = [name for name in rows.columns if name not in (key, *several)]
     y = rows[target] if isinstance(target, str) else rows[several]

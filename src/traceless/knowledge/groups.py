@@ -289,13 +289,23 @@ def _stacked(recipe: Recipe, keys: tuple[Label, ...], known: list[Knowledge]) ->
 def numbered(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
     """The groups in order, and the number of each row's."""
     keys = np.asarray(key)
-    if keys.dtype.kind == "O" and has_missing(keys):
+    if (keys.dtype.kind == "O" and has_missing(keys)) or (keys != keys).any():
         raise ValueError("The group of some rows is missing. Drop these rows first.")
+    if keys.dtype.kind in "mM":  # NumPy would make whole numbers of nanoseconds
+        raise _no_key(keys[0])
     found, group = np.unique(keys, return_inverse=True)
+    return tuple([_key(value) for value in found.tolist()]), group.reshape(-1)
+
+
+def _key(value: Any) -> Label:
     try:
-        return tuple([label_of(v) for v in found.tolist()]), group.reshape(-1)
+        return label_of(value)
     except ValueError:
-        raise ValueError(
-            "The key of a group must be a whole number, a text or a truth value, got "
-            f"{found.tolist()[0]!r}. Turn it into one of these. Nothing was changed."
-        ) from None
+        raise _no_key(value) from None
+
+
+def _no_key(value: Any) -> ValueError:
+    return ValueError(
+        f"The key of a group must be a whole number, a text or a truth value, got {value!r}. Turn "
+        "it into one of these. Nothing was changed."
+    )

@@ -53,13 +53,20 @@ def check_features(X: Any) -> None:
 
 
 def labels(y: Any) -> Any:
-    """Labels as they came; truth values of pandas' nullable types as those of NumPy."""
+    """Labels as they came; truth values and integers of pandas' own types as those of NumPy.
+
+    scikit-learn would make floats of them, which do not tell large integers apart.
+    """
     if isinstance(y, np.ndarray) or not hasattr(y, "isna"):
         return y
     if y.isna().any(axis=None):
         raise missing()
-    truths = getattr(getattr(y, "dtype", None), "kind", None) == "b"
-    return np.asarray(y).astype(bool) if truths else y
+    kind = getattr(y, "dtype", None)
+    kind = getattr(getattr(kind, "categories", None), "dtype", kind)  # that of the categories
+    if getattr(kind, "kind", None) == "b":
+        return np.asarray(y).astype(bool)
+    whole = getattr(kind, "numpy_dtype", np.dtype("O"))
+    return y.to_numpy(dtype=whole) if whole.kind in "iu" else y
 
 
 def has_missing(values: NDArray[Any]) -> bool:

@@ -51,6 +51,8 @@ def _mapped(model: Any, name: str, X: Any) -> Any:
     """An answer for each row of a Dask array or dataframe, as one of the same kind."""
     from dask import delayed
 
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns, got {X.ndim}.")
     sent = delayed(snapshot(model), pure=False, traverse=False)  # once, not with every task
     if hasattr(X, "chunks"):
         X = X.rechunk({1: -1})

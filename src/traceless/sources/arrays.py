@@ -14,7 +14,7 @@ import numpy as np
 
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, listed, one_kind, reading
-from traceless.sources.stamps import Stamp, check_rows, unchanged
+from traceless.sources.stamps import Absent, Stamp, check_rows, unchanged
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 
@@ -29,7 +29,7 @@ class RowRange:
     weight: Place
     start: int
     stop: int
-    stamps: tuple[Stamp, ...]  # of all files that hold some of these rows
+    stamps: tuple[Stamp | Absent, ...]  # of all files that say something of these rows
 
     @property
     def n_targets(self) -> int:
@@ -79,20 +79,18 @@ def scan_arrays(
     features = _features(columns, taken, width, files[0])
     partitions: list[RowRange] = []
     for file, y, w in zip(files, targets, weights, strict=True):
+        used = [(place, *_stamped(place)) for place in (file, y, w) if isinstance(place, Path)]
         array, rows = _table(file), batch_rows or default_batch_rows(width)
         _check_fit(file, array.shape, width, [y, w])
         if file.suffix == ".zarr":  # whole chunks (or shards), so that none is read twice
             chunk = (array.shards or array.chunks)[0]
             rows = chunk * math.ceil(rows / chunk)
         n = array.shape[0]
-        used = [(place, opened(place)) for place in (file, y, w) if isinstance(place, Path)]
         for start in range(0, max(n, 1), rows):
             stop = min(start + rows, n)
-            stamps = [
-                Stamp.of(part)
-                for place, held in used
-                for part in _parts(place, held, start, stop, missing_chunks)
-            ]
+            stamps: list[Stamp | Absent] = [stamp for _, stamp, _ in used]
+            for place, _, held in used:
+                stamps += _chunks(place, held, start, stop, missing_chunks)
             partitions.append(RowRange(file, features, y, w, start, stop, tuple(stamps)))
     return partitions, width if features is None else len(features)
 
@@ -107,10 +105,21 @@ def opened(file: Path) -> Any:
         return zarr.open_array(file, mode="r")
 
 
-def _parts(file: Path, array: Any, start: int, stop: int, missing_chunks: bool) -> Iterator[Path]:
-    """The files that hold rows of an array: one, or with Zarr one for each chunk (or shard)."""
+def _stamped(file: Path) -> tuple[Stamp, Any]:
+    """The array in a file, and as it was before the array was opened what says its shape."""
+    opened(file)  # says so if it cannot be
+    described = file
+    if file.suffix == ".zarr":
+        newer = file / "zarr.json"
+        described = newer if newer.exists() else file / ".zarray"
+    return Stamp.of(described), opened(file)
+
+
+def _chunks(
+    file: Path, array: Any, start: int, stop: int, missing_chunks: bool
+) -> Iterator[Stamp | Absent]:
+    """The files of a Zarr array that hold some rows of it, one for each chunk (or shard)."""
     if file.suffix == ".npy":
-        yield file
         return
     chunks = array.shards or array.chunks
     counts = [range(math.ceil(n / size)) for n, size in zip(array.shape, chunks, strict=True)]
@@ -118,8 +127,10 @@ def _parts(file: Path, array: Any, start: int, stop: int, missing_chunks: bool) 
     for place in product(*counts):
         chunk = file / array.metadata.encode_chunk_key(place)
         if chunk.exists():
-            yield chunk
-        elif not missing_chunks:
+            yield Stamp.of(chunk)
+        elif missing_chunks:
+            yield Absent(chunk)
+        else:
             raise ValueError(
                 f"{file} has no file {chunk.relative_to(file)} for rows from {start} on. Zarr "
                 f"reads {array.fill_value!r} for a chunk that is missing, whether it was lost or "

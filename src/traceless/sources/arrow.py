@@ -70,7 +70,7 @@ def check_kinds(schema: Any, features: tuple[str, ...], where: str) -> None:
     for name in features:
         kind = schema.field(name).type
         single = is_list(kind) and len(features) == 1
-        if not is_number(kind.value_type if single else kind):
+        if not is_number(kind.value_type if single else value_kind(kind)):
             raise not_numbers(name, kind, where)
 
 
@@ -97,10 +97,21 @@ def is_number(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
+def value_kind(kind: Any) -> Any:
+    """The type of the values; that of its categories where an Arrow type is one of categories."""
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
 def floats(column: Any) -> NDArray[Any]:
     """A column of numbers as float64, or float32 where it has that type; nulls become NaN."""
     import pyarrow as pa
 
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_decimal(column.type):  # Arrow's own cast does not round correctly
+        column = column.cast(pa.string())
     if not pa.types.is_float32(column.type):
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy(zero_copy_only=False))

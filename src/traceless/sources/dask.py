@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from traceless.exceptions import EngineError
-from traceless.sources.batches import Rows, Source, as_arrays, quiet
+from traceless.sources.batches import Rows, Source, as_arrays, check_target_types, quiet
 from traceless.sources.partitions import Partition, grouped, learn
 from traceless.sources.threads import one_thread
 
@@ -67,9 +67,11 @@ class DaskSource(Source):
         self.n_targets = 1 if y.ndim == 1 else int(y.shape[1])
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
         self._rows = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
+        self._target_types = list(y.dtypes) if y.ndim == 2 and hasattr(y, "dtypes") else [y.dtype]
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions, as computed by the current scheduler."""
+        check_target_types(recipe, self._target_types)
         return _sum(_learn_rows, recipe, *self._rows)
 
 
@@ -158,8 +160,9 @@ class _Split:
         n = self.n_features
         if rows.iloc[:, n:].isna().any(axis=None):
             raise ValueError(
-                "y or sample_weight has no value for some rows of X: values are missing, or its "
-                "index is not that of X. Take X, y and sample_weight from the same dataframe."
+                "y or sample_weight (with fit_by, the key) has no value for some rows of X: values "
+                "are missing, or its index is not that of X. Take X, y and sample_weight from the "
+                "same dataframe."
             )
         y = rows.iloc[:, n : self.n_both] if self.y_ndim == 2 else rows.iloc[:, n]
         weight = rows.iloc[:, self.n_both] if rows.shape[1] > self.n_both else self.number
@@ -249,18 +252,17 @@ def _compute(root: Any, verbose: bool) -> Any:
 
 def _computed_by(client: Any, root: Any, verbose: bool) -> Any:
     """The value, computed by a cluster; a task that waits for it leaves its thread to others."""
-    from distributed import get_worker, progress, rejoin, secede
+    from distributed import progress, rejoin, secede
+    from distributed.threadpoolexecutor import thread_state
 
     future = client.compute(root)
     if verbose:
         progress(future, notebook=None if find_spec("ipywidgets") else False)
+    # A task within worker_client has left it already: to come back twice takes for ever.
+    in_task = getattr(thread_state, "proceed", False)
+    if in_task:
+        secede()
     try:
-        in_task = bool(get_worker())
-    except ValueError:
-        in_task = False
-    try:
-        if in_task:
-            secede()
         return future.result()
     except BaseException:  # an interrupt too: what is left would be computed in vain
         future.cancel()

@@ -31,7 +31,7 @@ def default_batch_rows(width: int) -> int:
 def listed(path: Any) -> list[Path]:
     """The files that a path, a pattern or a list of these names, each once."""
     return _each_once(
-        [file.resolve() for one in _paths(path) for file in _expanded(os.path.expanduser(one))]
+        [file.absolute() for one in _paths(path) for file in _expanded(os.path.expanduser(one))]
     )
 
 
@@ -40,13 +40,18 @@ def listed_anywhere(path: Any, filesystem: Any) -> list[File]:
     files: list[File] = []
     for one in _paths(path):
         if filesystem is None and not is_address(one):
-            files += [file.resolve() for file in _expanded(os.path.expanduser(one))]
+            files += [file.absolute() for file in _expanded(os.path.expanduser(one))]
             continue
         with reading(one):
-            there = remote_files(os.fspath(one), filesystem)
-        there = [f for f in there if "_delta_log" in f.parts or not any(map(hidden, f.parts))]
+            there, named, pattern = remote_files(os.fspath(one), filesystem)
+        there = [file for file in there if not any(map(hidden, file.parts[named:]))]
         if not there:
             raise FileNotFoundError(f"No file with rows was found at {one}.")
+        check_no_table(there)
+        for file in there:
+            below = [part for part in file.parts[named:-1] if "=" not in part]
+            if below and not pattern:
+                raise _subfolder(one, below[0])
         files += there
     return _each_once(files)
 
@@ -63,12 +68,14 @@ def _each_once(files: list[F]) -> list[F]:
     """The same files; raises if one is listed twice or part of a table, or there is none."""
     if not files:
         raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
-    file, times = Counter(map(str, files)).most_common(1)[0]
+    # A link is another name of its file, in a folder that may say more about it.
+    meant = [file.resolve() if isinstance(file, Path) else file for file in files]
+    file, times = Counter(map(str, meant)).most_common(1)[0]
     if times > 1:
         raise ValueError(
             f"{file} is listed twice, and its rows would be learned twice. List it once."
         )
-    check_no_table(files)
+    check_no_table([*files, *meant])
     return files
 
 
@@ -148,7 +155,11 @@ def _inside(folder: Path) -> Iterator[Path]:
         elif "=" in file.name:
             yield from _inside(file)
         else:
-            raise ValueError(
-                f"The folder {folder} has the subfolder {file.name}; say which files are meant "
-                f"with a pattern such as '{folder}/**/*.parquet'."
-            )
+            raise _subfolder(folder, file.name)
+
+
+def _subfolder(folder: Any, name: str) -> ValueError:
+    return ValueError(
+        f"The folder {folder} has the subfolder {name}; say which files are meant with a pattern "
+        f"such as '{str(folder).rstrip('/')}/**/*.parquet'."
+    )

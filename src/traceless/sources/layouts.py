@@ -7,8 +7,8 @@ partitions keep a column in the names of folders: ``year=2025/part-0.parquet``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ Constants = tuple[tuple[str, Any], ...]  # columns that have one value in all ro
 
 DELTA = "_delta_log"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE = re.compile(r"-?[0-9]{1,18}").fullmatch  # Python would also read 1_000, and others' digits
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?").fullmatch
 
 
 def is_delta(path: Any) -> bool:
@@ -61,6 +63,11 @@ def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Con
             "pass it with from_spark, or write it anew without these."
         )
     added = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    if not added:
+        raise ValueError(
+            f"Version {table.version()} of the Delta table {folder} has no files: all of its rows "
+            "were deleted, or none was written yet. Nothing was learned."
+        )
     mark = "partition."
     files: list[File] = [folder / unquote(one["path"]) for one in added]
     constants = [
@@ -72,26 +79,36 @@ def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Con
 
 def check_no_table(files: Iterable[File]) -> None:
     """Raise if a file is one of a table that has its own list of files."""
+    seen: dict[str, str | None] = {}
 
-    @cache
-    def table(folder: Path) -> str | None:
-        if (folder / DELTA).is_dir():
-            return f"the Delta table {folder}. In Python, scan takes the folder of the table"
-        if (folder / ".hoodie").is_dir():
-            return f"the Hudi table {folder}. In Python, from_spark takes what Spark reads"
-        if any((folder / "metadata").glob("*.metadata.json")):
-            return f"the Iceberg table {folder}. In Python, from_batches takes pyiceberg's batches"
-        return None if folder == folder.parent else table(folder.parent)
+    def table(folder: File) -> str | None:
+        if str(folder) not in seen:
+            seen[str(folder)] = _table_of(folder) or (
+                table(folder.parent) if len(folder.parts) > 1 else None
+            )
+        return seen[str(folder)]
 
     for file in files:
-        found = table(file.parent) if isinstance(file, Path) else None
-        if found is None and not isinstance(file, Path) and DELTA in file.parts:
-            found = "a Delta table"
+        found = table(file.parent)
         if found:
             raise ValueError(
                 f"{file} belongs to {found}. Which files are meant is said by the table's own "
                 "list; some may hold rows that were deleted from it. Nothing was learned."
             )
+
+
+def _table_of(folder: File) -> str | None:
+    """Which table a folder is, and how it is learned; None if it is none."""
+    if (folder / DELTA).is_dir():
+        how = "scan takes the folder of the table"
+        if isinstance(folder, Remote):
+            how = "from_batches takes DeltaTable(address).to_pyarrow_dataset()"
+        return f"the Delta table {folder}. In Python, {how}"
+    if (folder / ".hoodie").is_dir():
+        return f"the Hudi table {folder}. In Python, from_spark takes what Spark reads"
+    if any((folder / "metadata").glob("*.metadata.json")):
+        return f"the Iceberg table {folder}. In Python, from_batches takes pyiceberg's batches"
+    return None
 
 
 def hive_columns(files: Sequence[File]) -> list[Constants]:
@@ -119,9 +136,7 @@ def hive_columns(files: Sequence[File]) -> list[Constants]:
 def _typed(texts: list[str]) -> list[Any]:
     """Texts as whole numbers, as numbers, or as they are: the first that all of them can be."""
     given = [None if text == _NO_VALUE else text for text in texts]
-    for kind in int, float:
-        try:
+    for kind, written in (int, _WHOLE), (float, _NUMBER):
+        if all(text is None or written(text) for text in given):
             return [None if text is None else kind(text) for text in given]
-        except ValueError:
-            pass
     return list(given)

@@ -7,7 +7,9 @@ that it is given, one of fsspec too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -32,6 +34,35 @@ class Remote:
         """The folders that it is in, and its name."""
         return self.path.parts
 
+    @property
+    def parent(self) -> Remote:
+        """The folder that it is in."""
+        return replace(self, path=self.path.parent)
+
+    def __truediv__(self, name: str) -> Remote:
+        return replace(self, path=self.path / name)
+
+    def is_dir(self) -> bool:
+        """Whether there is such a folder, as far as we may look."""
+        from pyarrow import fs
+
+        try:
+            return bool(self.filesystem.get_file_info(str(self)).type == fs.FileType.Directory)
+        except OSError:  # a user may be allowed to read some folders of a bucket only
+            return False
+
+    def glob(self, pattern: str) -> Iterator[Remote]:
+        """The files in this folder whose names match a pattern, as far as we may look."""
+        from pyarrow import fs
+
+        try:
+            found = self.filesystem.get_file_info(fs.FileSelector(str(self), allow_not_found=True))
+        except OSError:
+            return
+        for one in found:
+            if one.is_file and fnmatchcase(one.base_name, pattern):
+                yield self / one.base_name
+
     def __str__(self) -> str:
         return str(self.path)
 
@@ -41,8 +72,11 @@ def is_address(path: Any) -> bool:
     return isinstance(path, str) and re.match(_SCHEME, path) is not None
 
 
-def remote_files(path: str, filesystem: Any = None) -> list[Remote]:
+def remote_files(path: str, filesystem: Any = None) -> tuple[list[Remote], int, bool]:
     """All files that an address names: one, those of a folder and below it, or of a pattern.
+
+    Also the number of parts of their paths that the address names itself, and whether it is a
+    pattern.
 
     Parameters
     ----------
@@ -60,7 +94,8 @@ def remote_files(path: str, filesystem: Any = None) -> list[Remote]:
             filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
     wild = re.search(r"[*?]", base)
     if wild is None and filesystem.get_file_info(base).is_file:
-        return [Remote(PurePosixPath(base), filesystem)]
+        one = Remote(PurePosixPath(base), filesystem)
+        return [one], len(one.parts), False
     folder = base[: base.rfind("/", 0, wild.start())] if wild else base
     inside = fs.FileSelector(folder, recursive=True, allow_not_found=True)
     names = sorted(found.path for found in filesystem.get_file_info(inside) if found.is_file)
@@ -68,4 +103,5 @@ def remote_files(path: str, filesystem: Any = None) -> list[Remote]:
         pieces = re.split(r"(\*\*/?|\*|\?)", base.lstrip("/"))
         meant = re.compile("".join([_WILD.get(one) or re.escape(one) for one in pieces])).fullmatch
         names = [name for name in names if meant(name.lstrip("/"))]
-    return [Remote(PurePosixPath(name), filesystem) for name in names]
+    files = [Remote(PurePosixPath(name), filesystem) for name in names]
+    return files, len(PurePosixPath(folder).parts), wild is not None

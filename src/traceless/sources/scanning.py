@@ -42,7 +42,7 @@ class Partitioned(Source):
         self,
         model: Any,
         folder: Any,
-        methods: Sequence[str] = ("predict",),
+        methods: str | Sequence[str] = ("predict",),
         n_jobs: int | None = None,
     ) -> list[Path]:
         """Write what a fitted model says of every row to Parquet files, a batch at a time.
@@ -52,7 +52,7 @@ class Partitioned(Source):
         model : fitted LSSVC or LSSVR
         folder : path
             An empty or new one. One file is written for each partition, in the order of the rows.
-        methods : sequence of str, default=("predict",)
+        methods : str or sequence of str, default=("predict",)
             What to ask: ``predict``, ``decision_function``, ``predict_proba``. Several numbers
             for each row are columns such as ``predict_proba yes``.
         n_jobs : int, optional
@@ -71,7 +71,8 @@ class Partitioned(Source):
                 f"{'' if names is None else f' {list(names)}'}, and the files have "
                 f"{self.n_features}: {self.feature_names}. Choose them with columns=[...]."
             )
-        return write_answers(model, self.partitions, folder, methods, n_jobs)
+        several = [methods] if isinstance(methods, str) else methods
+        return write_answers(model, self.partitions, folder, several, n_jobs)
 
     def on(self, engine: Any) -> Source:
         """The same rows, read by the tasks of an engine.
@@ -157,7 +158,7 @@ def scan(
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
     target = [] if target is None else target
     n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
-    if is_delta(path):
+    if filesystem is None and is_delta(path):
         files, constants, version = delta_files(Path(path).expanduser().resolve(), version)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
         return Partitioned(*found, n_targets, version)

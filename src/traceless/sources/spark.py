@@ -25,7 +25,14 @@ import numpy as np
 
 from traceless.exceptions import EngineError
 from traceless.sources.arrow import Columns, check_once, choose, not_numbers, rows_of
-from traceless.sources.batches import Rows, Source, portable, quiet, sum_batches
+from traceless.sources.batches import (
+    Rows,
+    Source,
+    check_target_types,
+    portable,
+    quiet,
+    sum_batches,
+)
 from traceless.sources.partitions import TASKS_PER_WORKER, Partition, all_batches, grouped
 from traceless.sources.threads import one_thread
 
@@ -52,7 +59,9 @@ def from_spark(
         The column of labels or targets.
     columns : list of str, optional
         The features: columns of numbers, or one column of arrays of numbers or of Spark ML's
-        vectors. All but target and weight by default.
+        vectors. All but target and weight by default. The length of arrays is that of the first,
+        which is computed for it, with whatever it depends on; columns, and vectors that Spark
+        knows the length of, are computed once.
     sample_weight : str, optional
         The column of weights.
 
@@ -84,7 +93,9 @@ def from_spark(
         yield rows_of(renamed, layout, WHERE)
 
     source = SparkSource(numbered, rows, no_rows, list(features) if named else None)
-    source.n_targets = 1 if isinstance(target, str) else len(target)
+    targets = [target] if isinstance(target, str) else target
+    source.n_targets = len(targets)
+    source.target_types = [_numpy_type(df.schema[name].dataType) for name in targets]
     return source
 
 
@@ -109,6 +120,8 @@ class SparkSource(Source):
     Made by `from_spark`, or by ``scan(...).on(spark)``.
     """
 
+    target_types: Sequence[Any] = ()  # of NumPy, as far as they are known
+
     def __init__(
         self,
         df: Any,
@@ -122,6 +135,7 @@ class SparkSource(Source):
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions; Spark decides how many run at a time."""
         recipe = quiet(recipe)
+        check_target_types(recipe, self.target_types)
 
         def learn(batches: Iterator[Rows]) -> Knowledge | None:
             with one_thread():
@@ -249,18 +263,12 @@ def _cause(text: str) -> str:
 def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
     """Number of features, and whether they have names."""
     from pyspark.sql import functions
-    from pyspark.sql.types import ArrayType, BooleanType, DoubleType, NumericType
 
-    kinds = {field.name: field.dataType for field in df.schema}
-    for name in features:
-        kind: Any = kinds[name]
-        if _is_vector(kind):
-            kind = ArrayType(DoubleType())
-        single = len(features) == 1 and isinstance(kind, ArrayType)
-        if not isinstance(kind.elementType if single else kind, NumericType | BooleanType):
-            raise not_numbers(name, kind.simpleString(), WHERE)
-    if not isinstance(kind, ArrayType):
+    if not check_numeric(df, features):
         return len(features), True
+    said = df.schema[features[0]].metadata.get("ml_attr", {}).get("num_attrs")
+    if said is not None:  # by VectorAssembler and other stages
+        return int(said), False
     column = feature(df, features[0])
     with _job():
         first = df.where(column.isNotNull()).select(functions.size(column)).first()
@@ -270,6 +278,31 @@ def _width(df: Any, features: tuple[str, ...]) -> tuple[int, bool]:
             "arrays are."
         )
     return int(first[0]), False
+
+
+def check_numeric(df: Any, features: Sequence[str]) -> bool:
+    """Whether features are one column of arrays or vectors; raises if they are not numbers."""
+    from pyspark.sql.types import ArrayType, BooleanType, DoubleType, NumericType
+
+    several = len(features) > 1
+    for name in features:
+        kind: Any = df.schema[name].dataType
+        if _is_vector(kind):
+            kind = ArrayType(DoubleType())
+        arrays = isinstance(kind, ArrayType) and not several
+        if not isinstance(kind.elementType if arrays else kind, NumericType | BooleanType):
+            raise not_numbers(name, kind.simpleString(), WHERE)
+    return arrays
+
+
+def _numpy_type(kind: Any) -> Any:
+    """The type of NumPy that text, dates and times of Spark become; object for all others."""
+    name = type(kind).__name__
+    if name in ("StringType", "CharType", "VarcharType"):
+        return np.dtype("U1")
+    if name in ("DateType", "TimestampType", "TimestampNTZType"):
+        return np.dtype("M8[us]")
+    return np.dtype("m8[us]" if name == "DayTimeIntervalType" else object)
 
 
 def _packed(df: Any, features: tuple[str, ...]) -> Any:

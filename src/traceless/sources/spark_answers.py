@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from traceless.sources.arrow import check_once, check_present
-from traceless.sources.spark import WHERE, feature
+from traceless.sources.spark import WHERE, check_numeric, feature
 from traceless.sources.threads import one_thread
 from traceless.transaction import snapshot
 
@@ -49,6 +49,7 @@ def on_spark(
     if not chosen:
         raise TypeError("The model knows no names of columns: say which hold the features.")
     check_present(df.columns, chosen, WHERE)
+    check_numeric(df, chosen)
     asked = {"predict": prediction, "decision_function": scores, "predict_proba": probability}
     added = {name: method for method, name in asked.items() if name is not None}
     check_once([*df.columns, *added], WHERE)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.ml.base import Estimator, Model
+from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import (
     HasFeaturesCol,
     HasLabelCol,
@@ -77,12 +78,21 @@ class SparkEstimator(Estimator, _Columns):
     labelCol, predictionCol : str
         By default "label" and "prediction".
     weightCol, probabilityCol, rawPredictionCol : str, optional
+    rho : float, optional
+        In place of the estimator's own: a ``CrossValidator`` may choose it.
     """
 
-    def __init__(self, estimator: Any = None, **columns: str | None) -> None:
+    rho: Any = Param(
+        Params._dummy(),  # type: ignore[no-untyped-call]
+        "rho",
+        "strength of the penalty, in place of the estimator's own",
+        typeConverter=TypeConverters.toFloat,
+    )
+
+    def __init__(self, estimator: Any = None, **params: Any) -> None:
         super().__init__()
         self.traceless = estimator
-        self._set(**{name: column for name, column in columns.items() if column is not None})
+        self._set(**{name: value for name, value in params.items() if value is not None})
 
     def _fit(self, dataset: Any) -> SparkModel:
         from sklearn.base import clone
@@ -90,12 +100,17 @@ class SparkEstimator(Estimator, _Columns):
         features, label = self.getFeaturesCol(), self.getLabelCol()
         weight = self._named(self.weightCol)
         source = from_spark(dataset, label, columns=[features], sample_weight=weight)
-        model = SparkModel(clone(self.traceless).fit(source))
+        estimator = clone(self.traceless)
+        if self.isSet(self.rho):
+            estimator.set_params(rho=self.getOrDefault(self.rho))
+        model = SparkModel(estimator.fit(source))
         return self._copyValues(model)  # type: ignore[no-any-return]
 
 
 class SparkModel(Model, _Columns):
     """What `SparkEstimator.fit` returns: ``transform`` adds the answers of ``traceless``.
+
+    They have the types that Spark's evaluators ask for: numbers are doubles, several are vectors.
 
     Attributes
     ----------
@@ -108,14 +123,15 @@ class SparkModel(Model, _Columns):
         self.traceless = model
 
     def _transform(self, dataset: Any) -> Any:
-        return on_spark(
-            self.traceless,
-            dataset,
-            [self.getFeaturesCol()],
-            prediction=self.getPredictionCol(),
-            scores=self._named(self.rawPredictionCol),
-            probability=self._named(self.probabilityCol),
-        )
+        names = {
+            "prediction": self.getPredictionCol(),
+            "scores": self._named(self.rawPredictionCol),
+            "probability": self._named(self.probabilityCol),
+        }
+        answered = on_spark(self.traceless, dataset, [self.getFeaturesCol()], **names)
+        for name in filter(None, names.values()):
+            answered = answered.withColumn(name, _as_sparks_own(answered, name))
+        return answered
 
 
 class _Writer(MLWriter):
@@ -147,16 +163,21 @@ class _Reader(MLReader):
         return found
 
 
+def _as_sparks_own(answered: Any, name: str) -> Any:
+    """A column of answers in the type that Spark's own models give; text stays text."""
+    from pyspark.ml.functions import array_to_vector
+
+    kind, column = answered.schema[name].dataType.typeName(), answered[name]
+    if kind == "array":
+        return array_to_vector(column)
+    return column.cast("double") if kind == "long" else column
+
+
 def _content(model: Any) -> bytes:
     """The file of a model; of one that is not fitted, its parameters alone."""
     import tempfile
     from pathlib import Path
 
-    if not model.__sklearn_is_fitted__():
-        raise ValueError(
-            "An estimator without a fit has no file of its own: save the SparkModel or the "
-            "PipelineModel that fit returns."
-        )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model"
         model.save(file)

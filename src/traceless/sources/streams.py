@@ -90,7 +90,8 @@ class StreamSource(Source):
                     "target, columns and sample_weight name columns, and these batches have none: "
                     f"they are {type(first).__name__}s of X and y."
                 )
-            X, y, _ = _three(first)
+            X, y, weight = _three(first)
+            self._weighted = weight is not None
             self.n_features, self.feature_names = int(np.shape(X)[1]), None
             self.n_targets = 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
         else:
@@ -115,6 +116,11 @@ class StreamSource(Source):
                     f"A batch has {X.shape[1]} columns, and the first has {self.n_features}. "
                     "Nothing was changed."
                 )
+            if (weight is not None) != self._weighted:
+                raise ValueError(
+                    "Some batches have weights and others have none. Give all rows a weight; 1 "
+                    "counts as none. Nothing was changed."
+                )
             return as_arrays((X, y, weight))
         named = _named(batch)
         if named is None:
@@ -122,6 +128,7 @@ class StreamSource(Source):
                 f"The first batch has named columns, and a later {type(batch)} has not."
             )
         check_present(named.schema.names, self._layout.names, WHERE)
+        check_kinds(named.schema, self._layout.features, WHERE)  # text of digits would be cast
         return rows_of(named, self._layout, WHERE)
 
 

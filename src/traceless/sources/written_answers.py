@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from traceless.sources.partitions import Partition
@@ -19,8 +20,17 @@ def write_answers(
     methods: Sequence[str],
     n_jobs: int | None,
 ) -> list[Path]:
-    """One file for each partition, in the order of the rows; see `Partitioned.answers`."""
+    """One file for each partition, in the order of the rows; see `Partitioned.answers`.
+
+    All or nothing: after an error the folder is empty.
+    """
     there = Path(folder)
+    for method in methods:
+        if not hasattr(model, method):
+            raise ValueError(
+                f"{type(model).__name__} has no {method!r}: ask for predict, decision_function or "
+                "predict_proba, as far as it has them. Nothing was written."
+            )
     there.mkdir(parents=True, exist_ok=True)
     if any(there.iterdir()):
         raise FileExistsError(
@@ -31,7 +41,12 @@ def write_answers(
         delayed(_write)(model, one, file, tuple(methods))
         for one, file in zip(partitions, files, strict=True)
     )
-    Parallel(n_jobs=n_jobs)(tasks)
+    try:
+        Parallel(n_jobs=n_jobs)(tasks)
+    except BaseException:
+        for file in there.iterdir():
+            file.unlink(missing_ok=True)
+        raise
     return files
 
 
@@ -40,17 +55,12 @@ def _write(model: Any, partition: Partition, file: Path, methods: tuple[str, ...
     import pyarrow.parquet as pq
 
     unfinished = file.with_name(f"_{file.name}")  # hidden from those who read the folder
-    writer: Any = None
-    with one_thread():
+    schema = _table(model, np.zeros((1, model.n_features_in_)), methods).schema
+    with one_thread(), pq.ParquetWriter(unfinished, schema) as writer:
         for X, _, _ in partition.batches():
-            table = _table(model, X, methods)
-            if table is None:
-                continue
-            writer = writer or pq.ParquetWriter(unfinished, table.schema)
-            writer.write_table(table)
-    if writer is not None:
-        writer.close()
-        unfinished.rename(file)
+            if X.shape[0]:
+                writer.write_table(_table(model, X, methods))
+    unfinished.rename(file)
 
 
 def _table(model: Any, X: Any, methods: tuple[str, ...]) -> Any:
@@ -58,8 +68,6 @@ def _table(model: Any, X: Any, methods: tuple[str, ...]) -> Any:
 
     import pyarrow as pa
 
-    if not X.shape[0]:
-        return None
     columns: dict[str, Any] = {}
     with warnings.catch_warnings():  # columns were found by their names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
