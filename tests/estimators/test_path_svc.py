@@ -432,7 +432,7 @@ def test_bad_parameters_are_named(overlapping):
     X, y = overlapping
     for parameters, sentence in [
         ({"C": 0.0}, "C must be a positive"),
-        ({"kernel": "sigmoid"}, "kernel must be 'linear'"),
+        ({"kernel": "cosine"}, "kernel must be 'linear'"),
         ({"gamma": -1.0}, "gamma must be"),
         ({"gamma": "huge"}, "gamma must be"),
         ({"kernel": "poly", "degree": 1.5}, "degree"),
@@ -487,6 +487,15 @@ def test_precomputed(overlapping):
     assert np.array_equal(model.predict(K), theirs.predict(K))
     assert np.array_equal(model.support_, theirs.support_)
     assert model.support_vectors_.shape == theirs.support_vectors_.shape == (0, 0)
+
+
+def test_labels_of_a_precomputed_kernel_of_large_and_negative_values(overlapping):
+    X, y = overlapping[0], overlapping[1] > 0
+    K = 1e4 * X @ X.T
+    model = PathSVC(kernel="precomputed", C=1e-4).fit(K, y).forget(ids=[0])
+    labels = model.predict(K[:, 1:])
+    assert np.array_equal(labels, model.decision_function(K[:, 1:]) >= 0)
+    assert np.array_equal(labels, PathSVC(kernel="linear").fit(X[1:], y[1:]).predict(X))
 
 
 def test_points_join_and_leave_a_precomputed_kernel(overlapping):
@@ -545,6 +554,60 @@ def test_functions_that_are_no_kernels_are_refused(overlapping):
     for function in (lambda A, B: -(A @ B.T), lambda A, B: np.abs(A[:, None, 0] - B[None, :, 0])):
         with pytest.raises(ValueError, match="not positive semidefinite"):
             PathSVC(kernel=function).fit(X, y)
+
+
+SIGMOID = {"kernel": "sigmoid", "gamma": 1e-4, "coef0": 1e-3, "C": 1e3}
+
+
+def test_a_sigmoid_where_it_is_a_kernel(wine):
+    X, y = wine[0][:16], wine[1][:16]
+    model = PathSVC(**SIGMOID).fit(X[:12], y[:12]).update(add=(X[12:], y[12:]), forget=[0, 1, 2, 3])
+    fresh = PathSVC(**SIGMOID).fit(X[4:], y[4:])
+    assert not model.ambiguous_
+    assert model.digest() == fresh.digest()
+    assert model.digest() != PathSVC(**SIGMOID | {"coef0": 2e-3}).fit(X[4:], y[4:]).digest()
+
+
+def test_a_sigmoid_of_more_rows_than_columns_is_none_and_is_flagged(wine):
+    X, y = wine
+    model = PathSVC(**SIGMOID).fit(X[:150], y[:150])
+    model.update(add=(X[150:], y[150:]), forget=(X[:30], y[:30]))
+    assert model.ambiguous_
+    assert model.kkt_residual_ <= 1e-9
+    assert np.array_equal(model.predict(X), SVC(**SIGMOID, tol=1e-8).fit(X[30:], y[30:]).predict(X))
+
+
+@pytest.mark.parametrize("cache_size", [1000.0, 0.1])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "sigmoid", "gamma": 1.0},
+        {"kernel": "sigmoid", "gamma": 0.1, "coef0": -1.0},
+        {"kernel": "poly", "gamma": 1.0, "coef0": -1.0},
+    ],
+    ids=str,
+)
+def test_kernels_with_names_are_refused_where_two_rows_show_that_they_are_none(
+    overlapping, options, cache_size
+):
+    X, y = overlapping
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        PathSVC(**options, cache_size=cache_size).fit(X, y)
+
+
+def not_seen_by_two_rows(A, B):
+    """1 on the diagonal, -0.9 beside it: no kernel of three rows, and of any two it is one."""
+    return np.where(A[:, None, 0] == B[None, :, 0], 1.0, -0.9)
+
+
+def test_kernels_that_more_than_two_rows_show_to_be_none_are_flagged(overlapping):
+    X, y = overlapping
+    model = PathSVC(kernel=not_seen_by_two_rows, C=0.1).fit(X[:20], y[:20])
+    assert model.ambiguous_
+    assert model.decisive_ids().tolist() == model.ids_.tolist()
+    assert PathSVC(kernel="precomputed", C=0.1).fit(
+        not_seen_by_two_rows(X[:20], X[:20]), y[:20]
+    ).ambiguous_
 
 
 def test_sparse_rows(overlapping):

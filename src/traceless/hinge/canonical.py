@@ -227,6 +227,7 @@ def _canonical(points: Groups) -> Solution | None:
     # no group is anywhere near the threshold
     narrow, wide = _sides(g, threshold / _WIDE), _sides(g, threshold * _WIDE)
     s.certain = np.array_equal(narrow, found) and np.array_equal(wide, found)
+    s.certain = s.certain and points.is_definite()
     return s
 
 

@@ -189,8 +189,12 @@ class KernelCache:
         self._used[slot] = self._clock
         if self.line[slot] >= 0:
             return
+        values = self.kernel.values(self.rows[:, [slot]].T, self.rows[:, : self.n])
+        if not self.kernel.definite:
+            filled = self._filled[: self.n]
+            check_positive(values[:, filled], self.diagonal[[slot]], self.diagonal[: self.n][filled])
         at = self._line_to_use(keep)
-        self.gram[at, : self.n] = self.kernel.values(self.rows[:, [slot]].T, self.rows[:, : self.n])
+        self.gram[at, : self.n] = values
         self.line[slot] = at
 
     def times(self, points: Slots, support: Slots, c: Floats) -> Floats:
@@ -246,7 +250,7 @@ class KernelCache:
                 part = slots[start : start + step]
                 n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric
                 values = self.kernel.values(X[start : start + step], self.rows[:, :n])
-                if not self.kernel.exact:  # a function of the user
+                if not self.kernel.definite:
                     filled = self._filled[:n]
                     check_positive(
                         values[:, filled], self.diagonal[part], self.diagonal[:n][filled]

@@ -279,19 +279,25 @@ class HingeModel:
         if self.kernel.name == "linear":
             columns = [problem.decision_function(X) for problem in problems]
         else:
-            as_path = [p.is_ahead or (only_signs and not p.is_published) for p in problems]
+            only_signs = only_signs and self.kernel.definite  # else `doubt` is no bound
+            unsure = [only_signs and not (p.is_ahead or p.is_published) for p in problems]
+            as_path = [p.is_ahead or it for p, it in zip(problems, unsure, strict=True)]
             columns = self._sums(X, problems, as_path)
-            doubted = [
-                k
-                for k, problem in enumerate(problems if only_signs else ())
-                if as_path[k] and (np.abs(columns[k]) <= problem.doubt(X)).any()
-            ]
-            again = [problems[k] for k in doubted]
-            published = self._sums(X, again, [p.is_ahead for p in again]) if again else []
-            for k, f in zip(doubted, published, strict=True):
-                columns[k] = f
+            self._settle(X, columns, [k for k, it in enumerate(unsure) if it])
         scaled = [p.scale * f + p.offset for p, f in zip(problems, columns, strict=True)]
         return self.oriented(np.column_stack(scaled))
+
+    def _settle(self, X: Floats, columns: Sequence[Floats], as_path: Sequence[int]) -> None:
+        """Replace values of the path whose sign is in doubt by those that are published."""
+        problems = list(self.problems.values())
+        doubted = {k: np.abs(columns[k]) <= problems[k].doubt(X) for k in as_path}
+        doubted = {k: rows for k, rows in doubted.items() if rows.any()}
+        if not doubted:
+            return
+        at = np.flatnonzero(np.any([*doubted.values()], axis=0))
+        again = self._sums(X[at], [problems[k] for k in doubted], [False] * len(doubted))
+        for k, f in zip(doubted, again, strict=True):
+            columns[k][at] = f
 
     def _sums(
         self, X: Floats, problems: Sequence[HingeProblem], as_path: Sequence[bool]
@@ -391,6 +397,7 @@ class HingeModel:
         """
         settings, kernel = self.settings, self.kernel
         used = {"rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
+        used["sigmoid"] = ("gamma", "coef0")
         said: dict[str, Any] = {p: float(getattr(kernel, p)) for p in used.get(kernel.name, ())}
         name = name_of(settings.kernel) if callable(settings.kernel) else settings.kernel
         said |= {"kernel": name, **settings.machine.said}

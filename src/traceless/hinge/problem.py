@@ -184,8 +184,8 @@ class HingeProblem:
         It is computed when it is first asked for, with the kernel matrix as long as that is ours.
         """
         found, (cache, token, slots, _) = self._canonical, self._held
-        end = self._end, self.levels, self.total
         if found is None:
+            end = self._end._replace(alpha=self._net(self.alpha)), self.levels, self.total
             with cache.lock:
                 if cache.serves(token):
                     found = canonical(cache, slots, *end)
@@ -194,6 +194,17 @@ class HingeProblem:
                 found = canonical(cache, cache.place(self.X, self.y, _NONE, None), *end)
             self._canonical = found
         return found
+
+    def _net(self, alpha: Floats) -> Floats:
+        """The same f by smaller α: what the two copies of a row have in common cancels.
+
+        With ε = 0 both may be as large as their bound, and f would be the difference of large
+        numbers.
+        """
+        if self.copies == 1:
+            return alpha
+        common = alpha.reshape(-1, self.copies).min(axis=1)
+        return alpha - np.repeat(common, self.copies)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """The f of other rows: of the canonical solution, or of the path if `is_ahead`.
@@ -241,13 +252,20 @@ class HingeProblem:
         The primal objective is strongly convex: where no condition is violated by more than r, the
         solution is no further away than  ½ ‖Δf‖² ≤ r Σα,  so  |Δf(x)| ≤ √(2 r Σα k(x, x))  without
         b, and b follows from f on the margin, if that has rows. Twice that for each of the two
-        solutions.
+        solutions: r is the most that either may violate.
         """
         if not self.tells_b:
             return math.inf
         size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max(initial=0.0)))
-        r = max(self.residual, 1e-3 * PROMISE)
-        return 4.0 * math.sqrt(2.0 * r * float(self.alpha.sum()) * size)
+        return 4.0 * math.sqrt(2.0 * self._limit() * float(self.alpha.sum()) * size)
+
+    def _noise(self) -> float:
+        """How much of g rounding may explain: ten times what it typically leaves."""
+        return 10 * float(np.finfo(np.float64).eps) * float(self.alpha.sum()) * self._largest
+
+    def _limit(self) -> float:
+        """What `canonical` may violate before the end of the path is published in its place."""
+        return MEASURED_AGAIN * max(PROMISE, min(self._noise(), CEILING))
 
     def kkt_residual(self) -> float:
         """The largest violation of a KKT condition by what is published, from scratch."""
@@ -259,9 +277,8 @@ class HingeProblem:
 
         What is published is no worse than this limit, or is the end of the path itself.
         """
-        noise = 10 * float(np.finfo(np.float64).eps) * float(self.alpha.sum()) * self._largest
-        limit = MEASURED_AGAIN * max(PROMISE, min(noise, CEILING))
-        return tol >= PROMISE and self.residual <= limit and 0.1 * noise <= CEILING
+        exact = self.residual <= self._limit() and 0.1 * self._noise() <= CEILING
+        return tol >= PROMISE and exact
 
     def excess(self, tol: float, asked: bool) -> float:
         """The KKT residual, if it is to be reported and has not been yet, or 0.
