@@ -605,9 +605,11 @@ def test_kernels_that_more_than_two_rows_show_to_be_none_are_flagged(overlapping
     model = PathSVC(kernel=not_seen_by_two_rows, C=0.1).fit(X[:20], y[:20])
     assert model.ambiguous_
     assert model.decisive_ids().tolist() == model.ids_.tolist()
-    assert PathSVC(kernel="precomputed", C=0.1).fit(
-        not_seen_by_two_rows(X[:20], X[:20]), y[:20]
-    ).ambiguous_
+    assert (
+        PathSVC(kernel="precomputed", C=0.1)
+        .fit(not_seen_by_two_rows(X[:20], X[:20]), y[:20])
+        .ambiguous_
+    )
 
 
 def test_sparse_rows(overlapping):

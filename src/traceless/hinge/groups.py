@@ -21,6 +21,7 @@ from traceless.hinge.kernels import products
 _EPS = float(np.finfo(np.float64).eps)
 PROMISE = 1e-9  # the largest violation of a condition, unless rounding explains more
 CEILING = 1e-6  # beyond which rounding explains nothing
+_MANY = 4000  # groups whose kernel matrix is not made again only to look at it
 _SLIGHT = 1e-10  # part of the diagonal: negative eigenvalues up to this are rounding
 BLOCK = 1 << 21  # kernel values at once
 MEASURED_AGAIN = 0.8  # of a limit: below, a violation is within it also if measured again
@@ -139,7 +140,7 @@ class Groups:
         """
         if self.kernel.definite:
             return True
-        if not self.cache.whole:
+        if not self.cache.whole and len(self.all) > _MANY:
             return False
         G = self.between(self.all, self.all, exact=False)
         G[np.diag_indices_from(G)] += _SLIGHT * self.largest**2

@@ -190,9 +190,7 @@ class KernelCache:
         if self.line[slot] >= 0:
             return
         values = self.kernel.values(self.rows[:, [slot]].T, self.rows[:, : self.n])
-        if not self.kernel.definite:
-            filled = self._filled[: self.n]
-            check_positive(values[:, filled], self.diagonal[[slot]], self.diagonal[: self.n][filled])
+        self._check(values, np.array([slot]))
         at = self._line_to_use(keep)
         self.gram[at, : self.n] = values
         self.line[slot] = at
@@ -250,11 +248,7 @@ class KernelCache:
                 part = slots[start : start + step]
                 n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric
                 values = self.kernel.values(X[start : start + step], self.rows[:, :n])
-                if not self.kernel.definite:
-                    filled = self._filled[:n]
-                    check_positive(
-                        values[:, filled], self.diagonal[part], self.diagonal[:n][filled]
-                    )
+                self._check(values, part)
                 self.gram[part, :n] = values
                 _set_columns(self.gram, part, values, n)
             return
@@ -263,6 +257,13 @@ class KernelCache:
         if kept.size and slots.size:
             values = self.kernel.values(self.rows[:, kept].T, self.rows[:, slots])
             self.gram[np.ix_(self.line[kept], slots)] = values
+
+    def _check(self, values: Floats, slots: Slots) -> None:
+        """Raise if kernel values of some slots with the first ones are those of no kernel."""
+        if not self.kernel.definite:
+            n = values.shape[1]
+            held = np.flatnonzero(self._filled[:n])
+            check_positive(values[:, held], self.diagonal[slots], self.diagonal[held])
 
     def _line_to_use(self, keep: Slots) -> int:
         """A line that is free, new, or longest not asked for."""
