@@ -159,6 +159,7 @@ def test_one_class(rng):
         {"gamma": 0.5},
         {"kernel": "linear"},
         {"kernel": "poly", "gamma": 0.1, "coef0": 1.0},
+        {"kernel": "sigmoid", "gamma": 1e-5, "coef0": 1e-4, "C": 1e3},
         {"gamma": 0.5, "strategy": "ovr"},
         {"gamma": 0.5, "decision_function_shape": "ovo"},
         {"gamma": 0.5, "break_ties": True},

@@ -432,7 +432,7 @@ def test_bad_parameters_are_named(overlapping):
     X, y = overlapping
     for parameters, sentence in [
         ({"C": 0.0}, "C must be a positive"),
-        ({"kernel": "sigmoid"}, "kernel must be 'linear'"),
+        ({"kernel": "cosine"}, "kernel must be 'linear'"),
         ({"gamma": -1.0}, "gamma must be"),
         ({"gamma": "huge"}, "gamma must be"),
         ({"kernel": "poly", "degree": 1.5}, "degree"),
@@ -487,6 +487,15 @@ def test_precomputed(overlapping):
     assert np.array_equal(model.predict(K), theirs.predict(K))
     assert np.array_equal(model.support_, theirs.support_)
     assert model.support_vectors_.shape == theirs.support_vectors_.shape == (0, 0)
+
+
+def test_labels_of_a_precomputed_kernel_of_large_and_negative_values(overlapping):
+    X, y = overlapping[0], overlapping[1] > 0
+    K = 1e4 * X @ X.T
+    model = PathSVC(kernel="precomputed", C=1e-4).fit(K, y).forget(ids=[0])
+    labels = model.predict(K[:, 1:])
+    assert np.array_equal(labels, model.decision_function(K[:, 1:]) >= 0)
+    assert np.array_equal(labels, PathSVC(kernel="linear").fit(X[1:], y[1:]).predict(X))
 
 
 def test_points_join_and_leave_a_precomputed_kernel(overlapping):
@@ -545,6 +554,89 @@ def test_functions_that_are_no_kernels_are_refused(overlapping):
     for function in (lambda A, B: -(A @ B.T), lambda A, B: np.abs(A[:, None, 0] - B[None, :, 0])):
         with pytest.raises(ValueError, match="not positive semidefinite"):
             PathSVC(kernel=function).fit(X, y)
+
+
+SIGMOID = {"kernel": "sigmoid", "gamma": 1e-4, "coef0": 1e-3, "C": 1e3}
+
+
+def test_a_sigmoid_where_it_is_a_kernel(wine):
+    X, y = wine[0][:16], wine[1][:16]
+    model = PathSVC(**SIGMOID).fit(X[:12], y[:12]).update(add=(X[12:], y[12:]), forget=[0, 1, 2, 3])
+    fresh = PathSVC(**SIGMOID).fit(X[4:], y[4:])
+    assert not model.ambiguous_
+    assert model.digest() == fresh.digest()
+    assert model.digest() != PathSVC(**SIGMOID | {"coef0": 2e-3}).fit(X[4:], y[4:]).digest()
+
+
+def test_a_sigmoid_of_more_rows_than_columns_is_none_and_is_flagged(wine):
+    X, y = wine
+    model = PathSVC(**SIGMOID).fit(X[:150], y[:150])
+    model.update(add=(X[150:], y[150:]), forget=(X[:30], y[:30]))
+    assert model.ambiguous_
+    assert model.kkt_residual_ <= 1e-9
+    assert np.array_equal(model.predict(X), SVC(**SIGMOID, tol=1e-8).fit(X[30:], y[30:]).predict(X))
+
+
+@pytest.mark.parametrize("cache_size", [1000.0, 0.1])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "sigmoid", "gamma": 1.0},
+        {"kernel": "sigmoid", "gamma": 0.1, "coef0": -1.0},
+        {"kernel": "poly", "gamma": 1.0, "coef0": -1.0},
+    ],
+    ids=str,
+)
+def test_kernels_with_names_are_refused_where_two_rows_show_that_they_are_none(
+    overlapping, options, cache_size
+):
+    X, y = overlapping
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        PathSVC(**options, cache_size=cache_size).fit(X, y)
+
+
+def one_bad_row(A, B):
+    return np.where((A[:, None, 0] > 90) | (B[None, :, 0] > 90), 9.0, A @ B.T)
+
+
+def test_a_row_that_was_refused_is_not_compared_with_later_ones(overlapping):
+    X, y = overlapping
+    model = PathSVC(kernel=one_bad_row).fit(X[:100], y[:100])
+    bad = np.array([[0.0, 1.0], [99.0, 0.0]])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not positive semidefinite"):
+            model.partial_fit(bad, [0, 1])
+    model.partial_fit(X[100:101], y[100:101])
+    assert model.digest() == PathSVC(kernel=one_bad_row).fit(X[:101], y[:101]).digest()
+
+
+def test_points_of_a_change_that_failed_have_no_place_in_a_kernel_matrix(overlapping, monkeypatch):
+    X, y = overlapping
+    K = rbf_kernel(X, gamma=0.5)
+    model = PathSVC(kernel="precomputed").fit(K[:100, :100], y[:100])
+    with monkeypatch.context() as patch:
+        patch.setattr("traceless.hinge.solver.PathSolver.solve", None)
+        with pytest.raises(TypeError):
+            model.partial_fit(K[100:], y[100:])
+    model.partial_fit(K[100:102, :102], y[100:102])
+    fresh = PathSVC(kernel="precomputed").fit(K[:102, :102], y[:102])
+    assert np.array_equal(model.decision_function(K[:, :102]), fresh.decision_function(K[:, :102]))
+
+
+def not_seen_by_two_rows(A, B):
+    """Rows of three kinds: no two of them show that this is no kernel."""
+    values = np.array([[1.0, 0.9, 0.9], [0.9, 1.0, -0.9], [0.9, -0.9, 1.0]])
+    first, second = (np.digitize(rows[:, 0], [0.0, 0.5]) for rows in (A, B))
+    return values[first[:, None], second]
+
+
+def test_kernels_that_more_than_two_rows_show_to_be_none_are_flagged(overlapping):
+    X, y = overlapping
+    model = PathSVC(kernel=not_seen_by_two_rows, C=0.1).fit(X, y)
+    assert model.ambiguous_
+    assert model.decisive_ids().tolist() == model.ids_.tolist()
+    K = not_seen_by_two_rows(X, X)
+    assert PathSVC(kernel="precomputed", C=0.1).fit(K, y).ambiguous_
 
 
 def test_sparse_rows(overlapping):

@@ -278,6 +278,14 @@ def test_labels_are_the_signs_of_what_is_published(rng):
     assert np.array_equal(labels, (model.decision_function(ask) >= 0).astype(labels.dtype))
 
 
+def test_labels_allow_for_what_the_published_solution_may_violate(rng):
+    X, y = unscaled(rng, 0.0, 1.0)
+    problem = next(iter(PathSVC(gamma=0.5, C=10.0).fit(X, y)._model.problems.values()))
+    assert problem.residual < 1e-12  # the published one may violate the conditions by the promise
+    furthest = np.sqrt(2 * 0.8e-9 * problem.alpha.sum())  # from the solution, by strong convexity
+    assert problem.doubt(X) >= 2 * furthest
+
+
 def test_a_certificate_that_was_wrong_is_reported_when_it_is_found_out(rng, monkeypatch):
     X, y = unscaled(rng, 0.0, 1e12)
     monkeypatch.setattr("traceless.hinge.problem.HingeProblem.certified", lambda self, tol: True)

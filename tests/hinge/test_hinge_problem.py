@@ -335,5 +335,5 @@ def test_what_is_wrong_is_said(rng):
         with pytest.raises(ValueError, match=words):
             problem.update(add, remove)
     with pytest.raises(ValueError, match="expected 'rbf'"):
-        Kernel("sigmoid")
+        Kernel("cosine")
     assert len(problem) == 20

@@ -63,7 +63,7 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ("--activation",): (["sigmoid", "tanh", "relu", "sine"], "Of a layer [sigmoid]."),
     ("--spread",): (float, "Weights of a layer are uniform in ±SPREAD."),
     ("--seed",): (int, "Of random maps [0]."),
-    ("--kernel",): (["rbf", "linear", "poly"], "Of path models."),
+    ("--kernel",): (["rbf", "linear", "poly", "sigmoid"], "Of path models."),
     ("--strategy",): (["ovo", "ovr"], "Of pathsvc."),
     ("--probability/--no-probability",): (bool, "Probabilities of pathsvc [no]."),
     ("--epsilon",): (float, "Half the width of the tube of pathsvr [0.1]."),

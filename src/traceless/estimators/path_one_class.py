@@ -29,14 +29,14 @@ class PathOneClass(OutlierMixin, PathMachine):
     nu : float, default=0.5
         Between 0 and 1: at most this part of the rows is beyond the boundary, and at least this
         part are support vectors.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         As for `PathSVC`.
     gamma : {"steady", "scale", "auto"} or float, default="steady"
         As for `PathSVC`.
     degree : int, default=3
         Of the kernel "poly".
     coef0 : float, default=0.0
-        Of the kernel "poly".
+        Of the kernels "poly" and "sigmoid".
     tol : float, default=1e-9
         A larger KKT residual is reported by a `ConvergenceWarning`, unless it is below 1e-6 and
         rounding explains it. Where warnings are errors, nothing is changed then.

@@ -44,7 +44,7 @@ def _values(X: Value, model: HingeModel, estimator: PathMachine) -> Any:
     constants = np.array([scale * s.constant + offset for s, scale, offset in problems])
     kernel = model.kernel
     if kernel.name == "callable":
-        raise TypeError("A kernel that is a function has no ONNX form: use rbf, linear or poly.")
+        raise TypeError("A kernel that is a function has no ONNX form: use one with a name.")
     if kernel.name == "linear":
         W = np.column_stack([scale * np.asarray(s.weights) for s, scale, _ in problems])
         return (X if kernel.centre is None else X - kernel.centre) @ W + constants
@@ -61,9 +61,11 @@ def _kernel_values(X: Value, model: HingeModel, support: Floats) -> Any:
     if kernel.name == "precomputed":  # the columns of X are points held, rows are their numbers
         held = model.rows.X[:, 0].tolist()
         return X.columns(np.array([held.index(s) for s in support[:, 0].tolist()]), axis=1)
-    if kernel.name == "poly":
+    if kernel.name in ("poly", "sigmoid"):
         # not (X @ support.T) * gamma: onnxruntime makes one node of it, with gamma in float32
         base: Any = X @ np.ascontiguousarray(kernel.gamma * support.T) + kernel.coef0
+        if kernel.name == "sigmoid":
+            return X.graph.node("Tanh", base)
         out = base if kernel.degree else base * 0.0 + 1.0
         for _ in range(kernel.degree - 1):
             out = out * base

@@ -29,14 +29,14 @@ class PathSVR(RegressorMixin, PathMachine):
         The bound of each dual variable; large values fit the rows more closely.
     epsilon : float, default=0.1
         Half the width of the tube in which residuals cost nothing.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         As for `PathSVC`.
     gamma : {"steady", "scale", "auto"} or float, default="steady"
         As for `PathSVC`.
     degree : int, default=3
         Of the kernel "poly".
     coef0 : float, default=0.0
-        Of the kernel "poly".
+        Of the kernels "poly" and "sigmoid".
     tol : float, default=1e-9
         A larger KKT residual, in units of the targets, is reported by a `ConvergenceWarning`,
         unless it is below 1e-6 and rounding explains it. Where warnings are errors, nothing is

@@ -7,9 +7,11 @@ points that go and bounds that change are bounds that move, all at once, along o
 top to bottom:
 
 file_format   what is written to a file, and how it is read back
-model         training rows and the problems they make, solved; multiclass, precomputed
+model         training rows and the problems they make, which change together
+answers       what a model says: values, attributes, digest (multiclass, precomputed)
 machines      classifier, regressor, one class: which numbers make one problem of each
 problem       one binary problem: points join and leave, and a change makes another problem
+published     what a problem says: decision values, and how far they can be relied upon
 canonical     the published solution: checked, the same bits whatever the history (groups)
 solver        starts a path, restarts it where it stalls, repairs its end (kkt, smo)
 working_set   points far from the margin are not looked at all the time

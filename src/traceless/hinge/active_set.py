@@ -118,6 +118,14 @@ class ActiveSet:
         self.cache.need(point, np.union1d(self.members, np.flatnonzero(moved)))
         self.refresh()
 
+    def fetch_all(self, members: Slots) -> None:
+        """Bring the kernel values of a margin set into the cache, all at once or not at all."""
+        missing = members[self.cache.line[members] < 0]
+        for m in missing:
+            self.cache.need(int(m), members)
+        if missing.size:
+            self.refresh()
+
     def refresh(self) -> None:
         """Use the lines that the cache holds now."""
         self.path = self.path._replace(gram=self.cache.gram)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.active_set import middle
@@ -20,6 +21,8 @@ from traceless.hinge.kernels import products
 _EPS = float(np.finfo(np.float64).eps)
 PROMISE = 1e-9  # the largest violation of a condition, unless rounding explains more
 CEILING = 1e-6  # beyond which rounding explains nothing
+_MANY = 4000  # groups whose kernel matrix is not made again only to look at it
+_SLIGHT = 1e-10  # part of the diagonal: negative eigenvalues up to this are rounding
 BLOCK = 1 << 21  # kernel values at once
 MEASURED_AGAIN = 0.8  # of a limit: below, a violation is within it also if measured again
 
@@ -129,6 +132,21 @@ class Groups:
     def dual_noise(self, alpha: Floats) -> float:
         """The same where f is computed from α."""
         return 10 * _EPS * float(alpha.sum()) * self.largest**2
+
+    def is_definite(self) -> bool:
+        """Whether their kernel matrix is seen to be positive semidefinite, up to rounding.
+
+        Only then is f unique. It need be so only where Σc = 0, as of the difference of two
+        solutions: hence the shift. Of kernels that are so whatever the rows nothing is computed.
+        """
+        if self.kernel.definite:
+            return True
+        if not self.cache.whole and len(self.all) > _MANY:
+            return False
+        G = self.between(self.all, self.all, exact=False)
+        G += MarginSystem.shift(G)
+        G[np.diag_indices_from(G)] += _SLIGHT * self.largest**2
+        return dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0
 
     # --- solving ---------------------------------------------------------------------------
 

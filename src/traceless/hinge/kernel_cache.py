@@ -111,6 +111,7 @@ class KernelCache:
         self.whole = True  # whether the kernel matrix is kept whole
         self.packed = np.zeros((0, 0))  # scratch of `traceless.hinge.working_set`
         self._filled = np.zeros(0, dtype=bool)  # slots that hold a row, whoever's
+        self._owned = np.zeros(0, dtype=np.intp)  # slots of the owner
         self._clock = 0
         self._used = np.zeros(0, dtype=np.int64)  # when each slot's line was asked for
 
@@ -134,7 +135,9 @@ class KernelCache:
                 "sklearn.preprocessing.StandardScaler."
             )
         free = np.ones(self.n, dtype=bool)
-        free[taken] = False
+        free[taken] = free[self._owned] = False
+        self.guest = None  # its slots are used again, whoever it was
+        self._erase(np.flatnonzero(free & self._filled[: self.n]))
         again = np.flatnonzero(free)[: len(X)]
         n = self.n + len(X) - len(again)
         slots = np.concatenate([again, np.arange(self.n, n, dtype=np.intp)])
@@ -156,9 +159,15 @@ class KernelCache:
     def hand_over(self, token: object, slots: Slots) -> None:
         """The version with rows in these slots is now the owner; all other rows are erased."""
         self.owner, self.guest = token, None  # first: from here on the owner before is on its own
+        self._owned = slots
         dropped = self._filled.copy()
         dropped[slots] = False
-        gone = np.flatnonzero(dropped)
+        self._erase(np.flatnonzero(dropped))
+
+    def _erase(self, gone: Slots) -> None:
+        """Leave nothing of the rows in these slots."""
+        if not gone.size:
+            return
         for values in (self.rows.T, self.y, self.diagonal, self.root):
             values[gone] = 0.0
         held = gone[self.line[gone] >= 0]
@@ -189,8 +198,10 @@ class KernelCache:
         self._used[slot] = self._clock
         if self.line[slot] >= 0:
             return
+        values = self.kernel.values(self.rows[:, [slot]].T, self.rows[:, : self.n])
+        self._check(values, np.array([slot]))
         at = self._line_to_use(keep)
-        self.gram[at, : self.n] = self.kernel.values(self.rows[:, [slot]].T, self.rows[:, : self.n])
+        self.gram[at, : self.n] = values
         self.line[slot] = at
 
     def times(self, points: Slots, support: Slots, c: Floats) -> Floats:
@@ -246,11 +257,7 @@ class KernelCache:
                 part = slots[start : start + step]
                 n = int(part[-1]) + 1 if last else self.n  # the rest is symmetric
                 values = self.kernel.values(X[start : start + step], self.rows[:, :n])
-                if not self.kernel.exact:  # a function of the user
-                    filled = self._filled[:n]
-                    check_positive(
-                        values[:, filled], self.diagonal[part], self.diagonal[:n][filled]
-                    )
+                self._check(values, part)
                 self.gram[part, :n] = values
                 _set_columns(self.gram, part, values, n)
             return
@@ -259,6 +266,13 @@ class KernelCache:
         if kept.size and slots.size:
             values = self.kernel.values(self.rows[:, kept].T, self.rows[:, slots])
             self.gram[np.ix_(self.line[kept], slots)] = values
+
+    def _check(self, values: Floats, slots: Slots) -> None:
+        """Raise if kernel values of some slots with the first ones are those of no kernel."""
+        if not self.kernel.definite:
+            n = values.shape[1]
+            held = np.flatnonzero(self._filled[:n])
+            check_positive(values[:, held], self.diagonal[slots], self.diagonal[held])
 
     def _line_to_use(self, keep: Slots) -> int:
         """A line that is free, new, or longest not asked for."""

@@ -1,4 +1,4 @@
-"""One binary hinge SVM, solved, that points join and leave (Karasuyama & Takeuchi 2009).
+"""One binary hinge SVM that points join and leave (Karasuyama & Takeuchi 2009).
 
     min ½ αᵀQα - Σ y_i t_i α_i,    0 ≤ α_i ≤ u_i,    Σ y_i α_i = τ,     Q_ij = y_i y_j k(x_i, x_j)
 
@@ -20,23 +20,21 @@ finished.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import is_one_sided
-from traceless.hinge.canonical import Canonical, canonical
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
-from traceless.hinge.groups import CEILING, MEASURED_AGAIN, PROMISE
 from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.rows import Target, TrainingRows
+from traceless.hinge.published import Held, OwnRows, Rows, SolvedProblem
+from traceless.hinge.rows import Target
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
 
 _ENOUGH = 200  # points from which on SMO can be faster than a path
@@ -47,33 +45,13 @@ _LARGE, _BREAK_EVEN = 1 / 8, 0.6
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
-Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
 Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
-
-
-class OwnRows(NamedTuple):
-    """Rows of one problem alone."""
-
-    X: Floats
-    ids: Integers
-
-
-Rows = TrainingRows | OwnRows  # with ids in ascending order; those of a problem are among them
 _NONE = np.zeros(0, dtype=np.int64)
 _ZEROS, _NO_FACTOR = np.zeros(0), Factor(np.zeros((0, 0)), _NONE, 0.0)
 _NOTHING = PathEnd(_ZEROS, _ZEROS, _ZEROS, _NONE, 0.0, _NO_FACTOR)
 
 
-class _Held(NamedTuple):
-    """The slots of a kernel cache that hold the points of a problem."""
-
-    cache: KernelCache
-    token: object  # by which the cache knows the problem
-    slots: Slots  # of the rows, in the order they came
-    lent: bool = False  # whether another problem needs these slots: they are only read then
-
-
-class HingeProblem:
+class HingeProblem(SolvedProblem):
     """One binary problem, solved at all times.
 
     Parameters
@@ -120,18 +98,11 @@ class HingeProblem:
     array([2.])
     """
 
-    rows: Rows
-    alpha: Floats
-    bounds: Floats
-    slopes: Floats
-    sides: Integers
-    intercept: float
-
     def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
         self.kernel, self.width, self.memory, self.seed = kernel, width, memory, seed
         cache = KernelCache(kernel, width, memory)
         cache.owner = object()
-        self._held = _Held(cache, cache.owner, _NONE)
+        self._held = Held(cache, cache.owner, _NONE)
         self.rows, self.ids, self.y = OwnRows(np.zeros((0, width)), _NONE), _NONE, np.zeros(0)
         self.levels, self.total, self.scale, self.offset, self.copies = self.y, 0.0, 1.0, 0.0, 1
         self._end = _NOTHING
@@ -140,10 +111,10 @@ class HingeProblem:
         self.residual = 0.0
         self.n_breakpoints = self.n_restarts = self.n_repairs = 0
         self.is_ahead = False
-        self.is_reported = False  # whether a caller was told of the KKT residual
-        self._largest = 0.0  # k(x, x) of a point
+        self.is_reported = False
+        self._largest = 0.0
         self._looks = 0  # changes since g was last computed from scratch
-        self._canonical: Canonical | None = None
+        self._canonical = None
         self._waits = False  # for `take_over`
 
     def _with(self, **values: Any) -> Self:
@@ -164,122 +135,6 @@ class HingeProblem:
         found = self._canonical and replace(self._canonical, kernel=kernel)
         told = self.is_reported
         return self._with(kernel=kernel, _canonical=found, _waits=self._waits, is_reported=told)
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def X(self) -> Floats:  # noqa: N802
-        """Rows of the points, in the order they came."""
-        return self._rows_of(self.rows, self.ids)
-
-    def _rows_of(self, rows: Rows, ids: Integers) -> Floats:
-        return rows.X[np.searchsorted(rows.ids, ids // self.copies)]
-
-    # --- what is published -------------------------------------------------------------------
-
-    def canonical(self) -> Canonical:
-        """The solution that is published: a function of the data alone, or flagged.
-
-        It is computed when it is first asked for, with the kernel matrix as long as that is ours.
-        """
-        found, (cache, token, slots, _) = self._canonical, self._held
-        end = self._end, self.levels, self.total
-        if found is None:
-            with cache.lock:
-                if cache.serves(token):
-                    found = canonical(cache, slots, *end)
-            if found is None:
-                cache = KernelCache(self.kernel, self.width, 0)
-                found = canonical(cache, cache.place(self.X, self.y, _NONE, None), *end)
-            self._canonical = found
-        return found
-
-    def decision_function(self, X: ArrayLike) -> Floats:
-        """The f of other rows: of the canonical solution, or of the path if `is_ahead`.
-
-        The path's are within its KKT residual, not to the bit.
-        """
-        X = np.asarray(X, dtype=np.float64) + 0.0
-        if not self.is_ahead:
-            return self.canonical().decision_function(X)
-        ids, c, b = self.terms(as_path=True)
-        V = self.kernel.values(self._rows_of(self.rows, ids), np.ascontiguousarray(X.T))
-        return np.asarray(c @ V + b)
-
-    def terms(self, as_path: bool) -> Terms:
-        """The c and the b of f = Σ c k + b, as published or of the path, and ids of the points.
-
-        The order is that in which the terms are to be added.
-        """
-        if as_path:
-            used, b = np.flatnonzero(self.alpha), self.intercept
-            c = self.y[used] * self.alpha[used]
-        else:
-            solution = self.canonical()
-            used, b = solution.first[np.flatnonzero(solution.shares)], solution.constant
-            c = solution.coefficients
-        return self.ids[used], c, b
-
-    @property
-    def is_published(self) -> bool:
-        """Whether the canonical solution was computed already."""
-        return self._canonical is not None
-
-    @property
-    def tells_b(self) -> bool:
-        """Whether a row is between its bounds, so that there is one b.
-
-        Else any b of an interval will do: its middle is published, and paths end anywhere in it.
-        """
-        middle = 0.5 * self.bounds
-        return bool((np.abs(self.alpha - middle) < (1.0 - 2e-9) * middle).any())
-
-    def doubt(self, X: Floats) -> float:
-        """How small an f at the end of the path may be so that its published sign is in doubt.
-
-        The primal objective is strongly convex: where no condition is violated by more than r, the
-        solution is no further away than  ½ ‖Δf‖² ≤ r Σα,  so  |Δf(x)| ≤ √(2 r Σα k(x, x))  without
-        b, and b follows from f on the margin, if that has rows. Twice that for each of the two
-        solutions.
-        """
-        if not self.tells_b:
-            return math.inf
-        size = max(self._largest, float(np.abs(self.kernel.diagonal(X)).max(initial=0.0)))
-        r = max(self.residual, 1e-3 * PROMISE)
-        return 4.0 * math.sqrt(2.0 * r * float(self.alpha.sum()) * size)
-
-    def kkt_residual(self) -> float:
-        """The largest violation of a KKT condition by what is published, from scratch."""
-        points = self.X, self.y, self.bounds, self.levels, self.total
-        return self.canonical().violation(*points)
-
-    def certified(self, tol: float) -> bool:
-        """Whether the end of the path is so good that what is published need not be reported.
-
-        What is published is no worse than this limit, or is the end of the path itself.
-        """
-        noise = 10 * float(np.finfo(np.float64).eps) * float(self.alpha.sum()) * self._largest
-        limit = MEASURED_AGAIN * max(PROMISE, min(noise, CEILING))
-        return tol >= PROMISE and self.residual <= limit and 0.1 * noise <= CEILING
-
-    def excess(self, tol: float, asked: bool) -> float:
-        """The KKT residual, if it is to be reported and has not been yet, or 0.
-
-        What the path certifies needs no report before the solution is `asked` for: then it is
-        computed, and measured on all rows, so that nothing wrong is published without a word.
-        """
-        if self.is_reported or not (asked or self.is_published or not self.certified(tol)):
-            return 0.0
-        found = self.canonical().excess(tol)
-        self.is_reported = True
-        return found
-
-    def spares(self) -> bool:
-        """Whether rows with α = 0 can go without a change of the solution."""
-        solution = self.canonical()
-        margin = (solution.alpha > 0.0) & (solution.alpha < solution.bounds)
-        return bool(solution.certain and margin.any())
 
     # --- changes -----------------------------------------------------------------------------
 
@@ -401,7 +256,7 @@ class HingeProblem:
         sides = np.where(alpha <= 0.0, INSIDE, np.where(alpha >= target.bounds, OUTSIDE, MARGIN))
         end = PathEnd(alpha.copy(), target.bounds, slopes.copy(), sides, b, None)
         cache = KernelCache(self.kernel, self.width, self.memory)
-        held = _Held(cache, object(), _NONE)  # a token that the cache does not know
+        held = Held(cache, object(), _NONE)  # a token that the cache does not know
         values = target._asdict() | {"rows": rows, "residual": residual}
         return self._with(_held=held, _end=end, **values | end._asdict())
 
@@ -463,7 +318,7 @@ class HingeProblem:
             n_breakpoints=int(solver.active.now["steps"]),
             n_restarts=self.n_restarts + solver.restarts,
             n_repairs=self.n_repairs + solver.repairs,
-            _held=_Held(cache, token, slots, lent),
+            _held=Held(cache, token, slots, lent),
             _end=end,
             _largest=largest,
             _looks=0 if solver.thorough else self._looks + 1,
@@ -482,7 +337,7 @@ class HingeProblem:
     # --- the kernel matrix -------------------------------------------------------------------
 
     @contextmanager
-    def _at_work(self, kernel: Kernel, memory: int) -> Iterator[_Held]:
+    def _at_work(self, kernel: Kernel, memory: int) -> Iterator[Held]:
         """Lock a cache that holds our points and may be written to."""
         while True:
             (cache, token, slots, lent), moved = self._held, None
@@ -497,7 +352,7 @@ class HingeProblem:
             if moved is None:
                 moved = KernelCache(kernel, self.width, memory)
                 moved.place(self.X, self.y, _NONE, None)
-            self._held = _Held(moved, object(), np.arange(len(self.y)))
+            self._held = Held(moved, object(), np.arange(len(self.y)))
             moved.hand_over(self._held.token, self._held.slots)
 
     def take_over(self) -> None:
@@ -512,7 +367,7 @@ class HingeProblem:
             self._waits = False
             if len(slots) + _ENOUGH < cache.n // 2:  # most slots are empty
                 cache, slots = cache.moved(slots, self.memory), np.arange(len(slots))
-            self._held = _Held(cache, object(), slots)
+            self._held = Held(cache, object(), slots)
             cache.kernel = self.kernel
             cache.hand_over(self._held.token, slots)
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 
-KERNELS = ("linear", "poly", "rbf", "precomputed")
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 GAMMAS = ("steady", "scale", "auto")
-_WITH_GAMMA = ("rbf", "poly")
+WITH_GAMMA = ("rbf", "poly", "sigmoid")
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -69,7 +69,7 @@ class Settings:
             return float(gamma)
         if gamma == "auto":
             return float(1.0 / width)
-        if self.name not in _WITH_GAMMA or not len(X) or (X[0, 0] == X).all():
+        if self.name not in WITH_GAMMA or not len(X) or (X[0, 0] == X).all():
             return 1.0
         spread = width * _variance(X, weight)
         if not 1e-300 < spread < 1e300:
@@ -83,7 +83,7 @@ class Settings:
         """Whether a kernel with this gamma and centre is the kernel of these rows."""
         if self.name == "linear":
             return np.array_equal(self.centre_of(X), centre)  # type: ignore[arg-type]
-        return self.name not in _WITH_GAMMA or self.gamma_of(X, weight) == gamma
+        return self.name not in WITH_GAMMA or self.gamma_of(X, weight) == gamma
 
     def centre_of(self, X: Floats) -> Floats | None:
         """The centre of a linear kernel, where Σyα is 0: any other centre is another problem."""
@@ -92,7 +92,7 @@ class Settings:
     def moves_gamma(self, X: Floats, weight: Floats) -> NDArray[np.bool_]:
         """Rows whose removal, each by itself, might change gamma."""
         by_rows = isinstance(self.gamma, str) and self.gamma != "auto"
-        moves = by_rows and self.name in _WITH_GAMMA
+        moves = by_rows and self.name in WITH_GAMMA
         if not (moves and self.gamma == "steady"):
             return np.full(len(X), moves)
         total, width = float(weight.sum()), X.shape[1]

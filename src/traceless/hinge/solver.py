@@ -115,6 +115,7 @@ class PathSolver:
         margin = active.path.margin
         margin.R[:k, :k], margin.members[:k] = factor.R[:k, :k], slots[factor.members]
         active.now["k"], active.now["rho"] = k, factor.rho
+        active.fetch_all(active.members)  # a change that was given up may have used their lines
 
     def end(self, slots: Slots) -> PathEnd:
         """The end of the path for these points, and the factor."""
@@ -355,9 +356,7 @@ class PathSolver:
         active.make_room(k)
         mean = float(diagonal.mean()) if diagonal.size else 0.0
         rho = active.now["rho"] = mean if mean > 0.0 else 1.0
-        for m in members:
-            if active.line[m] < 0:  # asked anew: fetching one may drop the line of another
-                active.fetch(int(m))
+        active.fetch_all(members)
         A = gather(active.path.gram, active.line[members], members, np.empty((k, k))) + rho
         R, failed = dpotrf(A.T, lower=0, clean=1)
         if not failed and (R.diagonal() ** 2 > 100 * SOUND * A.diagonal()).all():

@@ -17,6 +17,7 @@ from sklearn.model_selection import LeaveOneOut
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.inputs import n_rows
 from traceless.estimators.path_machine import PathMachine
+from traceless.hinge.settings import WITH_GAMMA
 from traceless.model_selection.dataset import margin_of_own, subset
 from traceless.model_selection.folds import Folds, Path
 from traceless.model_selection.splits import Split
@@ -48,7 +49,7 @@ class PathFolds(Folds):
         if sample_weight is not None:
             self.weight = np.broadcast_to(np.asarray(sample_weight, np.float64), len(self.y))
         settings = estimator._settings()
-        gamma_depends_on_rows = settings.name in ("rbf", "poly") and settings.gamma == "scale"
+        gamma_depends_on_rows = settings.name in WITH_GAMMA and settings.gamma == "scale"
         self.whole: PathMachine | None = None
         if not gamma_depends_on_rows:  # else each fold has another kernel
             self.whole = clone(estimator).fit(self.X, self.y, self.weight)
