@@ -274,8 +274,8 @@ class PathMachine(Savable, Changeable, BaseEstimator):
 
     @property
     def n_iter_(self) -> Any:
-        """The straight pieces of all paths since the model was fitted or loaded."""
-        return sum(problem.n_breakpoints + 1 for problem in self._current().problems.values())
+        """The straight pieces of the path of the last change: one more than its breakpoints."""
+        return self.n_breakpoints_ + 1
 
     @property
     def fit_status_(self) -> int:

@@ -133,7 +133,7 @@ class PathSVC(ClassifierMixin, PathMachine):
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
     n_iter_ : ndarray of shape (n_problems,)
-        The straight pieces of all paths of each problem since it was fitted or loaded.
+        The straight pieces of the paths of the last change, of all problems together.
     ambiguous_ : bool
         Whether some row is so close to changing sides (between margin, inside and outside)
         that another history might end in other last bits, or rows so near to each other that
@@ -261,9 +261,8 @@ class PathSVC(ClassifierMixin, PathMachine):
 
     @property
     def n_iter_(self) -> NDArray[np.int32]:
-        """The straight pieces of all paths of each problem since it was fitted or loaded."""
-        problems = self._current().problems.values()
-        return np.array([problem.n_breakpoints + 1 for problem in problems], np.int32)
+        """The straight pieces of the paths of the last change, as one number, in SVC's shape."""
+        return np.full(len(self._current().problems), self.n_breakpoints_ + 1, np.int32)
 
     def c_path(self, low: float, high: float, classes: tuple[Any, Any] | None = None) -> CPath:
         """The solution for every C between two, with its breakpoints; this model stays as it is.
