@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
-from traceless import LSSVC, LSSVR, Knowledge, on_device  # noqa: E402
+from traceless import LSSVC, LSSVR, Knowledge, from_batches, on_device  # noqa: E402
 from traceless.device import tensors  # noqa: E402
 from traceless.features import Linear  # noqa: E402
 
@@ -78,6 +78,19 @@ def test_labels_follow_their_rows(way):
 def test_labels_in_a_column():
     there = LSSVC().fit(torch.from_numpy(X), torch.from_numpy(LABELS[:, None]))
     assert there.digest() == LSSVC().fit(X, LABELS).digest()
+
+
+def test_nullable_labels_of_pandas():
+    pd = pytest.importorskip("pandas")
+    y = pd.Series(LABELS > 0).astype("boolean")
+    assert LSSVC().fit(torch.from_numpy(X), y).digest() == LSSVC().fit(X, y).digest()
+
+
+def test_batches_of_tensors_that_numpy_has_no_type_for():
+    short = torch.from_numpy(X).bfloat16()
+    for rows in (short, torch._neg_view(torch.from_numpy(-X))):
+        there = LSSVC().fit(from_batches([(rows, LABELS)]))
+        assert there.digest() == LSSVC().fit(rows, LABELS).digest()
 
 
 def test_numbers_that_no_array_holds():

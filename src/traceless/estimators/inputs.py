@@ -119,7 +119,8 @@ def _validated(estimator: Any, rows: Rows, task: Task, reset: bool) -> tuple[Any
     if is_on_device(rows[0]):
         X, y = checked_tensor(estimator, rows[0], reset), rows[1]
         if not is_on_device(y) or task != "classification":
-            y = validate_data(estimator, X="no_validation", y=to_array(y), **kinds)
+            y = to_array(y) if task == "regression" else labels(to_array(y))
+            y = validate_data(estimator, X="no_validation", y=y, **kinds)
         return X, y
     check_features(rows[0])
     if task == "regression":

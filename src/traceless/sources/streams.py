@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceless.device.tensors import to_array
 from traceless.sources.arrow import (
     Columns,
     check_kinds,
@@ -191,9 +192,7 @@ def _three(batch: Any) -> Rows:
 
 def _host(values: Any) -> Any:
     """A tensor as an array of this process's memory; all else as it is, lists as arrays."""
-    if hasattr(values, "detach"):
-        return values.detach().cpu().numpy()
-    return np.asarray(values) if isinstance(values, list | tuple) else values
+    return np.asarray(values) if isinstance(values, list | tuple) else to_array(values)
 
 
 def _named(batch: Any) -> Any:
