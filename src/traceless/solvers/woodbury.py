@@ -416,7 +416,9 @@ class Woodbury(Cholesky):
 
     def _drop_empty_classes(self) -> None:
         kept = [k for k, n in enumerate(self.counts) if n]
-        if self._inverse is not None:
+        if not kept:
+            self._inverse = None  # BLAS has no products with a U of no columns
+        elif self._inverse is not None:
             self._inverse.U = np.asfortranarray(self._inverse.U[:, kept])
         self.responses = tuple(self.responses[k] for k in kept)
         self.counts = tuple(self.counts[k] for k in kept)
