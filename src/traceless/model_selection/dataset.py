@@ -93,14 +93,23 @@ class Dataset:
         return len(self.probe._bind().steps)
 
     @property
-    def weighted(self) -> bool:
-        """Whether class weights or ρ are taken from the rows, so that they differ by fold."""
-        counted = getattr(self.estimator, "class_weight", None) is not None
-        return counted or isinstance(self.probe.rho, str)
+    def has_closed_form(self) -> bool:
+        """Whether one system serves all folds.
 
-    def check_unweighted(self, what: str) -> None:
-        """Raise if class weights or ρ would change for all rows as soon as one leaves."""
-        if self.weighted:
+        Class weights and ρ that are taken from the rows differ by fold, and targets with a ρ each
+        have a system each.
+        """
+        weighted = getattr(self.estimator, "class_weight", None) is not None
+        return not weighted and not isinstance(self.probe.rho, str) and not np.ndim(self.probe.rho)
+
+    def check_closed_form(self, what: str) -> None:
+        """Raise if class weights or ρ would change as soon as a row leaves, or ρ are several."""
+        if np.ndim(self.probe.rho):
+            raise ValueError(
+                f"{what} holds rows out in closed form, which takes one rho for all targets, and "
+                f"got {self.probe.rho!r}. Use cross_val_predict, or one target at a time."
+            )
+        if not self.has_closed_form:
             raise ValueError(
                 f"{what} holds rows out in closed form, which class weights and rho='evidence' do "
                 "not allow: each row that leaves changes them for all others. Use "

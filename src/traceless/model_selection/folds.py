@@ -128,9 +128,9 @@ class LeastSquaresFolds(Folds):
                 "them. Use path='auto' or 'subtract'."
             )
         if path == "hat":
-            self.data.check_unweighted("path='hat'")
+            self.data.check_closed_form("path='hat'")
         self.closed: set[int] = set()  # the folds whose held-out scores are computed in closed form
-        if path != "subtract" and not self.needs_models and not self.data.weighted:
+        if path != "subtract" and not self.needs_models and self.data.has_closed_form:
             largest = np.inf if path == "hat" else self.data.n_outputs
             for k, split in enumerate(self.splits):
                 if split.test_in_left_out is not None and len(split.left_out) < largest:

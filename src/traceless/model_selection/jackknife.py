@@ -152,7 +152,7 @@ def checked_dataset(what: str, estimator: Any, X: Any, y: Any, sample_weight: An
     """The rows, checked; raises where rows cannot be held out in closed form."""
     X, y = indexable(X, y)
     data = Dataset.check(estimator, X, y, sample_weight)
-    data.check_unweighted(what)
+    data.check_closed_form(what)
     return data
 
 

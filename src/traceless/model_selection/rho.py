@@ -147,7 +147,7 @@ def select_rho(
         given = None if rhos is None else checked_values("rhos", rhos)
         return _by_evidence(estimator, X, y, given, sample_weight)
     values = checked_values("rhos", rhos)
-    if isinstance(getattr(estimator, "rho", None), str):
+    if isinstance(getattr(estimator, "rho", 1.0), str | list | tuple | np.ndarray):
         estimator = clone(estimator).set_params(rho=1.0)  # it plays no part
     scorer = check_scoring(estimator, scoring=scoring)
     if isinstance(cv, str) and cv == "loo":
@@ -196,7 +196,7 @@ def _large_fold(folds: LeastSquaresFolds, k: int, rhos: Floats) -> list[Floats |
     """Held-out scores of the test rows for each ρ, None where exact arithmetic is needed."""
     data, known = folds.data, folds.training(k)
     same = known.responses == folds.total.responses
-    if not same or not known.n_samples or data.weighted:
+    if not same or not known.n_samples or not data.has_closed_form:
         return [None] * len(rhos)  # another coding, or other weights
     systems = [data.system(known, known.responses, rho) for rho in rhos]
     Q = systems[0].Q.astype(np.float64)
