@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cases import exact_gram, whole
@@ -17,6 +18,14 @@ def rows(rng):
     X = rng.normal(size=(60, 4))
     X[:, 2] = 1.7e9 + rng.integers(0, 3e7, size=60)
     return X, rng.integers(0, 3, size=60)
+
+
+def test_by_its_name_where_it_has_one(rows):
+    X = pd.DataFrame(rows[0], columns=["a", "b", "seen at", "d"])
+    with pytest.warns(ResolutionWarning, match=r"Column 2 \('seen at'\) is so large"):
+        LSSVC().fit(X, rows[1])
+    with pytest.warns(ResolutionWarning, match=r"Column 3 \('d'\) varies by less than"):
+        LSSVC().fit(X[["a", "b"]].assign(c=0.0, d=X["d"] * 1e-6), rows[1])
 
 
 @pytest.mark.parametrize(

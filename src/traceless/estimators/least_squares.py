@@ -386,16 +386,18 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Check the first rows: there are some, on a grid neither too coarse nor too fine."""
         if not part.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
+        names = getattr(self, "feature_names_in_", None)
         if self._map().features_are_columns:
-            report_large(part.large_features())
+            report_large(part.large_features(), names)
         steps = self._map().input_steps(self.n_features_in_)
         if is_on_device(X):
             from traceless.device.encoders import narrow_columns
 
             values, columns = narrow_columns(X[:ROWS], steps)
-            report_coarse(values, steps[columns], "Column", "resolution", columns)
+            report_coarse(values, steps[columns], "Column", "resolution", columns, names)
         else:
-            report_coarse(dense_rows(X, slice(0, ROWS)), steps, "Column", "resolution")
+            values = dense_rows(X, slice(0, ROWS))
+            report_coarse(values, steps, "Column", "resolution", names=names)
 
     def _knowledge_of(self, rows: Rows | Source, recipe: Recipe | None = None) -> Knowledge:
         """The knowledge of some rows: as the parameters are set now, or by another recipe."""

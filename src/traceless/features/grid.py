@@ -147,11 +147,12 @@ def fewest_steps(n_rows: int) -> float:
 
 
 def report_coarse(
-    values: Floats, steps: Floats, what: str, parameter: str, columns: Any = None
+    values: Floats, steps: Floats, what: str, parameter: str, columns: Any = None, names: Any = None
 ) -> None:
     """Warn of columns that vary by a few steps of their grid only, and lie off it.
 
-    Where the values are those of some columns only, `columns` are their numbers.
+    Where the values are those of some columns only, `columns` are their numbers; `names` are those
+    of all columns, where they have some.
     """
     values = np.asarray(values, dtype=np.float64)  # booleans have no differences
     least, few = fewest_steps(len(values)), values[:_FEW]
@@ -163,7 +164,7 @@ def report_coarse(
     coarse = coarse[(codes != np.rint(codes)).any(axis=0)]
     if coarse.size:
         bits = max(int(np.frexp(spread[coarse].min())[1]) - 12, -190)
-        named = _named(coarse if columns is None else columns[coarse])
+        named = _named(coarse if columns is None else columns[coarse], names)
         warnings.warn(
             f"{what} {named} varies by less than {least:g} steps of its grid, so that part of it "
             f"is rounded away. Give it other units, or a finer grid: {parameter}=2**{bits} (for "
@@ -173,22 +174,23 @@ def report_coarse(
         )
 
 
-def report_large(columns: NDArray[np.intp]) -> None:
+def report_large(columns: NDArray[np.intp], names: Any = None) -> None:
     """Warn of columns that take very many steps of their grid."""
     if columns.size:
         warnings.warn(
-            f"Column {_named(columns)} is so large, in steps of its grid, that its sums need more "
-            "than 64 bits: nothing is lost, but all takes up to twice the time. Count it from a "
-            "value near its mean, in larger units (days, not seconds), or give it a coarser grid: "
-            "resolution, an array with one number for each column.",
+            f"Column {_named(columns, names)} is so large, in steps of its grid, that its sums "
+            "need more than 64 bits: nothing is lost, but all takes up to twice the time. Count it "
+            "from a value near its mean, in larger units (days, not seconds), or give it a coarser "
+            "grid: resolution, an array with one number for each column.",
             ResolutionWarning,
             stacklevel=_stack_level(),
         )
 
 
-def _named(columns: NDArray[np.intp]) -> str:
-    """The numbers of the first few columns."""
-    return ", ".join(map(str, columns[:5])) + (", ..." if columns.size > 5 else "")
+def _named(columns: NDArray[np.intp], names: Any) -> str:
+    """The numbers of the first few columns, with their names."""
+    first = [str(j) if names is None else f"{j} ({str(names[j])!r})" for j in columns[:5]]
+    return ", ".join(first) + (", ..." if columns.size > 5 else "")
 
 
 def _stack_level() -> int:
