@@ -63,7 +63,7 @@ NO_ARGUMENT = (
     "A fingerprint is a sum of hashes",
     "Rows need labels or targets: give X and y",
     "A batch must be (X, y)",
-    "kernel {}: expected 'rbf', 'linear' or 'poly', 'precomputed'",
+    "kernel {}: expected 'rbf', 'linear', 'poly' or 'sigmoid', 'precomputed'",
     "{} cannot be written to a file",
     "Found array with 0 sample(s)",  # of tensors
 )
