@@ -245,7 +245,7 @@ def test_what_can_be_wrong():
     with pytest.raises(ValueError, match="X has 1 columns, and the models were fitted with 2"):
         models.predict([1], [[1.0]])
     with pytest.raises(TypeError, match="must be numbers"):
-        models.predict([1], [["1", "2"]])
+        models.predict([1], np.array([["1", "2"]]))
     nanoseconds = pd.Series(pd.Timestamp("2025-01-01"), frame.index).astype("datetime64[ns]")
     for key in (frame["key"] + 0.5, pd.Timestamp("2025-01-01"), nanoseconds):
         with pytest.raises(ValueError, match=r"key of a group must be .* got (0.5|.*2025)"):
