@@ -98,8 +98,9 @@ def test_the_house_does_not_grow_in_silence():
     # solves in words; 300 for groups that DuckDB and polars add, and their weights;
     # 375 less since store, cli, checks and displays were gone through; 175 for products of sparse
     # rows and of bytes, and for scores in one look; 460 for probabilities, C-paths, select_C and
-    # ONNX files of the path family
-    assert found["code lines"] <= 27_900
+    # ONNX files of the path family; 100 for tables at addresses, types that are found before the
+    # pass, and what Spark's evaluators ask for
+    assert found["code lines"] <= 28_000
 
 
 def test_imports_point_down_through_ten_layers():

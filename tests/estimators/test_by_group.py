@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from traceless import LSSVC, LSSVR, NotLearnedError, RangeError, fit_by
 from traceless.features import Linear
+from traceless.knowledge.groups import numbered
 from traceless.sources import queries
 
 NAMES = ["a", "b"]
@@ -233,8 +234,10 @@ def test_what_can_be_wrong():
         fit_by(LSSVR(), frame, "key", "y", sample_weight="w")
     with pytest.raises(ValueError, match="weights included, has the column 'w' more than once"):
         fit_by(LSSVR(), frame.assign(w=1.0), "key", "y", sample_weight="w", columns=["a", "w"])
-    with pytest.raises(ValueError, match="group of some rows is missing"):
+    with pytest.raises(ValueError, match="has nulls"):
         fit_by(LSSVR(), frame.assign(key=frame["key"].where(frame["key"] > 0)), "key", "y")
+    with pytest.raises(ValueError, match="group of some rows is missing"):
+        numbered(np.array([1.0, np.nan]))
     with pytest.raises(TypeError, match=r"name of one column, got .*several columns make one"):
         fit_by(LSSVR(), frame, ["key", "a"], "y")
     with pytest.raises(ValueError, match=r"columns \['b', 'a'\], and the models .*\['a', 'b'\]"):
@@ -242,7 +245,7 @@ def test_what_can_be_wrong():
     with pytest.raises(ValueError, match="X has 1 columns, and the models were fitted with 2"):
         models.predict([1], [[1.0]])
     with pytest.raises(TypeError, match="must be numbers"):
-        models.predict([1], [["1", "2"]])
+        models.predict([1], np.array([["1", "2"]]))
     nanoseconds = pd.Series(pd.Timestamp("2025-01-01"), frame.index).astype("datetime64[ns]")
     for key in (frame["key"] + 0.5, pd.Timestamp("2025-01-01"), nanoseconds):
         with pytest.raises(ValueError, match=r"key of a group must be .* got (0.5|.*2025)"):

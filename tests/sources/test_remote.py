@@ -54,6 +54,10 @@ def test_what_an_address_names_is_not_hidden_and_folders_below_are_not_guessed(t
     write(table, there, ".cache/_rows")
     for path in (".cache/_rows", ".cache/_rows/k=0/p.parquet", ".cache/_rows/*/p.parquet"):
         assert scan(path, "y", filesystem=there).feature_names == ["a", "b", "k"]
+    pq.write_table(table, "top.parquet", filesystem=there)
+    assert scan("*.parquet", "y", filesystem=there).feature_names == ["a", "b"]
+    with pytest.raises(ValueError, match=r"pyarrow does not know .*filesystem=fsspec"):
+        scan("memory://rows/p.parquet", "y")
     there.create_dir(".cache/_rows/old")
     pq.write_table(table, ".cache/_rows/old/p.parquet", filesystem=there)
     with pytest.raises(ValueError, match=r"has the subfolder old; say which .*_rows/\*\*/\*"):

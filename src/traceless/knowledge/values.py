@@ -66,7 +66,9 @@ def labels(y: Any) -> Any:
     if getattr(kind, "kind", None) == "b":
         return np.asarray(y).astype(bool)
     whole = getattr(kind, "numpy_dtype", np.dtype("O"))
-    return y.to_numpy(dtype=whole) if whole.kind in "iu" else y
+    if whole.kind not in "iu":
+        return y
+    return y.to_numpy(dtype=np.uint64 if whole == np.uint64 else np.int64)
 
 
 def has_missing(values: NDArray[Any]) -> bool:

@@ -69,7 +69,7 @@ def _each_once(files: list[F]) -> list[F]:
     if not files:
         raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
     # A link is another name of its file, in a folder that may say more about it.
-    meant = [file.resolve() if isinstance(file, Path) else file for file in files]
+    meant: list[File] = [f.resolve() if isinstance(f, Path) else f for f in files]
     file, times = Counter(map(str, meant)).most_common(1)[0]
     if times > 1:
         raise ValueError(

@@ -84,10 +84,16 @@ def remote_files(path: str, filesystem: Any = None) -> tuple[list[Remote], int, 
         In a pattern ``*`` and ``?`` stay in one folder, ``**`` goes through several.
     filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
     """
-    from pyarrow import fs
+    from pyarrow import ArrowInvalid, fs
 
     if filesystem is None:
-        filesystem, base = fs.FileSystem.from_uri(path)
+        try:
+            filesystem, base = fs.FileSystem.from_uri(path)
+        except ArrowInvalid as error:
+            raise ValueError(
+                f"{path} is in a place that pyarrow does not know ({error}). Pass one of fsspec: "
+                "scan(path, target, filesystem=fsspec.filesystem(...))."
+            ) from error
     else:
         base = re.sub(_SCHEME, "", path)
         if not isinstance(filesystem, fs.FileSystem):
@@ -96,7 +102,7 @@ def remote_files(path: str, filesystem: Any = None) -> tuple[list[Remote], int, 
     if wild is None and filesystem.get_file_info(base).is_file:
         one = Remote(PurePosixPath(base), filesystem)
         return [one], len(one.parts), False
-    folder = base[: base.rfind("/", 0, wild.start())] if wild else base
+    folder = base[: max(base.rfind("/", 0, wild.start()), 0)] if wild else base
     inside = fs.FileSelector(folder, recursive=True, allow_not_found=True)
     names = sorted(found.path for found in filesystem.get_file_info(inside) if found.is_file)
     if wild:
@@ -104,4 +110,5 @@ def remote_files(path: str, filesystem: Any = None) -> tuple[list[Remote], int, 
         meant = re.compile("".join([_WILD.get(one) or re.escape(one) for one in pieces])).fullmatch
         names = [name for name in names if meant(name.lstrip("/"))]
     files = [Remote(PurePosixPath(name), filesystem) for name in names]
-    return files, len(PurePosixPath(folder).parts), wild is not None
+    rooted = any(name.startswith("/") for name in names)  # in memory all are, however asked for
+    return files, len(PurePosixPath(folder.strip("/")).parts) + rooted, wild is not None

@@ -83,7 +83,7 @@ class SparkEstimator(Estimator, _Columns):
     """
 
     rho: Any = Param(
-        Params._dummy(),  # type: ignore[no-untyped-call]
+        Params._dummy(),
         "rho",
         "strength of the penalty, in place of the estimator's own",
         typeConverter=TypeConverters.toFloat,
