@@ -595,6 +595,34 @@ def test_kernels_with_names_are_refused_where_two_rows_show_that_they_are_none(
         PathSVC(**options, cache_size=cache_size).fit(X, y)
 
 
+def one_bad_row(A, B):
+    return np.where((A[:, None, 0] > 90) | (B[None, :, 0] > 90), 9.0, A @ B.T)
+
+
+def test_a_row_that_was_refused_is_not_compared_with_later_ones(overlapping):
+    X, y = overlapping
+    model = PathSVC(kernel=one_bad_row).fit(X[:100], y[:100])
+    bad = np.array([[0.0, 1.0], [99.0, 0.0]])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not positive semidefinite"):
+            model.partial_fit(bad, [0, 1])
+    model.partial_fit(X[100:101], y[100:101])
+    assert model.digest() == PathSVC(kernel=one_bad_row).fit(X[:101], y[:101]).digest()
+
+
+def test_points_of_a_change_that_failed_have_no_place_in_a_kernel_matrix(overlapping, monkeypatch):
+    X, y = overlapping
+    K = rbf_kernel(X, gamma=0.5)
+    model = PathSVC(kernel="precomputed").fit(K[:100, :100], y[:100])
+    with monkeypatch.context() as patch:
+        patch.setattr("traceless.hinge.solver.PathSolver.solve", None)
+        with pytest.raises(TypeError):
+            model.partial_fit(K[100:], y[100:])
+    model.partial_fit(K[100:102, :102], y[100:102])
+    fresh = PathSVC(kernel="precomputed").fit(K[:102, :102], y[:102])
+    assert np.array_equal(model.decision_function(K[:, :102]), fresh.decision_function(K[:, :102]))
+
+
 def not_seen_by_two_rows(A, B):
     """1 on the diagonal, -0.9 beside it: no kernel of three rows, and of any two it is one."""
     return np.where(A[:, None, 0] == B[None, :, 0], 1.0, -0.9)

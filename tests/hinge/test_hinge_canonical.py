@@ -29,8 +29,8 @@ def test_bits_depend_on_the_data_alone_unless_it_says_so(name, seed, n, sizes):
     if ours.certain and theirs.certain:
         assert same(ours, theirs)
         assert np.array_equal(problem.decision_function(X), fresh.decision_function(X))
-    ordered = problem.X[ours.order]
-    assert np.array_equal(ordered, fresh.X[theirs.order])
+    ordered = problem.X[ours.first]
+    assert np.array_equal(ordered, fresh.X[theirs.first])
 
 
 def test_only_rows_within_rounding_of_each_other_are_in_doubt():

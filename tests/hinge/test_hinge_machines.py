@@ -107,6 +107,18 @@ def test_decision_values_are_those_of_scikit_learn(rng, kernel):
         np.testing.assert_array_equal(ours.predict(X)[apart], theirs.predict(X)[apart])
 
 
+def test_the_two_sides_of_a_tube_without_width_cancel():
+    """Both may be as large as C, and predictions are those of their difference."""
+    which = "near, huge bound", "classes", 0.0
+    rng = np.random.default_rng([9100049, *which[0].encode()])
+    X, y, weight = draw_rows(*which[:2], rng, int(rng.integers(5, 80)))
+    model = machine(*which).fit(X, y, weight)
+    K = dense_kernel(FAMILIES[which[0]].kernel, X, X)[:, model.support_]
+    of_coefficients = K @ model.dual_coef_[0] + model.intercept_
+    size = np.abs(model.dual_coef_).sum()
+    assert np.abs(of_coefficients - model.predict(X)).max() <= 1e-14 * max(1.0, size)
+
+
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
 def test_units_of_the_targets_change_nothing(rng, size):
     X = rng.normal(size=(80, 2))

@@ -83,6 +83,28 @@ def test_a_margin_too_large_for_the_memory_says_so(rng):
     assert picture(problem) == before
 
 
+@pytest.mark.parametrize("memory", [4_000, 15_000, 40_000])
+def test_a_first_margin_too_large_for_the_memory_says_so(rng, memory):
+    X, y = sample(rng, 200)
+    with pytest.raises(MemoryError, match="raise `memory`"):
+        HingeProblem(Kernel("rbf", gamma=5.0), 3, memory=memory).fit(X, y, 10.0)
+
+
+def test_kernel_values_that_a_change_used_and_gave_up_are_computed_again(rng):
+    X, y = sample(rng, 300)
+    problem = HingeProblem(Kernel("rbf", gamma=0.1), 3, memory=150_000).fit(X, y, 1.0)
+    for _ in range(5):
+        problem.changed((*sample(rng, 60), 1.0), rng.permutation(300)[:60])  # nobody keeps it
+        members = problem._end.factor.members
+        lost = problem._held.cache.line[problem._held.slots[members]] < 0
+        after = problem.changed((*sample(rng, 1), 1.0), [0])
+        assert after.n_repairs == problem.n_repairs
+        assert residual(after) <= promise(after)
+        if lost.any():
+            return
+    pytest.fail("no line of a member was used by another change")
+
+
 def test_without_numba_it_says_what_to_install():
     code = "import sys; sys.modules['numba'] = None; import traceless.hinge.problem"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -58,12 +58,12 @@ class PathSVC(ClassifierMixin, PathMachine):
         points held, in the order of ``ids_``, and with each other; `predict` takes kernel
         values with the points held; points are forgotten by their ids.
     gamma : {"steady", "scale", "auto"} or float, default="steady"
-        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features · variance of the rows) and
-        "auto" 1 / n_features, as in scikit-learn, but a row of weight 2 counts as two. "steady"
-        is the power of two nearest to "scale". Both are always those of the rows held now, so
-        that models of equal rows are equal whatever their history. "scale" changes with every
-        row, and all rows are then solved anew: it is the slow choice. "steady" rarely changes,
-        so that updates follow a path. ``gamma_`` shows the value.
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features · variance of the
+        rows) and "auto" 1 / n_features, as in scikit-learn, but a row of weight 2 counts as two.
+        "steady" is the power of two nearest to "scale". Both are always those of the rows held
+        now, so that models of equal rows are equal whatever their history. "scale" changes with
+        every row, and all rows are then solved anew: it is the slow choice. "steady" rarely
+        changes, so that updates follow a path. ``gamma_`` shows the value.
     degree : int, default=3
         Of the kernel "poly".
     coef0 : float, default=0.0

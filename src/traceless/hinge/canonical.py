@@ -48,7 +48,6 @@ class Canonical:
 
     Attributes
     ----------
-    order : places of the points, sorted by content (row, label, bound)
     group : number of the group of each point, in the order the points came
     first : place of one point of each group
     alpha, bounds : of each group
@@ -67,7 +66,6 @@ class Canonical:
     """
 
     kernel: Kernel
-    order: NDArray[np.intp]
     group: NDArray[np.intp]
     first: NDArray[np.intp]
     alpha: Floats
@@ -143,7 +141,6 @@ def canonical(
     used = np.flatnonzero(best.c)
     return Canonical(
         kernel=cache.kernel,
-        order=order,
         group=group,
         first=first,
         alpha=best.alpha,

@@ -111,6 +111,7 @@ class KernelCache:
         self.whole = True  # whether the kernel matrix is kept whole
         self.packed = np.zeros((0, 0))  # scratch of `traceless.hinge.working_set`
         self._filled = np.zeros(0, dtype=bool)  # slots that hold a row, whoever's
+        self._owned = np.zeros(0, dtype=np.intp)  # slots of the owner
         self._clock = 0
         self._used = np.zeros(0, dtype=np.int64)  # when each slot's line was asked for
 
@@ -134,7 +135,9 @@ class KernelCache:
                 "sklearn.preprocessing.StandardScaler."
             )
         free = np.ones(self.n, dtype=bool)
-        free[taken] = False
+        free[taken] = free[self._owned] = False
+        self.guest = None  # its slots are used again, whoever it was
+        self._erase(np.flatnonzero(free & self._filled[: self.n]))
         again = np.flatnonzero(free)[: len(X)]
         n = self.n + len(X) - len(again)
         slots = np.concatenate([again, np.arange(self.n, n, dtype=np.intp)])
@@ -156,9 +159,15 @@ class KernelCache:
     def hand_over(self, token: object, slots: Slots) -> None:
         """The version with rows in these slots is now the owner; all other rows are erased."""
         self.owner, self.guest = token, None  # first: from here on the owner before is on its own
+        self._owned = slots
         dropped = self._filled.copy()
         dropped[slots] = False
-        gone = np.flatnonzero(dropped)
+        self._erase(np.flatnonzero(dropped))
+
+    def _erase(self, gone: Slots) -> None:
+        """Leave nothing of the rows in these slots."""
+        if not gone.size:
+            return
         for values in (self.rows.T, self.y, self.diagonal, self.root):
             values[gone] = 0.0
         held = gone[self.line[gone] >= 0]
