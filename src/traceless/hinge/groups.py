@@ -136,13 +136,15 @@ class Groups:
     def is_definite(self) -> bool:
         """Whether their kernel matrix is seen to be positive semidefinite, up to rounding.
 
-        Only then is f unique. Of kernels that are so whatever the rows nothing is computed.
+        Only then is f unique. It need be so only where Σc = 0, as of the difference of two
+        solutions: hence the shift. Of kernels that are so whatever the rows nothing is computed.
         """
         if self.kernel.definite:
             return True
         if not self.cache.whole and len(self.all) > _MANY:
             return False
         G = self.between(self.all, self.all, exact=False)
+        G += MarginSystem.shift(G)
         G[np.diag_indices_from(G)] += _SLIGHT * self.largest**2
         return dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0
 
