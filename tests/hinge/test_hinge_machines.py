@@ -113,8 +113,12 @@ def test_the_two_sides_of_a_tube_without_width_cancel():
     """Both may be as large as C, and predictions are those of their difference."""
     which = "near, huge bound", "classes", 0.0
     rng = np.random.default_rng([9100049, *which[0].encode()])
-    X, y, weight = draw_rows(*which[:2], rng, int(rng.integers(5, 80)))
-    model = machine(*which).fit(X, y, weight)
+    held = draw_rows(*which[:2], rng, int(rng.integers(5, 80)))
+    model = machine(*which).fit(*held)
+    new = draw_rows(*which[:2], rng, int(rng.integers(1, 20)))
+    gone = rng.random(len(held[1])) < rng.choice([0.02, 0.4, 0.95])
+    model.update(add=new, forget=model.ids_[gone])
+    X = np.concatenate([held[0][~gone], new[0]])
     K = dense_kernel(FAMILIES[which[0]].kernel, X, X)[:, model.support_]
     of_coefficients = K @ model.dual_coef_[0] + model.intercept_
     size = np.abs(model.dual_coef_).sum()

@@ -146,7 +146,7 @@ class Groups:
         G = self.between(self.all, self.all, exact=False)
         G += MarginSystem.shift(G)
         G[np.diag_indices_from(G)] += _SLIGHT * self.largest**2
-        return dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0
+        return bool(dpotrf(G.T, lower=0, clean=0, overwrite_a=1)[1] == 0)
 
     # --- solving ---------------------------------------------------------------------------
 

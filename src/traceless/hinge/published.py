@@ -104,7 +104,7 @@ class SolvedProblem:
         if self.copies == 1:
             return alpha
         common = alpha.reshape(-1, self.copies).min(axis=1)
-        return alpha - np.repeat(common, self.copies)
+        return np.asarray(alpha - np.repeat(common, self.copies))
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """The f of other rows: of the canonical solution, or of the path if `is_ahead`.
