@@ -48,8 +48,9 @@ lint: $(VENV)/with-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# one BLAS thread for each worker: two on a core that is busy wait for each other, at twice the cost
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
 
 # torch takes 5 GB with its CUDA libraries: set TORCH to the wheel of your choice
 TORCH ?= torch

@@ -42,6 +42,7 @@ NO_COMMAND = {
     *("sources/partitions.py", "sources/scanning.py", "sources/source.py", "sources/spark.py"),
     *("sources/answers.py", "sources/spark_answers.py", "sources/spark_ml.py"),
     *("sources/streams.py", "sources/written_answers.py", "estimators/by_group.py"),
+    "sources/remote.py",
 }
 # nor do commands pass arguments of these kinds: they read tables, and know no precomputed kernels,
 # guards, sources, views of models or knowledge without a model; and a schema is checked by `new`
