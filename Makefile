@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-spark test-torch test-ray lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test coverage test-spark test-torch test-ray lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    learn, forget, and prove it on scikit-learn's digits (writes demo.png)"
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
+	@echo "             make coverage which lines the tests reach;"
 	@echo "             make test-torch those of tensors, which install torch; make test-ray with Ray (80 MB)"
 	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
 	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
@@ -49,14 +50,19 @@ lint: $(VENV)/with-test
 	$(BIN)/lint-imports
 
 # one BLAS thread for each worker: two on a core that is busy wait for each other, at twice the cost
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=term
+	$(PYTEST)
+
+# the same, and which lines it reached
+coverage: $(VENV)/with-test
+	$(PYTEST) --cov --cov-report=term
 
 # torch takes 5 GB with its CUDA libraries: set TORCH to the wheel of your choice
 TORCH ?= torch
 test-torch: $(VENV)/with-test
 	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
-	$(BIN)/python -m pytest tests/device tests/sources/test_streams.py
+	$(PYTEST) tests/device tests/sources/test_streams.py
 
 test-ray: $(VENV)/with-test
 	$(BIN)/python -c "import ray.data" 2>/dev/null || $(PIP) install 'ray[data]>=2.9'

@@ -99,8 +99,9 @@ def test_the_house_does_not_grow_in_silence():
     # 375 less since store, cli, checks and displays were gone through; 175 for products of sparse
     # rows and of bytes, and for scores in one look; 460 for probabilities, C-paths, select_C and
     # ONNX files of the path family; 100 for tables at addresses, types that are found before the
-    # pass, and what Spark's evaluators ask for
-    assert found["code lines"] <= 28_000
+    # pass, and what Spark's evaluators ask for; 150 for kernels that are not positive semidefinite,
+    # tensors of every type, and stores and problems cut into files of one idea
+    assert found["code lines"] <= 28_150
 
 
 def test_imports_point_down_through_ten_layers():

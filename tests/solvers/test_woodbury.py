@@ -63,8 +63,8 @@ def rows(rng, n=1, size=1.0):
     return rng.normal(size=(n, J)) * size, rng.normal(size=n), None
 
 
-@pytest.mark.timeout(900)  # half a minute on a quiet core
-@pytest.mark.parametrize(("held", "cycles"), [(20, 300), (200, 100_000)])
+# benchmarks.accuracy has 100 000 cycles
+@pytest.mark.parametrize(("held", "cycles"), [(20, 300), (200, 10_000)])
 def test_cycles_of_adding_and_removing_at_a_tiny_rho(rng, held, cycles):
     stream = Stream(*rows(rng, held)[:2], rho=1e-6)
     some = [rows(rng) for _ in range(100)]
