@@ -235,19 +235,12 @@ COMPARISONS = [
         "Ridge(cholesky)",
     ),
     Comparison(
-        "`PathSVC.update`, one row in and one out (n = 5000, C = 100), against `SVC` fitted anew",
+        "`PathSVC`, one row in, one out and a prediction (n = 5000, C = 100), against `SVC` fitted "
+        "anew",
         "paths",
         "plane, C=100: one row in and out",
         "PathSVC",
         "SVC 0.001",
-        "n = 5000",
-    ),
-    Comparison(
-        "the same, each up to its first prediction",
-        "refitting",
-        "plane, C=100: one row in and out, then one prediction",
-        "PathSVC.update",
-        "SVC.fit",
         "n = 5000",
     ),
 ]
