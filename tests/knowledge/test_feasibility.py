@@ -11,7 +11,11 @@ from cases import exact_gram, whole
 from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError
 from traceless.arithmetic.integers import narrow
 from traceless.features import Linear
-from traceless.knowledge.feasibility import can_be_semidefinite, check_sums
+from traceless.knowledge.feasibility import (
+    can_be_semidefinite,
+    check_sums,
+    triangle_can_be_semidefinite,
+)
 
 PHI = Linear()
 CODES = Linear(resolution=1.0, bias=False)
@@ -180,3 +184,22 @@ def test_what_the_check_misses():
     model.forget(X[60:61] + 0.1, y[60:61])  # invented
     model.forget(X[70:71], [2])  # of another class
     assert model.n_samples_ == 146
+
+
+@given(integer_rows(2**20), integer_rows(2**20), st.booleans())
+def test_a_triangle_of_floats_is_judged_like_integers(Z, strange, wrong):
+    """Refused only where there is a negative eigenvalue; and a pair of columns exactly."""
+    G = exact_gram(Z)
+    if wrong:
+        other = exact_gram(strange)
+        m = min(len(G), len(other))
+        G[:m, :m] -= other[:m, :m]
+    used = np.flatnonzero(np.diag(G) > 0)
+    G = G[np.ix_(used, used)]
+    if not len(G):
+        return
+    A = np.asfortranarray(np.triu(G.astype(np.float64)))
+    if not triangle_can_be_semidefinite(A):
+        assert least_eigenvalue_is_negative(G)
+    elif len(G) <= 2:
+        assert not least_eigenvalue_is_negative(G)

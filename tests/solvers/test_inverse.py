@@ -1,4 +1,5 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -193,3 +194,46 @@ def test_expected_error_of_forgetting_an_estimate(rng):
         off = full.after([near])
         errors.append(np.linalg.norm(off.U - true.U) / np.linalg.norm(true.U))
     assert predicted == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.1)
+
+
+def test_changes_of_one_inverse_do_not_disturb_each_other(rng):
+    """Also in threads: columns that wait are shared, and appended to by the first change only."""
+    J, K = 30, 2
+    F, Y = rng.normal(size=(90, J)), rng.normal(size=(90, K))
+    base = changed(Inverse.of(F.T @ F, F.T @ Y, 1.0), F[:3], Y[:3], np.ones(3), 1)
+
+    def life(start: int) -> list[Inverse]:
+        out = [base]
+        for i in range(start, start + 20):
+            out.append(changed(out[-1], F[i : i + 1], Y[i : i + 1], np.ones(1), 1))
+        return out
+
+    starts = range(0, 60, 10)
+    right = [life(start) for start in starts]
+    kept = [[it.U.copy() for it in lives] for lives in right]
+    with ThreadPoolExecutor(6) as pool:
+        again = [*pool.map(life, starts)]
+    for lives, others, numbers, start in zip(right, again, kept, starts, strict=True):
+        for one, two, U in zip(lives, others, numbers, strict=True):
+            assert (one.U == U).all()
+            assert (two.U == U).all()
+        rows = np.vstack([F, F[:3], F[start : start + 20]])
+        np.testing.assert_allclose(
+            lives[-1].full(), np.linalg.inv(np.eye(J) + rows.T @ rows), rtol=1e-9, atol=1e-13
+        )
+
+
+def test_what_rounding_takes_away_is_not_lost(rng):
+    """A thousand small steps: errors of the sum are those of one rounding."""
+    J = 20
+    F, Y = rng.normal(size=(4000, J)), rng.normal(size=(4000, 1))
+    it = Inverse.of(F.T @ F, F.T @ Y, 1.0)
+    start = it.U.astype(np.longdouble)
+    moved = start.copy()
+    for i in range(1000):
+        before = it
+        it = changed(it, F[i : i + 1], Y[i : i + 1], np.ones(1), 1)
+        b = before.times(F[i : i + 1].T)[:, 0]
+        pivot = 1.0 + F[i] @ b
+        moved[:, 0] += np.longdouble(Y[i, 0] - F[i] @ before.U[:, 0]) / pivot * b
+    assert np.abs(it.U - moved).max() <= 4 * 2.0**-53 * np.abs(it.U).max()

@@ -71,7 +71,7 @@ def _woodbury_pieces(state: Woodbury) -> saving.Pieces:
         "free_intercept": free_intercept,
         "standardize": standardize,
         "strain": inverse.strain,
-        "floor": list(inverse.floor),
+        "floor": inverse.floor and list(inverse.floor),
         "patience": min(inverse.patience, STRAIN),
     }
     tensors = {"P": integers.packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
@@ -132,8 +132,8 @@ def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tens
 
 def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     """The inverse, with how far it is trusted."""
-    found = (said["rho"], said["strain"], said["patience"], *said["floor"])
-    rho, strain, patience, low, high = (facts.number(value, 0.0) for value in found)
+    found = (said["rho"], said["strain"], said["patience"], *(said["floor"] or ()))
+    rho, strain, patience, *floor = (facts.number(value, 0.0) for value in found)
     flags = said["free_intercept"], said["standardize"]
     if not rho or {*map(type, flags)} != {bool}:
         raise ValueError("the inverse has no rho, or no penalty.")
@@ -146,7 +146,8 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
         if not (vectors[0] >= 0.0).all():
             raise ValueError("a penalty below zero.")
         frame = Frame(Penalty(rho, *flags), *vectors.copy())
-    inverse = Inverse(P, U.copy(), rho, strain, (low, high), patience, frame)
+    low_high = (floor[0], floor[1]) if floor else None
+    inverse = Inverse(P, U.copy(), rho, strain, low_high, patience, frame)
     if "answer" in tensors:
         inverse.answer = np.array(facts.tensor(tensors, "answer", "f", shape), order="F")
     return inverse

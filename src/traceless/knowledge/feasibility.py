@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _LEAST, _MOST = Fraction(SMALLEST), Fraction(LARGEST)  # what one row can weigh
 _CACHE = 2**15  # numbers that are worked on together
-_TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
+TWOFOLD = 100  # rows of a matrix that is worth the time (24 ms) of a second factorisation
 
 
 def check_counts(groups: Sequence[str], counts: Sequence[int]) -> None:
@@ -140,7 +140,18 @@ def can_be_semidefinite(G: Sums) -> bool:
     if len(distinct) < m:
         return can_be_semidefinite(G[np.ix_(distinct, distinct)])
     holds = _has_cholesky(C, ones + tolerance, lower=True)  # a triangle that is as it was
-    return holds and (m > _TWOFOLD or _has_twofold_factor(G))
+    return holds and (m > TWOFOLD or _has_twofold_factor(G))
+
+
+def triangle_can_be_semidefinite(A: Floats) -> bool:
+    """The same, of the first two looks, for whole numbers in an upper triangle of float64.
+
+    The triangle is column-major, with zeros below it, and above 0 on its diagonal.
+    """
+    C, pairs = _unit_diagonal(A.T)
+    tolerance = 1.2 * 2.0**-53 * len(A) * (len(A) + 12)
+    raised = C.diagonal() + tolerance
+    return _minors_hold(A.T, pairs) and _has_cholesky(C, raised, lower=False)
 
 
 def _distinct(G: Sums) -> Indices:
@@ -152,7 +163,7 @@ def _distinct(G: Sums) -> Indices:
     return np.sort(np.append(np.flatnonzero(alone), np.array([*seen.values()], dtype=np.intp)))
 
 
-def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
+def _unit_diagonal(G: Sums | Floats) -> tuple[Floats, list[tuple[Indices, Indices]]]:
     """G, scaled to a diagonal of ones, and the pairs whose minors float64 cannot tell from 0."""
     C = np.empty(G.shape, order="F")
     scale, pairs = 1.0 / np.sqrt(G.diagonal().astype(np.float64)), []
@@ -168,10 +179,15 @@ def _unit_diagonal(G: Sums) -> tuple[Floats, list[tuple[Indices, Indices]]]:
     return C, pairs
 
 
-def _minors_hold(G: Sums, pairs: list[tuple[Indices, Indices]]) -> bool:
+def _minors_hold(G: Sums | Floats, pairs: list[tuple[Indices, Indices]]) -> bool:
     """Whether G_ij² ≤ G_ii G_jj for some pairs."""
-    d = G.diagonal().astype(object)  # Python integers, which cannot overflow
-    return all((G[i, j].astype(object) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
+    d = _integers(G.diagonal())
+    return all((_integers(G[i, j]) ** 2 <= d[i] * d[j]).all() for i, j in pairs)
+
+
+def _integers(values: Any) -> Any:
+    """Whole numbers as Python's own, which cannot overflow."""
+    return (values.astype(np.int64) if values.dtype == np.float64 else values).astype(object)
 
 
 def _has_cholesky(C: Floats, diagonal: Floats, lower: bool) -> bool:

@@ -58,6 +58,20 @@ class Equations:
         return float((self.T.diagonal()[: len(self.steps)] * self.steps**2).sum())
 
 
+def polished(inverse: Inverse, equations: Equations) -> bool:
+    """Refine the U of a new factor once; False if that is not enough, and nothing is done then.
+
+    A step makes the error smaller by as much as it is itself smaller than U. Where that is a
+    factor of 2^27, the next one would be below the rounding of U.
+    """
+    U = inverse.U
+    step = inverse.times(_residual(Product(equations), equations.V, inverse.ridge[:, None], U))
+    if not _norm(step) <= 2.0**-27 * _norm(U):
+        return False
+    inverse.U = np.asfortranarray(U + step)
+    return True
+
+
 def mended(inverse: Inverse, equations: Equations) -> tuple[float, float]:
     """Refine U for as long as that makes the residual smaller.
 
@@ -72,10 +86,11 @@ def mended(inverse: Inverse, equations: Equations) -> tuple[float, float]:
     product = Product(equations)
 
     def residual(U: Floats) -> tuple[Floats, float]:
-        R = np.asarray(V - (ridge * U.astype(np.longdouble) + product.times(U)), dtype=np.float64)
+        R = _residual(product, V, ridge, U)
         size = _norm(V) + (float(ridge.max()) + equations.size) * _norm(U)
         return R, _norm(R) / size if size else 0.0
 
+    inverse.tail = None
     R, size = residual(inverse.U)
     for _ in range(_REFINEMENTS):
         U, step = inverse.U, inverse.times(R)
@@ -107,6 +122,12 @@ class Product:
         first = _first_bits(X, float(np.abs(X).max(initial=0.0)), self._bits)
         rest = symmetric_times(self._first, X - first) + symmetric_times(self._rest, X)
         return (symmetric_times(self._first, first) + rest.astype(np.longdouble))[:J] * self._steps
+
+
+def _residual(product: Product, V: Floats, ridge: Floats, U: Floats) -> Floats:
+    """V - (D + S) U."""
+    left = V - (ridge * U.astype(np.longdouble) + product.times(U))
+    return np.asarray(left, dtype=np.float64)
 
 
 def _first_bits(A: Floats, largest: float, bits: int) -> Floats:

@@ -7,8 +7,9 @@ for.
 
 *Whether rows can have such sums* is decided as in `traceless.knowledge.feasibility`, whose
 tolerance τ is relative to a unit diagonal. Errors of Cholesky are below (m + 1) u √(G_ii G_jj),
-however rows and columns are scaled, so τ G_ii is subtracted from the diagonal instead. Only a
-success is final; anything else is left to that module.
+however rows and columns are scaled, so τ G_ii is subtracted from the diagonal instead. A singular
+matrix, which fails that, is looked at as there. Only a success is final; anything else is left to
+that module.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from scipy.linalg.lapack import dpotrf
 from traceless.arithmetic.integers import LARGEST, Floats, Integers, energy, mirror
 from traceless.arithmetic.words import Wide
 from traceless.features.grid import dense_rows
+from traceless.knowledge.feasibility import TWOFOLD, triangle_can_be_semidefinite
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.solvers.equations import Equations
@@ -123,13 +125,19 @@ class FloatSums:
         above = np.arange(len(diagonal))[:, None] < zero
         if np.where(above, self.triangle[:, zero], self.triangle[zero].T).any():
             return False
-        A = self.triangle.copy(order="F")
-        tolerance = 1.2 * 2.0**-53 * len(A) * (len(A) + 12)
-        shrunk = np.where(diagonal > 0, diagonal * (1.0 - tolerance), 1.0)
-        if several and biased:  # the constant feature is the sum of the responses
-            A[:J, J - 1], A[J - 1, J:], shrunk[J - 1] = 0.0, 0.0, 1.0
-        A.T.reshape(-1)[:: len(A) + 1] = shrunk
-        return bool(dpotrf(A, overwrite_a=True, clean=False)[1] == 0)
+        tolerance = 1.2 * 2.0**-53 * len(diagonal) * (len(diagonal) + 12)
+        kept = np.where(diagonal > 0, diagonal, 1.0)
+
+        def regular(less: float) -> Floats:
+            A = self.triangle.copy(order="F")
+            A.T.reshape(-1)[:: len(A) + 1] = kept * (1.0 - less)
+            if several and biased:  # the constant feature is the sum of the responses
+                A[:J, J - 1], A[J - 1, J:], A[J - 1, J - 1] = 0.0, 0.0, 1.0
+            return A
+
+        if dpotrf(regular(tolerance), overwrite_a=True, clean=False)[1] == 0:
+            return True
+        return len(diagonal) > TWOFOLD and triangle_can_be_semidefinite(regular(0.0))
 
 
 def padded_width(width: int) -> int:

@@ -9,7 +9,8 @@ for rows that are added (+) or removed (-), with the small matrix factored, neve
 
 symmetric: 3J²L + 3JL² + L³/3 flops for L rows. Corollaries 1 and 2 are L = 1, 3 and 4 are +
 and - alone; a change both ways is + then -, at the same cost. Lee et al. hold C = I - ρP,
-which cancels catastrophically for small ρ; P does not, and C is a property.
+which cancels catastrophically for small ρ; P does not, and C is a property. What is rounded away
+from U goes into its next step (`tail`): steps are small, and so are their own errors.
 
 A row that is in the data has 1/ω - φPφᵀ ≥ ρ / (ω (ρ + ω‖φ‖²)): the pivots of M (for
 removals) below that show rows that were never learned, or an inverse that has decayed.
@@ -21,10 +22,10 @@ All blocks of a change are looked at before P is computed: with G₁, …, Gₖ 
 *Nothing is written that was ever handed out.* A change makes a new inverse, and the one before
 stays what it is: a fault at any moment, and threads that read meanwhile, find it whole. That is
 cheap because P is not computed for every row, which would take longer than the product P φ.
-Columns of G wait, P = P₀ - G diag(±1) Gᵀ, and a change copies these few; where they become more
-than `_WAITING`, one symmetric product makes a new P₀ of the old. Meanwhile they cost a product
-with P 4J flops each. After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀ is made
-at the next small change (`Stored`).
+Columns of G wait, P = P₀ - G diag(±1) Gᵀ, and a change appends to them (`Waiting`); where they
+become more than `_WAITING`, one symmetric product makes a new P₀ of the old. Meanwhile they cost a
+product with P 4J flops each. After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀
+is made at the next small change (`Stored`).
 
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
 a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
@@ -46,13 +47,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dger, dsymm, dsymv, dsyrk, dtrsm
+from scipy.linalg.blas import ddot, dgemm, dgemv, dger, dsymm, dsymv, dsyrk, dtrsm
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri, dpotrs
 
 from traceless.arithmetic.integers import Floats
@@ -60,9 +60,10 @@ from traceless.solvers.ridge import Penalty
 
 _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built anew
 _SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
+_GROWS = 4.0  # what errors count that a small pivot makes larger, beside those of an update
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
-_WAITING = 32  # columns that P may lack, so that the copy of P that takes them in costs little
+_WAITING = 64  # columns that P may lack, so that the copy of P that takes them in costs little
 _VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
 
 
@@ -90,8 +91,7 @@ def worth_updating(J: int, L: int) -> bool:
     return update_flops(J, L) < refactor_flops(J, L)
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """Rows that are added (sign +1) or removed (sign -1), in float64.
 
     Attributes
@@ -186,6 +186,37 @@ def symmetric_times(A: Floats, X: Floats) -> Floats:
     return out
 
 
+class Waiting:
+    """Columns of G and their signs; each P of a history sees the first so many of them.
+
+    Columns that somebody may see are never written to. The first change of a P appends to the
+    columns that it sees; any other change of the same P, in another thread or after a fault, finds
+    them followed, and goes on with a copy.
+
+    Attributes
+    ----------
+    G : ndarray of shape (J, _WAITING), column-major
+    signs : ndarray of shape (_WAITING,)
+    """
+
+    def __init__(self, J: int) -> None:
+        self.G, self.signs = np.empty((J, _WAITING), order="F"), np.empty(_WAITING)
+        self._followers: dict[int, object] = {}  # of the first n columns
+
+    def followed(self, n: int, steps: Sequence[tuple[float, Floats]]) -> tuple[Waiting, int]:
+        """The first n columns and, after them, sign and G of each step; and how many these are."""
+        own, me = self, object()
+        if self._followers.setdefault(n, me) is not me:  # atomic: a lock could stay locked
+            own = Waiting(len(self.G))
+            own.G[:, :n], own.signs[:n] = self.G[:, :n], self.signs[:n]
+            own._followers[n] = me
+        for sign, G in steps:
+            end = n + G.shape[1]
+            own.G[:, n:end], own.signs[n:end] = G, sign
+            n = end
+        return own, n
+
+
 class Stored:
     """P = P₀ - G diag(s) Gᵀ; or, until P₀ is needed, the factor R of its inverse A = RᵀR.
 
@@ -196,27 +227,34 @@ class Stored:
     matrix : ndarray of shape (J, J), column-major
         P₀, of which only the upper triangle is meaningful, or R.
     is_factor : bool
-    G : ndarray of shape (J, W), column-major, optional
-        Columns that wait.
-    signs : ndarray of shape (W,), optional
+    waiting : Waiting, optional
+    n : int
+        How many of the columns that wait are ours.
     """
 
     def __init__(
         self,
         matrix: Floats,
         is_factor: bool = False,
-        G: Floats | None = None,
-        signs: Floats | None = None,
+        waiting: Waiting | None = None,
+        n: int = 0,
     ) -> None:
         self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
-        self._G: Floats = np.empty((len(matrix), 0), order="F") if G is None else G
-        self._signs: Floats = np.empty(0) if signs is None else signs
+        self._waiting, self._n = Waiting(len(matrix)) if waiting is None else waiting, n
+
+    @property
+    def _G(self) -> Floats:  # noqa: N802
+        return self._waiting.G[:, : self._n]
+
+    @property
+    def _signs(self) -> Floats:
+        return self._waiting.signs[: self._n]
 
     def whole(self) -> Stored:
         """The same as P alone, with all that has waited."""
         if self._is_factor:
             return Stored(dpotri(self._matrix)[0])
-        return Stored(_less(self._matrix, self._waiting())) if len(self._signs) else self
+        return Stored(_less(self._matrix, self._steps())) if self._n else self
 
     def P(self) -> Floats:  # noqa: N802
         """P, whose upper triangle is meaningful; only to be read."""
@@ -226,9 +264,13 @@ class Stored:
         """``P X`` for a column-major X."""
         if self._is_factor:
             return np.asarray(dpotrs(self._matrix, X)[0])
-        B, G, signs = symmetric_times(self._matrix, X), self._G, self._signs
-        if not len(signs):
+        B = symmetric_times(self._matrix, X)
+        if not self._n:
             return B
+        G, signs = self._G, self._signs
+        if X.shape[1] == 1:  # several times faster than products of matrices
+            t = signs * dgemv(1.0, G, X[:, 0], trans=True)
+            return np.asarray(dgemv(-1.0, G, t, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
         T = dgemm(1.0, G, X, trans_a=True)
         T *= signs[:, None]
         return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
@@ -241,7 +283,7 @@ class Stored:
             unit[some, np.arange(len(some))] = 1.0
             return self.times(unit)
         columns = np.where(np.arange(len(P))[:, None] <= some, P[:, some], P[some].T)
-        if len(self._signs):
+        if self._n:
             columns -= dgemm(1.0, G * self._signs, G[some], trans_b=True)
         return columns
 
@@ -251,14 +293,12 @@ class Stored:
             return self.whole().after(steps)
         L = sum([G.shape[1] for _, G in steps])
         if L > _WAITING:
-            return Stored(_less(self._matrix, [*self._waiting(), *steps]))
-        if len(self._signs) + L > _WAITING:
+            return Stored(_less(self._matrix, [*self._steps(), *steps]))
+        if self._n + L > _WAITING:
             return self.whole().after(steps)
-        G = np.concatenate([self._G.T, *[G.T for _, G in steps]]).T
-        signs = [self._signs, *[np.full(G.shape[1], s) for s, G in steps]]
-        return Stored(self._matrix, False, G, np.concatenate(signs))
+        return Stored(self._matrix, False, *self._waiting.followed(self._n, steps))
 
-    def _waiting(self) -> list[tuple[float, Floats]]:
+    def _steps(self) -> list[tuple[float, Floats]]:
         """Sign and G of all that waits."""
         signs = self._signs
         return [(s, self._G.T[signs == s].T) for s in (1.0, -1.0) if s in signs]
@@ -286,7 +326,7 @@ class Inverse:
     strain : float
         How much rounding errors may have grown since they were last looked at, in units of one
         update: removals with small pivots count more.
-    floor : residual and error of P that a new inverse had
+    floor : residual and error of P that a new inverse had; None where nobody has looked yet
     patience : float
         The strain at which errors are looked at again.
     frame : Frame, optional
@@ -296,10 +336,13 @@ class Inverse:
     ----------
     answer : ndarray of shape (J, K), or None
         What `with_ridge_now` has found.
+    tail : ndarray of shape (J, K), or None
+        What U lacks by its rounding.
     """
 
-    frame: Frame | None = None  # both also of those that were pickled before there were any
+    frame: Frame | None = None  # all also of those that were pickled before there were any
     answer: Floats | None = None
+    tail: Floats | None = None
 
     def __init__(
         self,
@@ -307,7 +350,7 @@ class Inverse:
         U: Floats,
         rho: float,
         strain: float = 0.0,
-        floor: tuple[float, float] = (0.0, 0.0),
+        floor: tuple[float, float] | None = (0.0, 0.0),
         patience: float = np.inf,
         frame: Frame | None = None,
     ) -> None:
@@ -342,11 +385,16 @@ class Inverse:
         """The diagonal that was added to S."""
         return np.full(len(self.U), self.rho) if self.frame is None else self.frame.ridge
 
+    @property
+    def offset(self) -> Floats:
+        """What is subtracted from the features."""
+        return np.zeros(len(self.U)) if self.frame is None else self.frame.offset
+
     def moved(self, change: Change) -> Change:
         """A change whose features are counted as ours are."""
         if self.frame is None or not self.frame.offset.any():
             return change
-        return replace(change, F=change.F - self.frame.offset)
+        return change._replace(F=change.F - self.frame.offset)
 
     def with_ridge_now(self) -> Floats | None:
         """U for the D of the rows as they are now; None if that is too far.
@@ -408,7 +456,8 @@ class Inverse:
 
         Its other triangle, where some sums of rows that have gone may still be, stays here.
         """
-        state = {**self.__dict__, "_P": [np.triu(self.P())]}
+        P = np.triu(self.P())
+        state = {**self.__dict__, "_P": [P]}
         del state["_stored"]
         return state
 
@@ -419,10 +468,17 @@ class Inverse:
     def P(self) -> Floats:  # noqa: N802
         """P, whose upper triangle is meaningful; only to be read.
 
-        It is kept, with all that has waited: files and copies go on from the same bits.
+        It is kept, with all that has waited and without the tail of U: files and copies go on
+        from the same bits.
         """
-        self._stored = whole = self._stored.whole()
-        return whole.P()
+        self.tail, self._stored = None, self._stored.whole()
+        return self._stored.P()
+
+    def twin(self) -> Inverse:
+        """Another of the same arrays, in place of whose U there may be a better one."""
+        twin = object.__new__(Inverse)
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def full(self) -> Floats:
         """P as a full symmetric matrix."""
@@ -444,7 +500,7 @@ class Inverse:
         U : ndarray, optional
             In place of our own, where there are other responses now.
         """
-        update = _Update(self, self._stored, self.U if U is None else U)
+        update = _Update(self, self.U if U is None else U)
         for change in changes:
             for block in self.moved(change).blocks():
                 update.add(block)
@@ -454,8 +510,9 @@ class Inverse:
 class _Update:
     """A change of an inverse, block by block."""
 
-    def __init__(self, inverse: Inverse, stored: Stored, U: Floats) -> None:
-        self._inverse, self._stored, self._U = inverse, stored, U
+    def __init__(self, inverse: Inverse, U: Floats) -> None:
+        self._inverse, self._stored, self._U = inverse, inverse._stored, U
+        self._tail = inverse.tail if U is inverse.U else None
         self._strain, self._frame = inverse.strain, inverse.frame
         self._steps: list[tuple[float, Floats]] = []  # sign and G of each block
 
@@ -468,10 +525,10 @@ class _Update:
             B = dgemm(-before, G, dgemm(1.0, G, Ft, trans_a=True), beta=1.0, c=B, overwrite_c=True)
         error = block.Y - dgemm(1.0, Ft, self._U, trans_a=True)
         if len(block.F) == 1:  # the same, without calls for matrices of one number
-            pivot = 1.0 / block.weights[0] + sign * ddot(block.F[0], B[:, 0])
-            self._check(pivot * block.weights, block)
+            pivot = 1.0 / float(block.weights[0]) + sign * ddot(block.F[0], B[:, 0])
+            self._check(pivot * float(block.weights[0]), block)
             G = B * (1.0 / math.sqrt(pivot))
-            self._U = dger(sign / pivot, B[:, 0], error[0], a=self._U)
+            self._move(dger(sign / pivot, B[:, 0], error[0]))
         else:
             M = dgemm(sign, Ft, B, trans_a=True)
             M.T.reshape(-1)[:: len(M) + 1] += 1.0 / block.weights
@@ -480,32 +537,44 @@ class _Update:
             self._check(pivots * block.weights, block)
             G = dtrsm(1.0, R, B, side=1, overwrite_b=True)
             T = dtrsm(1.0, R, np.asfortranarray(error), trans_a=True)
-            self._U = dgemm(sign, G, T, beta=1.0, c=self._U)
+            self._move(dgemm(sign, G, T))
         self._steps.append((sign, G))
+
+    def _move(self, step: Floats) -> None:
+        """Add to U, and keep what that rounds away for the next step, which is smaller than U."""
+        U = self._U
+        step = step if self._tail is None else step + self._tail
+        self._U = after = U + step
+        self._tail = step - (after - U)
 
     def done(self) -> Inverse:
         """The inverse after all blocks."""
         before, stored = self._inverse, self._stored.after(self._steps)
         patience, frame = before.patience, self._frame
-        return Inverse(stored, self._U, before.rho, self._strain, before.floor, patience, frame)
+        after = Inverse(stored, self._U, before.rho, self._strain, before.floor, patience, frame)
+        after.tail = self._tail
+        return after
 
-    def _check(self, relative: Floats, block: Change) -> None:
-        """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ."""
-        least_pivot, largest = float(relative.min()), float(relative.max())
+    def _check(self, relative: Any, block: Change) -> None:
+        """Look at pivots, times the weights of the rows: 1 ± ωφPφᵀ; one number for one row."""
+        single = isinstance(relative, float)
+        least_pivot = relative if single else float(relative.min())
         if block.sign > 0:
+            largest = relative if single else float(relative.max())
             if not least_pivot > 0.0:
                 raise LinAlgError("P has decayed")
             self._strain += largest if largest > _SWALLOWS else 1.0
             return
+        rho, (F, _, weights, _) = self._inverse.rho, block
         if self._frame is not None:
-            least = self._frame.least_pivots(block)
+            least: Any = self._frame.least_pivots(block)
+        elif single:
+            least = rho / (rho + float(weights[0]) * ddot(F[0], F[0]))
         else:
-            norms = np.einsum("ij,ij->i", block.F, block.F)
-            rho = self._inverse.rho
-            least = rho / (rho + block.weights * norms)
-        if not (relative >= 0.999 * least).all():
+            least = rho / (rho + weights * np.einsum("ij,ij->i", F, F))
+        if not np.all(relative >= 0.999 * least):
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
-        self._strain += 1.0 / least_pivot
+        self._strain += 1.0 + _GROWS * (1.0 / least_pivot - 1.0)
 
 
 def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:

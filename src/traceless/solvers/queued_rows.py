@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from traceless.knowledge.sums import Recipe, Rows
 
 
-@dataclass(frozen=True)
-class QueuedRows:
+class QueuedRows(NamedTuple):
     """Rows to be added or removed: as they came, and in float64 for P and U.
 
     Attributes
@@ -73,7 +71,7 @@ class QueuedRows:
         """The change with a column for each of these responses."""
         if self.names == responses:
             return self.change
-        return replace(self.change, Y=spread(self.change.Y, self.names, responses))
+        return self.change._replace(Y=spread(self.change.Y, self.names, responses))
 
 
 def stacked(queue: Sequence[QueuedRows], responses: tuple[Label, ...]) -> Change:

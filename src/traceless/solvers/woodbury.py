@@ -7,8 +7,7 @@ copies of the rows wait in a short queue until it is asked for, or the queue is 
 Rounding errors are held in check with the knowledge. When enough strain has gathered, the queue is
 taken in, the residual R = V - (ρI + S) U is computed and U refined by P R; where P no longer does
 what a new inverse would (U does not reach its residual, or P A x is too far from x), it is built
-anew. So the error stays that of a float64 retrain. Small matrices are looked at more often: there a
-retrain is right to the last digits.
+anew. So the error stays that of a float64 retrain.
 
 It is not changed: `updated` gives the next one, and the one before stays what it is, to the bit,
 whatever becomes of the next. What is computed when it is asked for (the knowledge with the queue
@@ -39,7 +38,7 @@ from traceless.knowledge.specifications import check_targets
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.equations import Equations, mended
+from traceless.solvers.equations import Equations, mended, polished
 from traceless.solvers.float_sums import Block, FloatSums, coded, padded_width
 from traceless.solvers.inverse import (
     Frame,
@@ -59,8 +58,7 @@ if TYPE_CHECKING:
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
-STRAIN = 128.0  # updates between two looks at the residual, while P is good
-_SMALL = 256  # features up to which looking more often takes no time
+STRAIN = 512.0  # updates between two looks at the residual, while P is good
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 
 
@@ -307,7 +305,7 @@ class Woodbury(Cholesky):
         inverse = state.inverse(Penalty(rho))
         change = queued.aligned(state.responses)
         W = np.asfortranarray(code(inverse.U))
-        expected = expected_error(inverse, W, replace(change, Y=code(change.Y)), error)
+        expected = expected_error(inverse, W, change._replace(Y=code(change.Y)), error)
         return state, expected
 
     def _after(self, new: list[QueuedRows], certain: bool = False) -> Woodbury:
@@ -316,7 +314,8 @@ class Woodbury(Cholesky):
         emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
         exact = self._enqueued(new, certain, doubtful=inverse is None or emptied)
         leaves = any(q.change.sign < 0 for q in new)
-        if inverse is not None and inverse.floor[1] > _DECAY and leaves and self.has_knowledge:
+        floor = None if inverse is None else inverse.floor
+        if floor is not None and floor[1] > _DECAY and leaves and self.has_knowledge:
             inverse = None  # of an ill-conditioned matrix, which may be better without these rows
         state = self._twin()
         state._sealed, state._inverse = False, inverse
@@ -347,7 +346,7 @@ class Woodbury(Cholesky):
 
     def _inverse_after(self, new: list[QueuedRows], responses: tuple[Label, ...]) -> Inverse | None:
         """P and U with new rows; None where they are to be built anew."""
-        inverse = self._inverse
+        inverse = self._looked_at()
         if inverse is None:
             return None
         U = spread(inverse.U, self.responses, responses)
@@ -420,6 +419,7 @@ class Woodbury(Cholesky):
             self._inverse = None  # BLAS has no products with a U of no columns
         elif self._inverse is not None:
             self._inverse.U = np.asfortranarray(self._inverse.U[:, kept])
+            self._inverse.tail = None
         self.responses = tuple(self.responses[k] for k in kept)
         self.counts = tuple(self.counts[k] for k in kept)
 
@@ -452,9 +452,15 @@ class Woodbury(Cholesky):
                 "The linear system is too ill-conditioned for solver='woodbury': increase rho, "
                 "use standardize=True, or solver='cholesky'."
             ) from None
-        inverse.floor = mended(inverse, equations)
-        inverse.patience = _patience(inverse, inverse.floor[1])
-        return inverse
+        inverse.floor = None
+        return inverse if polished(inverse, equations) else _judged(inverse, equations)
+
+    def _looked_at(self) -> Inverse | None:
+        """Our inverse; one that is new is looked at before its first update."""
+        inverse = self._inverse
+        if inverse is None or inverse.floor is not None or not self.has_knowledge:
+            return inverse
+        return _judged(inverse.twin(), self._equations(inverse.offset))
 
     def _equations(self, offset: Floats) -> Equations:
         """S and V of all rows, of features less an offset."""
@@ -479,11 +485,12 @@ class Woodbury(Cholesky):
         inverse = self._inverse
         if inverse is None or not self.has_knowledge or inverse.strain <= inverse.patience:
             return
-        offset = np.zeros(len(inverse.U)) if inverse.frame is None else inverse.frame.offset
         inverse.strain = 0.0
-        size, decay = mended(inverse, self._equations(offset))
+        size, decay = mended(inverse, self._equations(inverse.offset))
         inverse.patience = _patience(inverse, decay)
-        if not (size <= 4 * inverse.floor[0] and decay <= max(1e-12, 100 * inverse.floor[1])):
+        least = inverse.floor
+        assert least is not None
+        if not (size <= 4 * least[0] and decay <= max(1e-12, 100 * least[1])):
             self._inverse = None  # built anew when it is asked for
 
 
@@ -498,7 +505,18 @@ def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
     return Equations(S, steps, right.astype(np.float64) * (steps[:, None] * unit))
 
 
+def _judged(inverse: Inverse, equations: Equations) -> Inverse:
+    """A new inverse, refined, with what it can do and how long that may be trusted."""
+    inverse.floor = mended(inverse, equations)
+    inverse.patience = _patience(inverse, inverse.floor[1])
+    return inverse
+
+
 def _patience(inverse: Inverse, decay: float) -> float:
-    """Look at U again after some changes; at once where P is no longer as good as new."""
-    good = decay <= min(_DECAY, max(1e-14, 10 * inverse.floor[1]))
-    return (STRAIN if len(inverse.U) > _SMALL else STRAIN / 16) if good else 0.0
+    """Look at U again after some changes; at once where P is no longer as good as new.
+
+    Small matrices are looked at more often: there a change moves U further, and a look is cheap.
+    """
+    floor = 0.0 if inverse.floor is None else inverse.floor[1]
+    good = decay <= min(_DECAY, max(1e-14, 10 * floor))
+    return min(STRAIN, max(4.0, len(inverse.U) ** 2 / 400)) if good else 0.0
