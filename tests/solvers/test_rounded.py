@@ -432,3 +432,10 @@ def test_a_shift_is_read_only_memory_too(rng):
     before = S.copy(), Q.copy(), shift.copy()
     correctly_rounded_solve(S, ridge, Q, shift)
     assert all((a == b).all() for a, b in zip(before, (S, Q, shift), strict=True))
+
+
+def test_standardised_ridges_need_no_python_integers(mnist, monkeypatch):
+    """Fractions without an end are kept as long as the digits are: a fourth step would wrap."""
+    X, y, *_ = mnist
+    monkeypatch.setattr(rounded, "refined", lambda *_: pytest.fail("left to the general route"))
+    LSSVC().fit(X[:30_000], y[:30_000])

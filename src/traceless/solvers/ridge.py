@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from traceless.features.feature_map import BoundMap
     from traceless.knowledge.sums import Knowledge
 
+_FRACTION_BITS = 120  # of a ridge that has no end: as many as three steps of digits
 _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 
@@ -134,7 +135,7 @@ class Ridge:
         """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
 
         The planes of float64 numbers leave no rest, unless there would be more than `most`. Those
-        of other fractions have no end: as many as hold 60 bits, and a rest of 53 bits, are enough.
+        of other fractions have no end: as many as hold 120 bits, and a rest of 53 bits, are enough.
         """
         planes: list[Integers] = []
         if self._numerators is None:
@@ -143,7 +144,7 @@ class Ridge:
                 rest, plane = np.modf(np.ldexp(rest, bits))
                 planes.append(plane.astype(np.int64)[:, None])
             return planes, np.ldexp(rest, -bits * len(planes))[:, None]
-        n, denominator = -(-60 // bits), np.array(self._denominator, dtype=object)
+        n, denominator = -(-_FRACTION_BITS // bits), np.array(self._denominator, dtype=object)
         fraction = self._numerators % denominator << n * bits
         together, rest = fraction // denominator, nearest(fraction % denominator, denominator)
         for k in reversed(range(n)):

@@ -7,8 +7,8 @@ S = H 2^h + L with H, L rounded, and d into two pieces, so that no sum in a prod
 and pieces passes 2^53: float64 has no rounding error there. R is kept in int64 modulo 2^64. The
 same residual in float64 is off by less than 2^60; where the two differ by less than 2^61 and the
 float64 one is below 2^62, nothing has wrapped. The fractional bits of r and of the residual are
-kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 60
-bits; what that leaves out of R, below 2^-60 times X, is added in float64.
+kept in planes of a fixed number of bits, with carries. Fractions r without an end are cut after 120
+bits, as many as X has; what that leaves out of R, below 2^-120 times X, is added in float64.
 
 Weighted classes and numbers beyond int64 are for `traceless.solvers.wide`. Whatever neither can
 decide (ill-conditioned systems, a coefficient exactly between two floats) is left to
