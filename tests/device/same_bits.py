@@ -315,7 +315,7 @@ def solutions(device, patch):
     for penalty in ({}, {"free_intercept": False}, {"standardize": False}, {"rho": 1e-9}):
         found = []
         for where in (there, None):
-            patch.setattr(cholesky, "device_for", lambda S, where=where: where)
+            patch.setattr(cholesky, "device_for", lambda J, where=where: where)
             model = LSSVC(**penalty).fit(X, y)
             found.append(np.column_stack([model.coef_, model.intercept_]))
         assert np.array_equal(*found)

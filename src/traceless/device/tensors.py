@@ -246,15 +246,13 @@ def like(rows: Any, answer: Any) -> Any:
         return answer  # of a type that this torch does not know
 
 
-def device_for(S: Any) -> Any:
-    """The device that should solve a large system of int64; None where the host does.
+def device_for(J: int) -> Any:
+    """The device that should solve a system of J features; None where the host does.
 
     Only where torch has been imported already, for somebody who has tensors.
     """
     torch = sys.modules.get("torch")
-    if torch is None or type(S) is not np.ndarray or S.dtype != np.int64 or len(S) < LARGE:
-        return None
-    if not torch.cuda.is_available():
+    if torch is None or J < LARGE or not torch.cuda.is_available():
         return None
     return torch.device("cuda", torch.cuda.current_device())
 

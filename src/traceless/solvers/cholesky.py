@@ -158,7 +158,7 @@ def solved(
 
     If asked for, the last row is the intercept of codes that are not shifted.
     """
-    S = known.feature_gram
+    S = known.normal_equations()[0]
     m = whole_means(S) if penalty.free_intercept else None
     if isinstance(penalty.rho, tuple):
         Z = _solved_by_target(known, penalty, phi, code, intercept)
@@ -190,15 +190,15 @@ def _solve_pooled(
     known: Knowledge, ridge: Ridge, code: Coding, shift: Integers | None, intercept: bool
 ) -> Floats:
     """One system of sums that are not weighted, on a device where there is one for it."""
-    G, found = known.gram[: known.n_outputs], None
-    device = device_for(G)
-    if device is not None:
+    (S, V), found = known.normal_equations(), None
+    device = device_for(len(S))
+    G = None if device is None else known.gram[: known.n_outputs]
+    if isinstance(G, np.ndarray):
         from traceless.solvers.tensor_rounded import solved_there
 
         found = solved_there(G, code, ridge, shift, intercept, device)
         if found is not None and found[1].all():
             return found[0]
-    S, V = known.normal_equations()
     fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
     Q = code(V if fits else V.astype(object))
     if found is None:
