@@ -1,15 +1,17 @@
 """Folders that are more than their files: no deleted row comes back, no column is lost."""
 
 import json
+import pickle
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import dataset, fs
 
-from traceless import LSSVC, from_batches, scan
+from traceless import LSSVC, AlreadyMergedError, from_batches, load, on_device, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources.layouts import hive_columns
@@ -173,8 +175,9 @@ def test_delta_tables(tmp_path):
     assert model.n_samples_ == 4
     model.update(add=source, forget=scan(place, "y", version=0))
     assert model.digest() == LSSVC().fit(source).digest()
-    whole = deltalake.DeltaTable(place).to_pyarrow_dataset()  # the way that an error names
-    assert LSSVC().fit(from_batches(whole, "y")).digest() == model.digest()
+    whole = deltalake.DeltaTable(place)  # the way that an error names
+    for rows in (whole, whole.to_pyarrow_dataset()):
+        assert LSSVC().fit(from_batches(rows, "y")).digest() == model.digest()
     with pytest.raises(ValueError, match="cannot be read"):
         scan(place, "y", version=9)
     deltalake.write_deltalake(tmp_path / "empty", table)
@@ -198,3 +201,42 @@ def test_delta_tables(tmp_path):
     )
     with pytest.raises(ValueError, match=r"uses deletionVectors.*from_spark"):
         scan(place, "y")
+
+
+def test_a_model_says_which_versions_of_a_table_it_has_learned(tmp_path):
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'traceless[delta]'")
+    place = tmp_path / "a table"
+    for mode in ("error", "append", "append"):
+        rows = {"a": [1.0, 2.0], "y": ["u", "v"]}
+        deltalake.write_deltalake(place, pa.table(rows), mode=mode)
+    v0, v1, v2 = (scan(place, "y", version=k) for k in range(3))
+    names = [f"{place.as_uri()}@v{k}" for k in range(3)]
+    assert [v.name for v in (v0, v1, v2)] == names
+    there = from_batches(deltalake.DeltaTable(place, version=1), "y")
+    assert (there.name, there.table_version) == (names[1], 1)
+    assert (on_device(v1, "cpu").name, on_device(v1, "cpu").table_version) == (names[1], 1)
+
+    model = LSSVC().fit(v0)
+    assert model.merged_ == {names[0]: 1}
+    X, y = pd.DataFrame({"a": [1.0, 2.0]}), ["u", "v"]
+    assert model.digest() == LSSVC().fit(X, y).digest()  # its name is no part of it
+    model.update(add=v1, forget=v0)
+    assert model.merged_ == {names[1]: 1}
+    model.partial_fit(X, y)  # other rows have no name
+    model.save(tmp_path / "model")
+    for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert copy.merged_ == model.merged_
+    with pytest.raises(AlreadyMergedError, match=r"itself merged the slice .*@v1"):
+        model.merge(LSSVC().fit(v1))
+    newest = LSSVC().fit(v2).forget(v1)
+    assert newest.merged_ == {names[2]: 1, names[1]: -1}
+    newest.save(tmp_path / "newest")
+    both = LSSVC().merge(load(tmp_path / "newest")).merge(model)  # v2 - v1 + v1
+    assert {name: both.merged_.get(name) for name in names} == dict(
+        zip(names, [None, None, 1], strict=True)
+    )
+    both.save(tmp_path / "both")
+    assert load(tmp_path / "both").merged_ == both.merged_
+    assert both.merge(-newest.knowledge_).merged_[names[1]] == 1  # takes along what it brought
+    assert both.digest() == model.digest()
+    assert model.fit(X, y).merged_ == {}

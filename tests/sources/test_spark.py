@@ -425,6 +425,18 @@ def test_partitions_of_files_opened_by_the_tasks(spark, recipe, rows, digest, tm
     assert source.knowledge(failing).digest() == digest
 
 
+def test_the_version_of_a_delta_table_goes_with_its_files(spark, tmp_path):
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'traceless[delta]'")
+    import pyarrow as pa
+
+    deltalake.write_deltalake(tmp_path, pa.table({"a": [1.0, 2.0], "y": [0, 1]}))
+    here = scan(tmp_path, "y")
+    there = here.on(spark)
+    assert (there.table_version, there.name) == (0, here.name)
+    model = LSSVC().fit(there)
+    assert (model.merged_, model.digest()) == ({here.name: 1}, LSSVC().fit(here).digest())
+
+
 def test_the_page_on_clusters_runs_by_copy_and_paste(tmp_path):
     page = Path(__file__).parents[2] / "docs" / "cluster.md"
     blocks = re.findall(r"```python(?: spark)?\n(.*?)```", page.read_text(), flags=re.DOTALL)

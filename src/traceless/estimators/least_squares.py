@@ -299,7 +299,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """The slices merged so far: names, or digests, and how often each was taken in.
 
         A model that was merged has brought those along that it had merged; bare knowledge
-        brings none.
+        brings none. Versions of Delta tables that were learned are among them, such as
+        ``"file:///data/sales@v7"``: less often than 0 if forgotten and not learned.
 
         It says where knowledge came from, so it is no part of the digest; `fit` empties it.
         """
@@ -335,6 +336,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         old = None if forget is None else checked(self, forget, self._task, reset=False)
         if self.guard or (state is not None and self.solver != "cholesky"):
             new, old = on_host(new), on_host(old)
+        names = [(side.name, n) for side, n in ((new, 1), (old, -1)) if isinstance(side, Source)]
         guarded = self._keep_guard(state, new, old)
         if state is None and new is not None:
             recipe = self._recipe()
@@ -349,6 +351,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 new, old, lambda rows: self._knowledge_of(rows, recipe), certain=guarded
             )
         self._state = state
+        for name, times in names:
+            self._merged = self._provenance.learned(name, times)
 
     def _first_knowledge(self, rows: Rows | Source, recipe: Recipe) -> tuple[Knowledge, Any]:
         """The knowledge of the first rows that are learned, and some of these: X and y."""

@@ -113,7 +113,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
     knowledge_ : Knowledge
         All that is kept of the rows.
     merged_ : dict
-        The slices taken in by `merge`, by name or digest.
+        The slices taken in by `merge`, by name or digest, and versions of Delta tables.
     classes_ : ndarray of shape (n_classes,)
         The labels in order, in the type of the first labels learned where it can hold them all,
         as they are in `predict`. Multi-label: the numbers of the columns of y.
@@ -408,7 +408,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
     knowledge_ : Knowledge
         All that is kept of the rows.
     merged_ : dict
-        The slices taken in by `merge`, by name or digest.
+        The slices taken in by `merge`, by name or digest, and versions of Delta tables.
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         Correctly rounded coefficients of the columns: only with `Linear`.
     feature_coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)

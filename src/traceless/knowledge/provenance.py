@@ -1,11 +1,13 @@
-"""Provenance: the slices that a model has taken in by merge, so that none counts twice.
+"""Provenance: the slices that a model has taken in, so that none is merged twice.
 
 A slice is known by the name it was given, or by the digest of its knowledge. A model that is
 merged brings along the slices that it has merged before: where both have s, so that s would
 count twice, the merge is refused.
 
-What this cannot see: rows that were learned, not merged, have no name, so two models that
-learned the same rows are recognised only where they hold the same rows and no others; and
+A version of a Delta table is a slice with a name, also where it is learned and not merged.
+
+What this cannot see: other rows that were learned, not merged, have no name, so two models that
+learned the same such rows are recognised only where they hold the same rows and no others; and
 knowledge is a value that does not say where it came from, so of ``model.knowledge_`` nothing is
 known but its own digest.
 """
@@ -32,7 +34,7 @@ class Slice:
     ----------
     times : int
         How often it was merged, less how often it was taken out: below 0 where it came as part
-        of another slice.
+        of another slice, or where a version of a table was forgotten that was not learned.
     brought : mapping
         The slices in it, with how often each was in it; empty unless it was a model that had
         merged some.
@@ -66,13 +68,27 @@ class Provenance:
         return cls({name: _slice(piece) for name, piece in said.items()})
 
     def counts(self) -> dict[str, int]:
-        """All slices, those that came with others included, and how often each is held."""
+        """All slices, those that came with others included, and how often each is held.
+
+        Below 0 for a version of a table that was forgotten and not learned.
+        """
         found: Counter[str] = Counter()
         for identity, piece in self.merged.items():
             found[identity] += piece.times
             for inner, n in piece.brought.items():
                 found[inner] += n * piece.times
-        return {identity: n for identity, n in found.items() if n > 0}
+        return {identity: n for identity, n in found.items() if n}
+
+    def learned(self, name: str | None, times: int) -> Provenance:
+        """The provenance once a table is learned, or forgotten (-1 times); all others have no name.
+
+        What is forgotten need not have been learned: a newer version may have its rows.
+        """
+        if name is None:
+            return self
+        before = self.merged.get(name, Slice(0))
+        after = {**self.merged, name: Slice(before.times + times, before.brought)}
+        return Provenance({k: v for k, v in after.items() if v.times})
 
     def after(
         self,
@@ -107,7 +123,7 @@ class Provenance:
         before = self.merged.get(identity, Slice(0))
         brought = theirs.counts()
         if taken_out:
-            if identity not in self.counts():
+            if self.counts().get(identity, 0) < 1:
                 return self  # rows that were learned, or a part of a slice
             left = Slice(before.times - 1, before.brought)
         else:
@@ -120,7 +136,7 @@ class Provenance:
     def _check_new(
         self, held: Knowledge | None, piece: Knowledge, identity: str, brought: Mapping[str, int]
     ) -> None:
-        ours = self.counts()
+        ours = {name: n for name, n in self.counts().items() if n > 0}
         if held is not None and held.n_samples:
             ours.setdefault(held.digest(), 1)
         mend = (
@@ -132,7 +148,7 @@ class Provenance:
                 f"The slice {identity!r} was merged before, or is all that is held: its "
                 f"{piece.n_samples} rows would count twice. {mend}"
             )
-        twice = sorted(brought.keys() & ours.keys())
+        twice = sorted(name for name, n in brought.items() if n > 0 and name in ours)
         if twice:
             raise AlreadyMergedError(
                 f"The model to be merged has itself merged the slice {twice[0]!r}, which is held "
@@ -141,8 +157,8 @@ class Provenance:
 
 
 def _slice(said: Any) -> Slice:
-    brought = {name: facts.whole(n, 1) for name, n in said["brought"].items()}
+    brought = {name: facts.whole(n, -facts.LARGEST) for name, n in said["brought"].items()}
     times = facts.whole(said["times"], -facts.LARGEST)
-    if not times:
+    if not times or 0 in brought.values():
         raise ValueError("a slice that was merged as often as it was taken out.")
     return Slice(times, brought)

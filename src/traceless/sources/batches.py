@@ -39,11 +39,17 @@ class Source(ABC):
         Their names, where they have names.
     n_targets : int or None
         Number of columns of y, where it is known before the rows are read.
+    table_version : int or None
+        Of the Delta table that the rows are of.
+    name : str or None
+        Its address and version, as ``"file:///data/sales@v7"``; in a model's ``merged_``.
     """
 
     n_features: int
     feature_names: list[str] | None
     n_targets: int | None = None
+    table_version: int | None = None
+    name: str | None = None
 
     @abstractmethod
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:

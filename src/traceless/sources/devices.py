@@ -50,7 +50,8 @@ class DeviceSource(Source):
     def __init__(self, source: Source, device: Any) -> None:
         self._source, self._device = source, device
         self.n_features, self.feature_names = source.n_features, source.feature_names
-        self.n_targets = source.n_targets
+        self.n_targets, self.name = source.n_targets, source.name
+        self.table_version = source.table_version
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
         """The knowledge of all rows, computed on the device."""

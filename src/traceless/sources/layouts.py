@@ -38,8 +38,8 @@ def hidden(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Constants], int]:
-    """The files of a version of a Delta table, what their folders say, and the version's number."""
+def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Constants], int, str]:
+    """The files of a version of a Delta table, what their folders say, and its number and name."""
     try:
         import pyarrow as pa
         from deltalake import DeltaTable
@@ -74,7 +74,12 @@ def delta_files(folder: Path, version: int | None) -> tuple[list[File], list[Con
         tuple((k.removeprefix(mark), v) for k, v in one.items() if k.startswith(mark))
         for one in added
     ]
-    return files, constants, table.version()
+    return files, constants, table.version(), delta_name(table)
+
+
+def delta_name(table: Any) -> str:
+    """The address of a DeltaTable with its version, as Delta's readers write it."""
+    return f"{table.table_uri.rstrip('/')}@v{table.version()}"
 
 
 def check_no_table(files: Iterable[File]) -> None:
@@ -102,7 +107,7 @@ def _table_of(folder: File) -> str | None:
     if (folder / DELTA).is_dir():
         how = "scan takes the folder of the table"
         if isinstance(folder, Remote):
-            how = "from_batches takes DeltaTable(address).to_pyarrow_dataset()"
+            how = "from_batches takes DeltaTable(address)"
         return f"the Delta table {folder}. In Python, {how}"
     if (folder / ".hoodie").is_dir():
         return f"the Hudi table {folder}. In Python, from_spark takes what Spark reads"

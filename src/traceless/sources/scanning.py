@@ -29,7 +29,8 @@ class Partitioned(Source):
     n_features: int
     feature_names: list[str] | None = None
     n_targets: int | None = None
-    table_version: int | None = None  # of a Delta table
+    table_version: int | None = None
+    name: str | None = None
     client: Any = None  # of Dask, if its workers are to open the partitions
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:
@@ -130,7 +131,8 @@ def scan(
     batch_rows : int, optional
         Rows read at a time; by default about 64 MB of them.
     version : int, optional
-        Of a Delta table; the newest by default. The source's ``table_version`` says which.
+        Of a Delta table; the newest by default. The source's ``table_version`` says which, and
+        ``merged_`` of a model that has learned it.
     missing_chunks : bool, default=False
         Take a chunk of a Zarr array that is not there as one full of the fill value. Zarr writes
         no such chunks unless told to, but a lost one looks the same.
@@ -159,9 +161,9 @@ def scan(
     target = [] if target is None else target
     n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
     if filesystem is None and is_delta(path):
-        files, constants, version = delta_files(Path(path).expanduser().resolve(), version)
+        files, constants, version, name = delta_files(Path(path).expanduser().resolve(), version)
         found = scan_parquet(files, constants, target, sample_weight, columns, batch_rows)
-        return Partitioned(*found, n_targets, version)
+        return Partitioned(*found, n_targets, version, name)
     if version is not None:
         raise ValueError(f"version={version} is one of a Delta table, and {path} is none.")
     files = listed_anywhere(path, filesystem)

@@ -110,7 +110,8 @@ def partitions_on_spark(source: Source, partitions: Sequence[Partition], spark: 
 
     no_rows = np.empty((0, source.n_features)), np.empty(0), None
     found = SparkSource(numbers, rows, no_rows, source.feature_names)
-    found.n_targets = source.n_targets
+    found.n_targets, found.name = source.n_targets, source.name
+    found.table_version = source.table_version
     return found
 
 

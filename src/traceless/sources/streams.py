@@ -24,6 +24,7 @@ from traceless.sources.arrow import (
     rows_of,
 )
 from traceless.sources.batches import Rows, Source, as_arrays, sum_batches
+from traceless.sources.layouts import delta_name
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -40,9 +41,9 @@ def from_batches(
     ----------
     batches : iterable, function that returns one, or something that makes batches
         Batches are (X, y) or (X, y, sample_weight), or have named columns. A pyarrow Dataset, a
-        polars LazyFrame, a DuckDB relation, a torch DataLoader and a Ray dataset will do, and
-        everything else that Arrow's C stream interface can read. An iterator can be read once;
-        all others are asked anew each time.
+        DeltaTable, a polars LazyFrame, a DuckDB relation, a torch DataLoader and a Ray dataset will
+        do, and everything else that Arrow's C stream interface can read. An iterator can be read
+        once; all others are asked anew each time.
     target : str or list of str, optional
         Where columns are named, that of the labels or targets.
     columns : list of str, optional
@@ -65,7 +66,10 @@ def from_batches(
     >>> LSSVC().fit(from_batches(batches)).n_samples_
     4
     """
-    return StreamSource(_maker(batches), target, columns, sample_weight)
+    source = StreamSource(_maker(batches), target, columns, sample_weight)
+    if hasattr(batches, "to_pyarrow_dataset"):
+        source.table_version, source.name = batches.version(), delta_name(batches)
+    return source
 
 
 class StreamSource(Source):
@@ -135,6 +139,8 @@ class StreamSource(Source):
 
 def _maker(batches: Any) -> Callable[[], Iterator[Any]]:
     """A function that begins a stream."""
+    if hasattr(batches, "to_pyarrow_dataset"):  # a DeltaTable
+        batches = batches.to_pyarrow_dataset()
     if hasattr(batches, "collect_batches"):  # polars
         return lambda: iter(batches.collect_batches())
     if hasattr(batches, "iter_batches"):  # Ray
