@@ -51,6 +51,12 @@ def dataset(table):
     return pyarrow.dataset.dataset(parts(table))
 
 
+def parquet_file(table):
+    file = pa.BufferOutputStream()
+    pq.write_table(table, file, row_group_size=30)
+    return pq.ParquetFile(pa.BufferReader(file.getvalue()))
+
+
 NAMED = {
     "tables": parts,
     "a function": lambda t: lambda: parts(t),
@@ -62,6 +68,8 @@ NAMED = {
     "polars": lambda t: [pl.from_arrow(p) for p in parts(t)],
     "a LazyFrame": lambda t: pl.from_arrow(t).lazy(),
     "a Dataset": dataset,
+    "a Scanner": lambda t: dataset(t).scanner(batch_size=30),
+    "a ParquetFile": parquet_file,
     "dicts": lambda t: [{n: np.array(p[n]) for n in p.column_names} for p in parts(t) if len(p)],
     "Ray": Rays,
     "DuckDB": duck,
@@ -74,6 +82,8 @@ def test_streams_with_names(make, table):
     assert (source.n_features, source.feature_names) == (2, ["a", "b"])
     model = LSSVC().fit(source)
     assert model.digest() == LSSVC().fit(*rows(table)).digest()
+    if make not in map(NAMED.get, ("an iterator", "a reader")):
+        assert LSSVC().fit(source).digest() == model.digest()  # asked anew
     assert model.feature_names_in_.tolist() == ["a", "b"]
 
 
@@ -86,6 +96,15 @@ def test_pairs_and_triples(table):
     )
     frames = ((pd.DataFrame(X[c]), pd.Series(w[c])) for c in cut)
     assert LSSVR().fit(from_batches(frames)).digest() == LSSVR().fit(X, w).digest()
+
+
+def test_labels_of_one_column_are_labels(table):
+    X, y, w = rows(table)
+    for make, target in ((LSSVC, y), (LSSVR, w)):
+        for shapes in ([(-1,), (-1, 1)], [(-1, 1), (-1,)], [(-1, 1), (-1, 1)]):
+            cut = zip((slice(40), slice(40, None)), shapes, strict=True)
+            batches = [(X[c], target[c].reshape(shape)) for c, shape in cut]
+            assert make().fit(from_batches(batches)).digest() == make().fit(X, target).digest()
 
 
 def test_a_torch_loader(table):

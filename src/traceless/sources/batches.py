@@ -61,7 +61,8 @@ def as_arrays(rows: Rows) -> Rows:
     X, y, weight = rows
     check_features(X)
     X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
-    return X, np.asarray(labels(y)), weight
+    y = np.asarray(labels(y))
+    return X, y.ravel() if y.shape[1:] == (1,) else y, weight
 
 
 def check_target_types(recipe: Recipe, dtypes: Iterable[Any]) -> None:

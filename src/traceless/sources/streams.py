@@ -40,10 +40,10 @@ def from_batches(
     Parameters
     ----------
     batches : iterable, function that returns one, or something that makes batches
-        Batches are (X, y) or (X, y, sample_weight), or have named columns. A pyarrow Dataset, a
-        DeltaTable, a polars LazyFrame, a DuckDB relation, a torch DataLoader and a Ray dataset will
-        do, and everything else that Arrow's C stream interface can read. An iterator can be read
-        once; all others are asked anew each time.
+        Batches are (X, y) or (X, y, sample_weight), or have named columns. A Dataset, Scanner
+        or ParquetFile of pyarrow, a DeltaTable, a polars LazyFrame, a DuckDB relation, a torch
+        DataLoader and a Ray dataset will do, and everything else that Arrow's C stream interface
+        can read. An iterator can be read once; all others are asked anew each time.
     target : str or list of str, optional
         Where columns are named, that of the labels or targets.
     columns : list of str, optional
@@ -143,9 +143,10 @@ def _maker(batches: Any) -> Callable[[], Iterator[Any]]:
         batches = batches.to_pyarrow_dataset()
     if hasattr(batches, "collect_batches"):  # polars
         return lambda: iter(batches.collect_batches())
-    if hasattr(batches, "iter_batches"):  # Ray
-        return lambda: iter(batches.iter_batches(batch_format="pyarrow"))
-    if hasattr(batches, "to_batches") and hasattr(batches, "scanner"):  # a Dataset of pyarrow
+    if hasattr(batches, "iter_batches"):  # Ray, which has no schema_arrow, or a ParquetFile
+        kind = {} if hasattr(batches, "schema_arrow") else {"batch_format": "pyarrow"}
+        return lambda: iter(batches.iter_batches(**kind))
+    if hasattr(batches, "to_batches"):  # a Dataset or Scanner of pyarrow
         return lambda: iter(batches.to_batches())
     if isinstance(batches, Iterator):
         return _once(batches)
@@ -160,9 +161,9 @@ def _maker(batches: Any) -> Callable[[], Iterator[Any]]:
     if callable(batches):
         return lambda: iter(batches())
     raise TypeError(
-        "from_batches takes an iterable of batches, a function that returns one, a pyarrow "
-        "Dataset, a polars LazyFrame, a DuckDB relation or a Ray dataset, got "
-        f"{type(batches).__name__}."
+        "from_batches takes an iterable of batches, a function that returns one, a Dataset, "
+        "Scanner or ParquetFile of pyarrow, a DeltaTable, a polars LazyFrame, a DuckDB relation or "
+        f"a Ray dataset, got {type(batches).__name__}."
     )
 
 
