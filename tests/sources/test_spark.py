@@ -252,7 +252,7 @@ def test_evaluators_and_tuning_of_spark_ml(iris, tmp_path):
     gc.collect()  # of that pool, while its warning is ignored
 
 
-@pytest.mark.parametrize("kind", ["columns", "vectors"])
+@pytest.mark.parametrize("kind", ["columns", "vectors", "arrays"])
 def test_nothing_is_computed_twice(kind, spark):
     from pyspark.ml.feature import VectorAssembler
     from pyspark.sql.functions import udf
@@ -267,6 +267,8 @@ def test_nothing_is_computed_twice(kind, spark):
     df = df.withColumn("b", udf(counted, "double")("a")).repartition(2, "y")
     if kind == "vectors":
         df = VectorAssembler(inputCols=["a", "b"], outputCol="x").transform(df).select("x", "y")
+    if kind == "arrays":  # whose length is said as stages of Spark ML say it
+        df = df.selectExpr("array(a, b) x", "y").withMetadata("x", {"ml_attr": {"num_attrs": 2}})
     assert LSSVC().fit(from_spark(df, "y")).n_samples_ == 60
     assert computed.value == 60
     with pytest.raises(TypeError, match="must be numbers"):  # found in the schema

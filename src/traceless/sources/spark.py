@@ -60,8 +60,8 @@ def from_spark(
     columns : list of str, optional
         The features: columns of numbers, or one column of arrays of numbers or of Spark ML's
         vectors. All but target and weight by default. The length of arrays is that of the first,
-        which is computed for it, with whatever it depends on; columns, and vectors that Spark
-        knows the length of, are computed once.
+        which is computed for it, with whatever it depends on, unless the column's metadata say it,
+        as stages of Spark ML do: ``df.withMetadata("x", {"ml_attr": {"num_attrs": 64}})``.
     sample_weight : str, optional
         The column of weights.
 
