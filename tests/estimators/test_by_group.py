@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceless import LSSVC, LSSVR, NotLearnedError, RangeError, fit_by
+from traceless import LSSVC, LSSVR, MismatchError, NotLearnedError, RangeError, fit_by
 from traceless.features import Linear
 from traceless.knowledge.groups import numbered
 from traceless.sources import queries
@@ -79,6 +79,52 @@ def test_any_carrier(carry, tmp_path):
         with dask.config.set(scheduler="sync"):
             found = fit_by(LSSVR(), carry(frame), "key", "y", columns=NAMES)
         assert found.digest() == expected
+
+
+KEYS = ["key", "item", "is new"]
+
+
+def several(n, seed, kind):
+    """Rows with three keys of three types, and weights."""
+    frame = table(n, seed, "regression" if kind is LSSVR else "classes", groups=3)
+    rng = np.random.default_rng(seed)
+    items = rng.choice(["tea", "te", "1"], n)
+    return frame.assign(item=items, **{"is new": rng.random(n) < 0.5}, w=rng.integers(1, 9, n) / 4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [LSSVR, LSSVC])
+def test_groups_by_several_columns(kind, weighted, tmp_path):
+    frame = several(300, 10, kind)
+    weights = {"sample_weight": "w"} if weighted else {"columns": NAMES}
+    models = fit_by(kind(), frame, KEYS, "y", **weights)
+    found = models.predict(frame[KEYS], frame[NAMES])
+    parts = list(frame.groupby(KEYS))
+    assert models.keys == tuple(key for key, _ in parts)
+    for key, part in parts:
+        alone = kind().fit(part[NAMES], part["y"], part["w"] if weighted else None)
+        assert models.model(key).digest() == alone.digest()
+        expected = alone.predict(part[NAMES])
+        some = found[part.index]
+        assert close(some, expected) if kind is LSSVR else np.array_equal(some, expected)
+    for keys in ([*frame[KEYS].itertuples(index=False, name=None)], pl.from_pandas(frame[KEYS])):
+        assert np.array_equal(models.predict(keys, frame[NAMES]), found)
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    for rows in (*(carry(frame) for carry in CARRIERS.values()), tmp_path):
+        with dask.config.set(scheduler="sync"):
+            one = fit_by(kind(), rows, tuple(KEYS), "y", **weights)
+        assert (one.keys, one.digest()) == (models.keys, models.digest())
+    first, last = (fit_by(kind(), part, KEYS, "y", **weights) for part in (frame[:90], frame[90:]))
+    assert (last + first).digest() == models.digest()
+    assert (models - first).digest() == last.digest()
+    by_one = fit_by(kind(), frame, ["key"], "y", columns=NAMES)
+    assert by_one.keys == ((0,), (1,), (2,))
+    for other in (by_one, fit_by(kind(), frame, "key", "y", columns=NAMES)):
+        with pytest.raises(MismatchError, match="of the same types, and of as many columns"):
+            models + other
+    wholes = frame.astype({"is new": int})  # 1 == True
+    with pytest.raises(MismatchError, match="same types"):
+        models + fit_by(kind(), wholes, KEYS, "y", **weights)
 
 
 @settings(max_examples=20, deadline=None)
@@ -238,8 +284,15 @@ def test_what_can_be_wrong():
         fit_by(LSSVR(), frame.assign(key=frame["key"].where(frame["key"] > 0)), "key", "y")
     with pytest.raises(ValueError, match="group of some rows is missing"):
         numbered(np.array([1.0, np.nan]))
-    with pytest.raises(TypeError, match=r"name of one column, got .*several columns make one"):
-        fit_by(LSSVR(), frame, ["key", "a"], "y")
+    for key in (7, []):
+        with pytest.raises(TypeError, match="name of a column, or a list of names, got"):
+            fit_by(LSSVR(), frame, key, "y")
+    with pytest.raises(ValueError, match="list of keys has the column 'key' more than once"):
+        fit_by(LSSVR(), frame, ["key", "key"], "y")
+    with pytest.raises(ValueError, match="'a' of the batch has nulls"):
+        fit_by(LSSVR(), frame.assign(a=frame["a"].where(frame["a"] > 3)), ["key", "a"], "y")
+    with pytest.raises(KeyError, match=r"no group \(1, 99\) among"):
+        fit_by(LSSVR(), frame.assign(item=1), ["key", "item"], "y").predict([(1, 99)], [[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"columns \['b', 'a'\], and the models .*\['a', 'b'\]"):
         models.predict(frame["key"], frame[["b", "a"]])
     with pytest.raises(ValueError, match="X has 1 columns, and the models were fitted with 2"):

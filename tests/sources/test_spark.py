@@ -285,6 +285,12 @@ def test_models_by_group(iris):
     for key in (0, 1):
         rows = y % 2 == key
         assert models.model(key).digest() == LSSVR().fit(X[rows][:, 2:], X[rows][:, 1]).digest()
+    df = df.withColumn("w", df["y"] + 0.5)
+    models = fit_by(LSSVR(), df, ["key", "y"], "c", columns=names[2:], sample_weight="w")
+    assert models.keys == ((0, 0), (0, 2), (1, 1))
+    rows = y == 2
+    alone = LSSVR().fit(X[rows][:, 2:], X[rows][:, 1], [2.5] * 50)
+    assert models.model((0, 2)).digest() == alone.digest()
 
 
 # --- what can be wrong ------------------------------------------------------------------------

@@ -40,7 +40,7 @@ _ROWS = 4096  # predicted at a time
 def fit_by(
     estimator: LeastSquares,
     rows: Any,
-    key: str,
+    key: str | list[str],
     target: Any,
     *,
     columns: Any = None,
@@ -58,8 +58,9 @@ def fit_by(
         A dataframe of pandas, polars, Dask or Spark, an Arrow table, a DuckDB relation, files as
         `scan` takes them, or batches with named columns as `from_batches` takes them. Where the map
         is `Linear`, with up to 32 features, polars and DuckDB add up the groups themselves.
-    key : str
-        The column that says which group a row is of: whole numbers or text, no nulls.
+    key : str or list of str
+        The column that says which group a row is of: whole numbers or text, no nulls. Groups by
+        several columns are named by tuples.
     target : str or list of str
         The column of labels or targets.
     columns : list of str, optional
@@ -85,11 +86,10 @@ def fit_by(
     True
     """
     check_parameters(estimator)
-    if not isinstance(key, str):
-        raise TypeError(
-            f"key must be the name of one column, got {key!r}. For groups by several columns make "
-            "one of them first, such as frame['shop'] + ' / ' + frame['item']."
-        )
+    if not isinstance(key, str | list | tuple) or not key:
+        raise TypeError(f"key must be the name of a column, or a list of names, got {key!r}.")
+    by = key if isinstance(key, str) else tuple(key)
+    check_once([by] if isinstance(by, str) else list(by), "The list of keys")
     if estimator.class_weight is not None or estimator.guard or estimator.fingerprint:
         raise ValueError(
             "Models by group have no class weights, guards or fingerprints: set class_weight=None, "
@@ -98,7 +98,7 @@ def fit_by(
     if columns is not None and sample_weight is not None:
         columns = [*([columns] if isinstance(columns, str) else columns), sample_weight]
         check_once(columns, "The list of columns, the weights included,")
-    source = _source(rows, key, target, columns)
+    source = _source(rows, by, target, columns)
     names, weight = source.feature_names, None
     if sample_weight is not None:
         if names is None or sample_weight not in names:
@@ -169,7 +169,7 @@ class GroupedModels:
 
         Parameters
         ----------
-        keys : array-like of shape (n_samples,)
+        keys : array-like of shape (n_samples,), or dataframe or tuples where keys are several
             The group of each row; KeyError for one that has no model.
         X : array-like of shape (n_samples, n_features)
 
@@ -282,7 +282,7 @@ def _each(S: Any, V: Any, ridge: Any) -> Floats:
     return np.asarray(np.linalg.solve(S, V)) if S.shape[1] else V
 
 
-def _source(rows: Any, key: str, target: Any, columns: Any) -> Source:
+def _source(rows: Any, key: Any, target: Any, columns: Any) -> Source:
     """Rows whose groups stand where weights otherwise do."""
     module = type(rows).__module__
     paths = rows if isinstance(rows, list | tuple) and rows else [rows]
@@ -293,10 +293,11 @@ def _source(rows: Any, key: str, target: Any, columns: Any) -> Source:
     if not module.startswith(("dask.", "dask_expr.")):
         return from_query(rows, key, target, columns)
     several = [target] if isinstance(target, str) else list(target)
-    check_present(list(rows.columns), [key, *several], "the Dask dataframe")
+    keys = [key] if isinstance(key, str) else list(key)
+    check_present(list(rows.columns), [*keys, *several], "the Dask dataframe")
     if columns is None:
-        columns = [name for name in rows.columns if name not in (key, *several)]
+        columns = [name for name in rows.columns if name not in (*keys, *several)]
     y = rows[target] if isinstance(target, str) else rows[several]
-    source = as_source(rows[columns], y, rows[key])
+    source = as_source(rows[columns], y, rows[key if isinstance(key, str) else keys])
     assert source is not None
     return source

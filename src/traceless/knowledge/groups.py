@@ -35,6 +35,7 @@ from traceless.knowledge.specifications import check_same_specification, check_t
 from traceless.knowledge.sums import Knowledge, Recipe, Rows
 from traceless.knowledge.values import has_missing
 
+Key = Label | tuple[Label, ...]
 _ROWS = 2**14  # coded at a time
 _INT64 = 2.0**62  # sums of squares up to here leave no sum of products beyond int64
 _FEW = 2**22  # products that NumPy's own integers do as fast as BLAS does in several parts
@@ -49,7 +50,7 @@ class KnowledgeTable:
     recipe : Recipe
         How rows become knowledge.
     keys : tuple
-        The groups, in order: whole numbers, or text.
+        The groups, in order: whole numbers, or text; tuples of these if several columns name them.
     responses : tuple
         The class labels of all groups, or the numbers of the targets.
     counts : int64 array of shape (G, K), or (G, 1) for regression
@@ -61,7 +62,7 @@ class KnowledgeTable:
     """
 
     recipe: Recipe
-    keys: tuple[Label, ...]
+    keys: tuple[Key, ...]
     responses: tuple[Label, ...]
     counts: NDArray[np.int64]
     sums: Integers
@@ -70,7 +71,7 @@ class KnowledgeTable:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def __iter__(self) -> Iterator[Label]:
+    def __iter__(self) -> Iterator[Key]:
         return iter(self.keys)
 
     def __getitem__(self, key: Any) -> Knowledge:
@@ -88,7 +89,7 @@ class KnowledgeTable:
     def place(self, key: Any) -> int:
         """Where a group is."""
         try:
-            return self._places()[label_of(key)]
+            return self._places()[_key(key)]
         except KeyError:
             raise KeyError(
                 f"There is no group {key!r} among the {len(self)} of this table."
@@ -96,8 +97,12 @@ class KnowledgeTable:
 
     def places(self, keys: Any) -> NDArray[np.intp]:
         """Where the groups of many rows are."""
-        found, inverse = np.unique(np.asarray(keys), return_inverse=True)
-        return np.array([self.place(key) for key in found.tolist()], dtype=np.intp)[inverse]
+        if isinstance(next(iter(self.keys), None), tuple):
+            frame = hasattr(keys, "columns")
+            columns = (keys[name] for name in keys.columns) if frame else zip(*keys, strict=True)
+            keys = np.rec.fromarrays([np.array([*column], dtype=object) for column in columns])
+        found, inverse = numbered(keys)
+        return np.array([self.place(key) for key in found], dtype=np.intp)[inverse]
 
     def __add__(self, other: Any) -> KnowledgeTable:
         if not isinstance(other, KnowledgeTable):
@@ -107,7 +112,7 @@ class KnowledgeTable:
         check_same_specification(self.recipe.specification, other.recipe.specification)
         if self.recipe.task != "classification":
             check_targets(self.recipe.task, self.responses, other.responses)
-        keys, responses = union(self.keys, other.keys), union(self.responses, other.responses)
+        keys, responses = _both(self.keys, other.keys), union(self.responses, other.responses)
         a, b = self._spread(keys, responses), other._spread(keys, responses)
         bits = max(a.weight_bits, b.weight_bits)
         sums = integers.as_array(integers.add(a._in_unit(bits), b._in_unit(bits)))
@@ -130,7 +135,8 @@ class KnowledgeTable:
         """SHA-256 of all groups and the digest of each."""
         state = hashlib.sha256(b"traceless table of knowledge 1")
         for key in self.keys:
-            state.update(framed(label_bytes(key), self[key].digest().encode()))
+            name = framed(*map(label_bytes, key)) if isinstance(key, tuple) else label_bytes(key)
+            state.update(framed(name, self[key].digest().encode()))
         return state.hexdigest()
 
     def check_possible(self) -> KnowledgeTable:
@@ -139,8 +145,8 @@ class KnowledgeTable:
             self[key].check_possible()
         return self
 
-    def _places(self) -> dict[Label, int]:
-        found: dict[Label, int] | None = self.__dict__.get("_found")
+    def _places(self) -> dict[Key, int]:
+        found: dict[Key, int] | None = self.__dict__.get("_found")
         if found is None:
             found = {key: place for place, key in enumerate(self.keys)}
             self.__dict__["_found"] = found
@@ -150,7 +156,7 @@ class KnowledgeTable:
         """The sums in units of 2^-bits, which is not larger than their own."""
         return integers.shift_left(integers.as_sums(self.sums), bits - self.weight_bits)
 
-    def _spread(self, keys: tuple[Label, ...], responses: tuple[Label, ...]) -> KnowledgeTable:
+    def _spread(self, keys: tuple[Key, ...], responses: tuple[Label, ...]) -> KnowledgeTable:
         """The same with room for further groups and classes, all zero."""
         if keys == self.keys and responses == self.responses:
             return self
@@ -276,7 +282,7 @@ class GroupRecipe(Recipe):
         return np.flatnonzero(~(energy <= _INT64))
 
 
-def _stacked(recipe: Recipe, keys: tuple[Label, ...], known: list[Knowledge]) -> KnowledgeTable:
+def _stacked(recipe: Recipe, keys: tuple[Key, ...], known: list[Knowledge]) -> KnowledgeTable:
     """The table of groups whose knowledge is there."""
     responses = union(*(one.responses for one in known))
     bits = max(one.weight_bits for one in known)
@@ -286,9 +292,16 @@ def _stacked(recipe: Recipe, keys: tuple[Label, ...], known: list[Knowledge]) ->
     return KnowledgeTable(recipe, keys, responses, counts, integers.narrow(np.stack(sums)), bits)
 
 
-def numbered(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
-    """The groups in order, and the number of each row's."""
+def numbered(key: Any) -> tuple[tuple[Any, ...], NDArray[np.intp]]:
+    """The groups in order, and the number of each row's; those of records are tuples."""
     keys = np.asarray(key)
+    if keys.dtype.names:
+        each = [numbered(keys[name]) for name in keys.dtype.names]
+        places, group = np.unique(
+            np.column_stack([numbers for _, numbers in each]), axis=0, return_inverse=True
+        )
+        columns = [[names[k] for k in c] for (names, _), c in zip(each, places.T, strict=True)]
+        return tuple(zip(*columns, strict=True)), group.reshape(-1)
     if (keys.dtype.kind == "O" and has_missing(keys)) or (keys != keys).any():
         raise ValueError("The group of some rows is missing. Drop these rows first.")
     if keys.dtype.kind in "mM":  # NumPy would make whole numbers of nanoseconds
@@ -297,7 +310,21 @@ def numbered(key: Any) -> tuple[tuple[Label, ...], NDArray[np.intp]]:
     return tuple([_key(value) for value in found.tolist()]), group.reshape(-1)
 
 
-def _key(value: Any) -> Label:
+def _both(ours: tuple[Key, ...], theirs: tuple[Key, ...]) -> tuple[Key, ...]:
+    """All groups in order; raises if their keys are of several types: 1 == True."""
+    keys: set[Any] = {*ours, *theirs}
+    kinds = {tuple(map(type, k)) if isinstance(k, tuple) else type(k) for k in (*ours, *theirs)}
+    if len(kinds) > 1:
+        raise MismatchError(
+            "The keys of all groups must be of the same types, and of as many columns, got "
+            f"{ours[0]!r} and {theirs[0]!r}. Nothing was changed."
+        )
+    return tuple(sorted(keys))
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_key, value))
     try:
         return label_of(value)
     except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ class Columns:
     features: tuple[str, ...]  # columns of numbers, or a single column of lists
     width: int  # number of features
     target: str | tuple[str, ...]  # several targets make y two-dimensional
-    weight: str | None
+    weight: str | tuple[str, ...] | None  # several for the keys of groups, which stand there
 
     @property
     def names(self) -> list[str]:
@@ -28,7 +29,7 @@ class Columns:
 
 
 def choose(
-    present: list[str], columns: Any, target: Any, weight: str | None, where: str
+    present: list[str], columns: Any, target: Any, weight: Any, where: str
 ) -> tuple[tuple[str, ...], str | tuple[str, ...]]:
     """The features (by default all that are neither target nor weight), and the target."""
     if not isinstance(target, str):
@@ -172,12 +173,15 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
     else:
         y = np.column_stack([_labels(batch, name, where) for name in columns.target])
     weight = columns.weight
+    if isinstance(weight, tuple):
+        keys = np.rec.fromarrays([_labels(batch, name, where) for name in weight])
+        return X, y, keys
     return X, y, None if weight is None else _labels(batch, weight, where)
 
 
-def _not_features(target: str | tuple[str, ...], weight: str | None) -> list[str]:
-    targets = [target] if isinstance(target, str) else list(target)
-    return list(dict.fromkeys([*targets, *([] if weight is None else [weight])]))
+def _not_features(target: str | tuple[str, ...], weight: Any) -> list[str]:
+    several = [(one,) if isinstance(one, str) else one for one in (target, weight or ())]
+    return list(dict.fromkeys(chain(*several)))
 
 
 def _from_lists(column: Any, columns: Columns, where: str) -> NDArray[Any]:

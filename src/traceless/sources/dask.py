@@ -17,6 +17,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import numpy as np
+
 from traceless.exceptions import EngineError
 from traceless.sources.batches import Rows, Source, as_arrays, check_target_types, quiet
 from traceless.sources.partitions import Partition, grouped, learn
@@ -141,9 +143,12 @@ def _of_frames(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
     """
     targets = [y] if y.ndim == 1 else [y[name] for name in y.columns]
     weights = [weight] if hasattr(weight, "divisions") else []
+    several = getattr(weight, "ndim", 0) == 2  # the keys of groups
+    weights = [weight[name] for name in weight.columns] if several else weights
     beside = {f"traceless {k}": column for k, column in enumerate([*targets, *weights])}
     whole = X.assign(**beside).optimize()
-    split = _Split(X.shape[1], X.shape[1] + len(targets), y.ndim, None if weights else weight)
+    n = X.shape[1]
+    split = _Split(n, n + len(targets), y.ndim, None if weights else weight, several)
     return [whole], [((split, key),) for key in whole.__dask_keys__()]
 
 
@@ -155,6 +160,7 @@ class _Split:
     n_both: int
     y_ndim: int
     number: Any
+    several: bool
 
     def __call__(self, rows: Any) -> Rows:
         n = self.n_features
@@ -166,6 +172,9 @@ class _Split:
             )
         y = rows.iloc[:, n : self.n_both] if self.y_ndim == 2 else rows.iloc[:, n]
         weight = rows.iloc[:, self.n_both] if rows.shape[1] > self.n_both else self.number
+        if self.several:
+            keys = rows.iloc[:, self.n_both :]
+            weight = np.rec.fromarrays([np.asarray(keys[name]) for name in keys.columns])
         return rows.iloc[:, :n], y, weight
 
 

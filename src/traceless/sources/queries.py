@@ -33,7 +33,7 @@ Factors = Sequence[int | None]  # what is multiplied in pairs: codes by their nu
 Add = Callable[[Any, list[str], Codes, Factors], Any]  # rows, by what, and the sums of which
 
 
-def from_query(rows: Any, key: str, target: Any, columns: Any = None) -> Source:
+def from_query(rows: Any, key: str | tuple[str, ...], target: Any, columns: Any = None) -> Source:
     """Rows and their groups: a query of DuckDB or polars, or what `from_batches` takes.
 
     The groups stand where weights otherwise do.
@@ -54,9 +54,11 @@ def from_query(rows: Any, key: str, target: Any, columns: Any = None) -> Source:
         check_once(schema.names, "the query")
         kinds = {field.name: str(field.type) for field in schema}
         features, target = choose(schema.names, columns, target, key, "the query")
-        if kinds[key] in _NAMES and all(kinds[name] in _NUMBERS for name in features):
+        named = all(kinds[name] in _NAMES for name in ([key] if isinstance(key, str) else key))
+        if named and all(kinds[name] in _NUMBERS for name in features):
             return QuerySource(lazy, add, kinds, key, target, list(features))
-    return from_batches(rows, target, columns=columns, sample_weight=key)
+    by: Any = key
+    return from_batches(rows, target, columns=columns, sample_weight=by)
 
 
 class QuerySource(Source):
@@ -67,7 +69,7 @@ class QuerySource(Source):
         rows: Any,
         add: Add,
         kinds: dict[str, str],
-        key: str,
+        key: str | tuple[str, ...],
         target: str | tuple[str, ...],
         features: list[str],
     ) -> None:
@@ -78,7 +80,8 @@ class QuerySource(Source):
     def knowledge(self, recipe: Any, n_jobs: int | None = None) -> Any:
         """The table of all groups."""
         found = self._added(recipe)
-        table: Any = None if found is None else _table(found, recipe)
+        n_keys = 0 if isinstance(self._key, str) else len(self._key)
+        table: Any = None if found is None else _table(found, recipe, n_keys)
         if table is not None:
             return table
         chosen: Any = {"columns": self._features, "sample_weight": self._key}
@@ -94,6 +97,7 @@ class QuerySource(Source):
     def _added(self, recipe: GroupRecipe) -> Any:
         """The sums of each group, or of each class of it; None where they cannot be had."""
         targets = [self._target] if isinstance(self._target, str) else list(self._target)
+        keys = [self._key] if isinstance(self._key, str) else list(self._key)
         regression = recipe.task == "regression"
         allowed = _NUMBERS if regression else _NAMES
         if (
@@ -108,17 +112,21 @@ class QuerySource(Source):
         codes = list(zip(self._features, scales, strict=False))  # the constant has none
         factors: list[int | None] = [*range(d), *[None] * recipe.phi.has_bias]
         if not regression:
-            return self._add(self._rows, [self._key, *targets], codes, [*factors, None])
+            return self._add(self._rows, [*keys, *targets], codes, [*factors, None])
         codes += [(name, 1 / float(recipe.target_resolution)) for name in targets]
-        return self._add(self._rows, [self._key], codes, [*factors, *range(d, d + len(targets))])
+        return self._add(self._rows, keys, codes, [*factors, *range(d, d + len(targets))])
 
 
-def _table(found: Any, recipe: GroupRecipe) -> KnowledgeTable | None:
-    """The table of groups from the sums of each, or of each class; None if they are not exact."""
+def _table(found: Any, recipe: GroupRecipe, n_keys: int) -> KnowledgeTable | None:
+    """The table of groups from the sums of each, or of each class; None if they are not exact.
+
+    Groups are named by one key (0), or by tuples of `n_keys`.
+    """
     if not found.num_rows or any(column.null_count for column in found.columns):
         return None
     arrays = {name: found.column(name).to_numpy() for name in found.column_names}
-    keys, group = numbered(arrays["by0"])
+    several = [arrays[f"by{k}"] for k in range(n_keys)]
+    keys, group = numbered(np.rec.fromarrays(several) if several else arrays["by0"])
     if not (np.bincount(group, weights=arrays["energy"]) <= _LARGEST).all():
         return None
     triangles = np.stack([a for name, a in arrays.items() if name[0] == "s"], axis=1)
@@ -129,7 +137,7 @@ def _table(found: Any, recipe: GroupRecipe) -> KnowledgeTable | None:
         order, names = np.argsort(group), tuple(range(width - J))
         counts = n[order][:, None]
         return KnowledgeTable(recipe.of_one_group, keys, names, counts, pieces[order])
-    labels, place = numbered(arrays["by1"])
+    labels, place = numbered(arrays[f"by{max(n_keys, 1)}"])
     counts = np.zeros((len(keys), len(labels)), dtype=np.int64)
     counts[group, place] = n
     sums = np.zeros((len(keys), J + len(labels), J + len(labels)), dtype=np.int64)
