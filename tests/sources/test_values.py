@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from traceless import LSSVC, LSSVR, from_batches, scan
+from traceless import LSSVC, LSSVR, PathSVC, from_batches, scan
 
 DAYS = [dt.date(2025, 1, 1 + k) for k in range(6)]
 TIMES = [dt.datetime(2025, 1, 1 + k) for k in range(6)]
@@ -194,3 +194,42 @@ def check(by, kind, name, values, error, tmp_path):
 @pytest.mark.parametrize(("kind", "name", "values", "error"), CASES)
 def test_the_same_rows_mean_the_same(by, kind, name, values, error, tmp_path):
     check(by, kind, name, values, error, tmp_path)
+
+
+NUL = [
+    ["a\0", "a", "a\0", "a"],
+    [b"a\0", b"a", b"a\0", b"a"],
+    [1, "1", 1, "1"],
+    [1, True, 0, 0],
+]
+
+
+@pytest.mark.parametrize("y", NUL, ids=str)
+def test_no_two_labels_become_one(y):
+    """NumPy drops NULs at the end, and makes text of numbers that stand beside text."""
+    X = np.arange(8.0).reshape(4, 2)
+    for make in (LSSVC, PathSVC):
+        model = make().fit(X, [0, 1, 0, 1])
+        for rows in (y, tuple(y), np.array(y, dtype=object)):
+            with pytest.raises((ValueError, TypeError), match=r"NUL|one type|one sortable type"):
+                make().fit(X, rows)
+            with pytest.raises((ValueError, TypeError)):
+                model.partial_fit(X, rows)
+    with pytest.raises(ValueError, match="of one type"):
+        LSSVC().fit(from_batches([(X, y)]))
+    if isinstance(y[0], str):
+        for carried in (pl.Series(y), pd.Series(y), pl.Series(y, dtype=pl.Categorical)):
+            with pytest.raises(ValueError, match="NUL"):
+                LSSVC().fit(X, carried)
+        with pytest.raises(ValueError, match="NUL"):
+            LSSVC().fit(from_batches([pl.DataFrame({"x": X[:, 0], "y": y})], "y"))
+
+
+def test_structs_are_neither_labels_nor_numbers():
+    X, y = np.arange(4.0)[:, None], pl.Series([{"a": 0}, {"a": 1}] * 2)
+    for make in (LSSVC, LSSVR):
+        with pytest.raises(TypeError, match=r"y is of type Struct.*struct\.field"):
+            make().fit(X, y)
+    with pytest.raises(TypeError, match="Column 's' of X is of type Struct"):
+        LSSVR().fit(pl.DataFrame({"s": y}), [1.0, 2.0, 3.0, 4.0])
+    assert LSSVC().fit(X, y.struct.field("a")).digest() == LSSVC().fit(X, [0, 1, 0, 1]).digest()

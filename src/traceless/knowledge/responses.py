@@ -206,6 +206,11 @@ def label_of(value: Any) -> Label:
         return value
     if isinstance(value, int):
         return int(value)  # not a subclass, here and below: a label is known by its type
+    if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
+        raise ValueError(
+            f"The class label {value!r} ends with NUL, which NumPy drops: it would be the same as "
+            "one without. Rename it."
+        )
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bytes):

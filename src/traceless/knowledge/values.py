@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.exceptions import MismatchError
+
 _TEXT = str, bytes
 _TIME = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
 
@@ -24,6 +26,7 @@ def check_numbers(values: Any, what: str) -> None:
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     if kind in "biufc":
         return
+    _check_no_struct(values, what)
     array = np.asarray(values)
     if array.dtype.kind == "O":
         kinds = {*map(type, array.ravel().tolist())}
@@ -57,7 +60,11 @@ def labels(y: Any) -> Any:
 
     scikit-learn would make floats of them, which do not tell large integers apart.
     """
-    if isinstance(y, np.ndarray) or not hasattr(y, "isna"):
+    if isinstance(y, np.ndarray):
+        return y
+    _check_no_struct(y, "y")
+    if not hasattr(y, "isna"):
+        _check_apart(y)
         return y
     if y.isna().any(axis=None):
         raise missing()
@@ -69,6 +76,29 @@ def labels(y: Any) -> Any:
     if whole.kind not in "iu":
         return y
     return y.to_numpy(dtype=np.uint64 if whole == np.uint64 else np.int64)
+
+
+def _check_no_struct(values: Any, what: str) -> None:
+    """Raise if values are structs of polars, which become a column for each field."""
+    kind = str(getattr(values, "dtype", ""))
+    if kind.startswith("Struct"):
+        raise TypeError(
+            f"{what} is of type {kind}: each value has several fields. Take one of them, with "
+            ".struct.field(name)."
+        )
+
+
+def _check_apart(y: Any) -> None:
+    """Raise if NumPy would make one label of several: of 1 and "1", or of "a" and "a" with NUL."""
+    if str(getattr(y, "dtype", "")) == "String":  # of polars
+        y = y.to_list()
+    kinds = {*map(type, y)} if isinstance(y, list | tuple) else set()
+    mixed = bool in kinds and not kinds.isdisjoint((int, float))
+    if mixed or (not kinds.isdisjoint(_TEXT) and np.asarray(y).tolist() != [*y]):
+        raise MismatchError(
+            "Class labels must be of one type, and none may end with NUL, which NumPy drops: it "
+            f"would make one label of several in {[*dict.fromkeys(map(repr, y))][:5]}. Rename them."
+        )
 
 
 def has_missing(values: NDArray[Any]) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceless.device.tensors import to_array
+from traceless.knowledge.values import labels
 from traceless.sources.arrow import (
     Columns,
     check_kinds,
@@ -188,7 +189,7 @@ def _three(batch: Any) -> Rows:
             "A batch must be (X, y), (X, y, sample_weight), or have named columns, got "
             f"{type(batch).__name__}."
         )
-    X, y, weight = [_host(part) for part in (*batch, None)[:3]]
+    X, y, weight = [_host(part) for part in (batch[0], labels(batch[1]), *batch[2:], None)[:3]]
     if np.ndim(X) != 2:
         raise ValueError(
             f"X of a batch must have two dimensions, rows and columns, got shape {np.shape(X)}. "
