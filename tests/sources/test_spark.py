@@ -278,6 +278,13 @@ def test_nothing_is_computed_twice(kind, spark):
     assert computed.value == 60
 
 
+def test_several_labels_for_each_row(iris):
+    X, y, names, df = iris
+    df = df.withColumn("u", (df["y"] > 0).cast("int")).withColumn("v", (df["y"] > 1).cast("int"))
+    model = LSSVC().fit(from_spark(df, ["u", "v"], columns=names))
+    assert model.digest() == LSSVC().fit(X, np.column_stack([y > 0, y > 1])).digest()
+
+
 def test_models_by_group(iris):
     X, y, names, df = iris
     df = df.withColumn("key", df["y"] % 2)

@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from traceless import LSSVC, LSSVR, from_batches
+from traceless import LSSVC, LSSVR, from_batches, scan
 
 CUTS = [0, 20, 20, 70, 100]
 
@@ -105,6 +105,28 @@ def test_labels_of_one_column_are_labels(table):
             cut = zip((slice(40), slice(40, None)), shapes, strict=True)
             batches = [(X[c], target[c].reshape(shape)) for c, shape in cut]
             assert make().fit(from_batches(batches)).digest() == make().fit(X, target).digest()
+
+
+def test_several_labels_for_each_row(table, tmp_path):
+    X, _, _ = rows(table)
+    Y = (X > 0).astype(int)
+    model = LSSVC().fit(X, Y)
+    both = pa.table({"a": X[:, 0], "b": X[:, 1], "u": Y[:, 0], "v": Y[:, 1]})
+    pq.write_table(both, tmp_path / "rows.parquet")
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Y.npy", Y)
+    for source in (
+        from_batches([(X[:30], Y[:30]), (X[30:], Y[30:])]),
+        from_batches(both, ["u", "v"]),
+        scan(tmp_path / "rows.parquet", ["u", "v"]),
+        scan(tmp_path / "X.npy", tmp_path / "Y.npy"),
+    ):
+        assert LSSVC().fit(source).digest() == model.digest()
+        twice = LSSVC().fit(X, Y).update(add=source, forget=(X, Y))
+        assert twice.digest() == model.digest()
+    one = scan(tmp_path / "rows.parquet", "u", columns=["a", "b"])
+    with pytest.raises(ValueError, match="must come as a matrix of 0 and 1"):
+        model.partial_fit(one)
 
 
 def test_a_torch_loader(table):

@@ -68,6 +68,9 @@ def n_rows(rows: Any) -> int:
 
 def task_of(rows: Any) -> Task:
     """What labels are for: a matrix of two columns or more has several for each row."""
+    X = rows[0] if isinstance(rows, tuple) and rows else rows
+    if isinstance(X, Source):
+        return "multilabel" if (X.n_targets or 1) > 1 else "classification"
     y = rows[1] if isinstance(rows, tuple) and len(rows) > 1 else None
     first: Any = y[0] if isinstance(y, list | tuple) and y else None
     shape = getattr(y, "shape", None) or (1, *np.shape(first))
