@@ -100,10 +100,10 @@ def test_the_house_does_not_grow_in_silence():
     # rows and of bytes, and for scores in one look; 460 for probabilities, C-paths, select_C and
     # ONNX files of the path family; 100 for tables at addresses, types that are found before the
     # pass, and what Spark's evaluators ask for; 150 for kernels that are not positive semidefinite,
-    # tensors of every type, and stores and problems cut into files of one idea; 93 for versions of
+    # tensors of every type, and stores and problems cut into files of one idea; 104 for versions of
     # Delta tables in the provenance, streams of ParquetFiles, groups by several columns,
     # and labels that NumPy would make one
-    assert found["code lines"] <= 28_243
+    assert found["code lines"] <= 28_254
 
 
 def test_imports_point_down_through_ten_layers():

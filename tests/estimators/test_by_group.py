@@ -291,6 +291,12 @@ def test_what_can_be_wrong():
         fit_by(LSSVR(), frame, ["key", "key"], "y")
     with pytest.raises(ValueError, match="'a' of the batch has nulls"):
         fit_by(LSSVR(), frame.assign(a=frame["a"].where(frame["a"] > 3)), ["key", "a"], "y")
+    for wrong in (frame.assign(key=frame["key"] > 1), frame.astype({"key": str})):
+        for key in ("key", ["key"]):
+            with pytest.raises(MismatchError, match="must be of the same types"):  # 1 == True
+                fit_by(LSSVR(), [wrong[:30], frame[30:]], key, "y")
+    with pytest.raises(TypeError, match=r"named by tuples, such as \(0,\)"):
+        fit_by(LSSVR(), frame, ["key"], "y").predict([1], [[1.0, 2.0]])
     with pytest.raises(KeyError, match=r"no group \(1, 99\) among"):
         fit_by(LSSVR(), frame.assign(item=1), ["key", "item"], "y").predict([(1, 99)], [[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"columns \['b', 'a'\], and the models .*\['a', 'b'\]"):

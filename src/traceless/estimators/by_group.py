@@ -170,7 +170,7 @@ class GroupedModels:
         Parameters
         ----------
         keys : array-like of shape (n_samples,), or dataframe or tuples where keys are several
-            The group of each row; KeyError for one that has no model.
+            The group of each row, keys in the order of `fit_by`; KeyError if it has no model.
         X : array-like of shape (n_samples, n_features)
 
         Returns

@@ -99,6 +99,11 @@ class KnowledgeTable:
         """Where the groups of many rows are."""
         if isinstance(next(iter(self.keys), None), tuple):
             frame = hasattr(keys, "columns")
+            if not frame and np.ndim(next(iter(keys), ())) != 1:
+                raise TypeError(
+                    f"Groups by several columns are named by tuples, such as {self.keys[0]!r}: "
+                    "give one for each row, or a dataframe of these columns."
+                )
             columns = (keys[name] for name in keys.columns) if frame else zip(*keys, strict=True)
             keys = np.rec.fromarrays([np.array([*column], dtype=object) for column in columns])
         found, inverse = numbered(keys)

@@ -102,8 +102,8 @@ def joined(batches: Iterable[Rows], n_outputs: int, classwise: bool = False) -> 
             matrices = len(np.unique(np.asarray(batch[1]))) if classwise else 1
             enough = max(2**14, 8 * n_outputs * matrices)
             largest = max(2**28, 8 * n_outputs**2 * matrices)
-        # NumPy would make 1 and True, or 1 and "1", the same label.
-        if held and np.asarray(held[0][1]).dtype.kind != np.asarray(batch[1]).dtype.kind:
+        # NumPy would make 1 and True, or 1 and "1", the same label, or key of a group.
+        if held and _kinds(held[0]) != _kinds(batch):
             yield _join(held)
             held = []
         held.append(batch)
@@ -124,6 +124,11 @@ def portable(error: Exception) -> Exception:
     if type(copy) is type(error):
         return error
     return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def _kinds(rows: Rows) -> list[str]:
+    dtypes = [np.asarray(part).dtype for part in rows[1:]]
+    return ["".join(d[name].kind for name in d.names) if d.names else d.kind for d in dtypes]
 
 
 def _n_bytes(X: Any) -> int:

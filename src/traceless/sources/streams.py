@@ -187,7 +187,7 @@ def _three(batch: Any) -> Rows:
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise TypeError(
             "A batch must be (X, y), (X, y, sample_weight), or have named columns, got "
-            f"{type(batch).__name__}."
+            f"{type(batch).__name__}. A single batch is passed in a list, files are opened by scan."
         )
     X, y, weight = [_host(part) for part in (batch[0], labels(batch[1]), *batch[2:], None)[:3]]
     if np.ndim(X) != 2:
