@@ -102,8 +102,9 @@ def test_the_house_does_not_grow_in_silence():
     # pass, and what Spark's evaluators ask for; 150 for kernels that are not positive semidefinite,
     # tensors of every type, and stores and problems cut into files of one idea; 104 for versions of
     # Delta tables in the provenance, streams of ParquetFiles, groups by several columns,
-    # and labels that NumPy would make one
-    assert found["code lines"] <= 28_254
+    # and labels that NumPy would make one; 75 for columns that wait without being copied, the tail
+    # of U, an inverse that is judged later, and singular sums that are judged in float64
+    assert found["code lines"] <= 28_329
 
 
 def test_imports_point_down_through_ten_layers():
