@@ -176,7 +176,7 @@ def reach(found: Findings, J: int) -> str:
         f"what is left. {'; '.join(out)}. A single row reads half of P; OnlineLR reads P twice "
         "and writes it once, in place and on all cores, and checks for NaN only. Around the "
         f"update are checks of row and parameters, a copy of the row that waits for the exact "
-        f"sums, these sums, and the residual every 128 changes: {spoken(rest, 's')} of "
+        f"sums, these sums, and the residual every 512 changes: {spoken(rest, 's')} of "
         f"{spoken(t['traceless'], 's')}. OnlineLR / the update alone: "
         f"{times(t.get(GOALS_AGAINST[1], 0.0) / t[CORE])}."
     )
