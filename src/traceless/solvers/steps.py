@@ -37,6 +37,7 @@ _STEPS = 6
 _ENOUGH = 86  # bits from which on it is asked what they decide
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
+_ROWS = 128  # of a large S that are cut together: fewer make slow products
 KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
 
 _COLUMNS = 4  # up to which products of one vector are faster
@@ -142,8 +143,9 @@ class _Limbs:
         if self.kept is not None:
             return np.array([dsymm(1.0, limb.T, pieces, lower=True).T for limb in self.kept])
         out = np.empty((2, n, J))
-        for rows in strips(J):
-            limbs = np.empty((2, rows.stop - rows.start, J))
+        memory = np.empty((2, _ROWS, J))
+        for rows in strips(J, _ROWS):
+            limbs = memory[:, : rows.stop - rows.start]
             self._cut(self.S[rows], rows, *limbs)
             for product, limb in zip(out, limbs, strict=True):
                 product[:, rows] = dgemm(1.0, limb.T, pieces, trans_a=True).T
@@ -166,9 +168,9 @@ class _Limbs:
             H[:], L[:] = rounded, S - (rounded << self.h)
 
 
-def strips(J: int) -> list[slice]:
-    """Rows of J numbers, as many together as stay in the cache."""
-    step = max(1, _CACHE // J)
+def strips(J: int, step: int | None = None) -> list[slice]:
+    """Rows of J numbers, so many together, or as many as stay in the cache."""
+    step = max(1, _CACHE // J) if step is None else step
     return [slice(i, min(i + step, J)) for i in range(0, J, step)]
 
 
