@@ -24,8 +24,8 @@ LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two workers, each a process of its own with one thread."""
+def two_workers():
+    """Each a process of its own with one thread."""
     settings = {
         "distributed.scheduler.allowed-failures": 1,
         "distributed.admin.low-level-log-length": 0,
@@ -42,6 +42,18 @@ def cluster():
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def cluster(two_workers):
+    """Two workers: new ones where a test has killed some that did not come back, on a busy core."""
+    try:
+        two_workers.wait_for_workers(2, timeout=30)
+    except TimeoutError:
+        two_workers.cluster.scale(0)
+        two_workers.cluster.scale(2)
+        two_workers.wait_for_workers(2, timeout=60)
+    return two_workers
 
 
 @pytest.fixture(params=["threads", "cluster"])

@@ -228,7 +228,7 @@ def test_no_two_labels_become_one(y):
 def test_structs_are_neither_labels_nor_numbers():
     X, y = np.arange(4.0)[:, None], pl.Series([{"a": 0}, {"a": 1}] * 2)
     for make in (LSSVC, LSSVR):
-        with pytest.raises(TypeError, match=r"y is of type Struct.*struct\.field"):
+        with pytest.raises(TypeError, match=r"y is of type Struct.*Select one"):
             make().fit(X, y)
     with pytest.raises(TypeError, match="Column 's' of X is of type Struct"):
         LSSVR().fit(pl.DataFrame({"s": y}), [1.0, 2.0, 3.0, 4.0])

@@ -83,8 +83,7 @@ def _check_no_struct(values: Any, what: str) -> None:
     kind = str(getattr(values, "dtype", ""))
     if kind.startswith("Struct"):
         raise TypeError(
-            f"{what} is of type {kind}: each value has several fields. Take one of them, with "
-            ".struct.field(name)."
+            f"{what} is of type {kind}: each value has several fields. Select one of them first."
         )
 
 
