@@ -132,8 +132,11 @@ def _woodbury(recipe: Recipe, known: Any, said: Mapping[str, Any], tensors: Tens
 
 def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
     """The inverse, with how far it is trusted."""
-    found = (said["rho"], said["strain"], said["patience"], *(said["floor"] or ()))
-    rho, strain, patience, *floor = (facts.number(value, 0.0) for value in found)
+    rho, strain, patience = (facts.number(said[k], 0.0) for k in ("rho", "strain", "patience"))
+    floor = None
+    if said["floor"] is not None:  # somebody has looked
+        low, high = (facts.number(value, 0.0) for value in said["floor"])
+        floor = low, high
     flags = said["free_intercept"], said["standardize"]
     if not rho or {*map(type, flags)} != {bool}:
         raise ValueError("the inverse has no rho, or no penalty.")
@@ -146,8 +149,7 @@ def _inverse(said: Any, tensors: Tensors, shape: tuple[int, int]) -> Inverse:
         if not (vectors[0] >= 0.0).all():
             raise ValueError("a penalty below zero.")
         frame = Frame(Penalty(rho, *flags), *vectors.copy())
-    low_high = (floor[0], floor[1]) if floor else None
-    inverse = Inverse(P, U.copy(), rho, strain, low_high, patience, frame)
+    inverse = Inverse(P, U.copy(), rho, strain, floor, patience, frame)
     if "answer" in tensors:
         inverse.answer = np.array(facts.tensor(tensors, "answer", "f", shape), order="F")
     return inverse
