@@ -133,13 +133,12 @@ def can_be_semidefinite(G: Sums) -> bool:
     if not _minors_hold(G, pairs):
         return False
     m, ones = len(G), C.diagonal().copy()
-    tolerance = 1.2 * 2.0**-53 * m * (m + 12)
-    if _has_cholesky(C, ones - tolerance, lower=False):
+    if _has_cholesky(C, ones - tolerance(m), lower=False):
         return True
     distinct = _distinct(G)
     if len(distinct) < m:
         return can_be_semidefinite(G[np.ix_(distinct, distinct)])
-    holds = _has_cholesky(C, ones + tolerance, lower=True)  # a triangle that is as it was
+    holds = _has_cholesky(C, ones + tolerance(m), lower=True)  # a triangle that is as it was
     return holds and (m > TWOFOLD or _has_twofold_factor(G))
 
 
@@ -149,9 +148,13 @@ def triangle_can_be_semidefinite(A: Floats) -> bool:
     The triangle is column-major, with zeros below it, and above 0 on its diagonal.
     """
     C, pairs = _unit_diagonal(A.T)
-    tolerance = 1.2 * 2.0**-53 * len(A) * (len(A) + 12)
-    raised = C.diagonal() + tolerance
+    raised = C.diagonal() + tolerance(len(A))
     return _minors_hold(A.T, pairs) and _has_cholesky(C, raised, lower=False)
+
+
+def tolerance(m: int) -> float:
+    """τ of a matrix of m rows."""
+    return 1.2 * 2.0**-53 * m * (m + 12)
 
 
 def _distinct(G: Sums) -> Indices:

@@ -24,7 +24,8 @@ import numpy as np
 from scipy.linalg.blas import dnrm2
 
 from traceless.arithmetic.integers import Floats
-from traceless.solvers.inverse import Inverse, symmetric_times
+from traceless.solvers.inverse import Inverse
+from traceless.solvers.stored import symmetric_times
 
 _REFINEMENTS = 4  # at most, each time the residual is looked at
 

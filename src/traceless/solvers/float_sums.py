@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpotrf
 from traceless.arithmetic.integers import LARGEST, Floats, Integers, energy, mirror
 from traceless.arithmetic.words import Wide
 from traceless.features.grid import dense_rows
-from traceless.knowledge.feasibility import TWOFOLD, triangle_can_be_semidefinite
+from traceless.knowledge.feasibility import TWOFOLD, tolerance, triangle_can_be_semidefinite
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.solvers.equations import Equations
@@ -125,7 +125,6 @@ class FloatSums:
         above = np.arange(len(diagonal))[:, None] < zero
         if np.where(above, self.triangle[:, zero], self.triangle[zero].T).any():
             return False
-        tolerance = 1.2 * 2.0**-53 * len(diagonal) * (len(diagonal) + 12)
         kept = np.where(diagonal > 0, diagonal, 1.0)
 
         def regular(less: float) -> Floats:
@@ -135,7 +134,7 @@ class FloatSums:
                 A[:J, J - 1], A[J - 1, J:], A[J - 1, J - 1] = 0.0, 0.0, 1.0
             return A
 
-        if dpotrf(regular(tolerance), overwrite_a=True, clean=False)[1] == 0:
+        if dpotrf(regular(tolerance(len(diagonal))), overwrite_a=True, clean=False)[1] == 0:
             return True
         return len(diagonal) > TWOFOLD and triangle_can_be_semidefinite(regular(0.0))
 

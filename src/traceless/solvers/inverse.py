@@ -21,11 +21,7 @@ All blocks of a change are looked at before P is computed: with G₁, …, Gₖ 
 
 *Nothing is written that was ever handed out.* A change makes a new inverse, and the one before
 stays what it is: a fault at any moment, and threads that read meanwhile, find it whole. That is
-cheap because P is not computed for every row, which would take longer than the product P φ.
-Columns of G wait, P = P₀ - G diag(±1) Gᵀ, and a change appends to them (`Waiting`); where they
-become more than `_WAITING`, one symmetric product makes a new P₀ of the old. Meanwhile they cost a
-product with P 4J flops each. After a factorisation A = RᵀR there is no P₀ yet: R answers, and P₀
-is made at the next small change (`Stored`).
+cheap because P is not computed for every row (`traceless.solvers.stored`).
 
 *Other penalties.* A = D + S with any diagonal D is updated in the same way, also with D_b = 0 for
 a free intercept b; features are then counted from an offset that stays as it is (`Frame`). A row
@@ -52,19 +48,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
-from scipy.linalg.blas import ddot, dgemm, dgemv, dger, dsymm, dsymv, dsyrk, dtrsm
-from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotri, dpotrs
+from scipy.linalg.blas import ddot, dgemm, dger, dtrsm
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf
 
 from traceless.arithmetic.integers import Floats
 from traceless.solvers.ridge import Penalty
+from traceless.solvers.stored import Stored
 
 _STEPS_TO_RIDGE = 16  # towards another D; where that is not enough, P is built anew
 _SWALLOWS = 1e10  # 1 + ωφPφᵀ of a row beside which the others are lost in float64
 _GROWS = 4.0  # what errors count that a small pivot makes larger, beside those of an update
 _FAR = 8.0  # one part in so many of D
 _CANCELS = 1e4  # how much larger the old D of a feature may be than all there is now
-_WAITING = 64  # columns that P may lack, so that the copy of P that takes them in costs little
-_VECTORS = 16  # up to here a matrix times vectors is faster than the product of a block
 
 
 def block_rows(J: int) -> int:
@@ -172,144 +167,6 @@ class Frame(NamedTuple):
         penalised = self.ridge > 0
         squares = (squares[:, penalised] / self.ridge[penalised]).sum(axis=1)
         return np.asarray(1.0 / (1.0 + removed.weights * (1.0 / n + squares)))
-
-
-def symmetric_times(A: Floats, X: Floats) -> Floats:
-    """``A X`` for the symmetric matrix whose upper triangle A has, both column-major."""
-    if X.shape[1] == 1:
-        return np.asarray(dsymv(1.0, A, X[:, 0])[:, None])
-    if X.shape[1] > _VECTORS:
-        return np.asarray(dsymm(1.0, A, X))
-    out = np.empty(X.shape, order="F")
-    for k in range(X.shape[1]):
-        out[:, k] = dsymv(1.0, A, X[:, k])
-    return out
-
-
-class Waiting:
-    """Columns of G and their signs; each P of a history sees the first so many of them.
-
-    Columns that somebody may see are never written to. The first change of a P appends to the
-    columns that it sees; any other change of the same P, in another thread or after a fault, finds
-    them followed, and goes on with a copy.
-
-    Attributes
-    ----------
-    G : ndarray of shape (J, _WAITING), column-major
-    signs : ndarray of shape (_WAITING,)
-    """
-
-    def __init__(self, J: int) -> None:
-        self.G, self.signs = np.empty((J, _WAITING), order="F"), np.empty(_WAITING)
-        self._followers: dict[int, object] = {}  # of the first n columns
-
-    def followed(self, n: int, steps: Sequence[tuple[float, Floats]]) -> tuple[Waiting, int]:
-        """The first n columns and, after them, sign and G of each step; and how many these are."""
-        own, me = self, object()
-        if self._followers.setdefault(n, me) is not me:  # atomic: a lock could stay locked
-            own = Waiting(len(self.G))
-            own.G[:, :n], own.signs[:n] = self.G[:, :n], self.signs[:n]
-            own._followers[n] = me
-        for sign, G in steps:
-            end = n + G.shape[1]
-            own.G[:, n:end], own.signs[n:end] = G, sign
-            n = end
-        return own, n
-
-
-class Stored:
-    """P = P₀ - G diag(s) Gᵀ; or, until P₀ is needed, the factor R of its inverse A = RᵀR.
-
-    It is never changed.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (J, J), column-major
-        P₀, of which only the upper triangle is meaningful, or R.
-    is_factor : bool
-    waiting : Waiting, optional
-    n : int
-        How many of the columns that wait are ours.
-    """
-
-    def __init__(
-        self,
-        matrix: Floats,
-        is_factor: bool = False,
-        waiting: Waiting | None = None,
-        n: int = 0,
-    ) -> None:
-        self._matrix, self._is_factor = np.asfortranarray(matrix), is_factor
-        self._waiting, self._n = Waiting(len(matrix)) if waiting is None else waiting, n
-
-    @property
-    def _G(self) -> Floats:  # noqa: N802
-        return self._waiting.G[:, : self._n]
-
-    @property
-    def _signs(self) -> Floats:
-        return self._waiting.signs[: self._n]
-
-    def whole(self) -> Stored:
-        """The same as P alone, with all that has waited."""
-        if self._is_factor:
-            return Stored(dpotri(self._matrix)[0])
-        return Stored(_less(self._matrix, self._steps())) if self._n else self
-
-    def P(self) -> Floats:  # noqa: N802
-        """P, whose upper triangle is meaningful; only to be read."""
-        return self.whole()._matrix
-
-    def times(self, X: Floats) -> Floats:
-        """``P X`` for a column-major X."""
-        if self._is_factor:
-            return np.asarray(dpotrs(self._matrix, X)[0])
-        B = symmetric_times(self._matrix, X)
-        if not self._n:
-            return B
-        G, signs = self._G, self._signs
-        if X.shape[1] == 1:  # several times faster than products of matrices
-            t = signs * dgemv(1.0, G, X[:, 0], trans=True)
-            return np.asarray(dgemv(-1.0, G, t, beta=1.0, y=B[:, 0], overwrite_y=True)[:, None])
-        T = dgemm(1.0, G, X, trans_a=True)
-        T *= signs[:, None]
-        return np.asarray(dgemm(-1.0, G, T, beta=1.0, c=B, overwrite_c=True))
-
-    def columns(self, some: NDArray[np.intp]) -> Floats:
-        """Some columns of P."""
-        P, G = self._matrix, self._G
-        if self._is_factor:
-            unit = np.zeros((len(P), len(some)), order="F")
-            unit[some, np.arange(len(some))] = 1.0
-            return self.times(unit)
-        columns = np.where(np.arange(len(P))[:, None] <= some, P[:, some], P[some].T)
-        if self._n:
-            columns -= dgemm(1.0, G * self._signs, G[some], trans_b=True)
-        return columns
-
-    def after(self, steps: Sequence[tuple[float, Floats]]) -> Stored:
-        """P - sign · G Gᵀ for each sign and G."""
-        if self._is_factor:
-            return self.whole().after(steps)
-        L = sum([G.shape[1] for _, G in steps])
-        if L > _WAITING:
-            return Stored(_less(self._matrix, [*self._steps(), *steps]))
-        if self._n + L > _WAITING:
-            return self.whole().after(steps)
-        return Stored(self._matrix, False, *self._waiting.followed(self._n, steps))
-
-    def _steps(self) -> list[tuple[float, Floats]]:
-        """Sign and G of all that waits."""
-        signs = self._signs
-        return [(s, self._G.T[signs == s].T) for s in (1.0, -1.0) if s in signs]
-
-
-def _less(P: Floats, steps: Sequence[tuple[float, Floats]]) -> Floats:
-    """P - sign · G Gᵀ for each sign and G, in new memory."""
-    ours = False
-    for sign, G in steps:
-        P, ours = dsyrk(-sign, G, beta=1.0, c=P, overwrite_c=ours), True
-    return P
 
 
 class Inverse:

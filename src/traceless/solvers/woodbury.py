@@ -40,12 +40,7 @@ from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.equations import Equations, mended, polished
 from traceless.solvers.float_sums import Block, FloatSums, coded, padded_width
-from traceless.solvers.inverse import (
-    Frame,
-    Inverse,
-    expected_error,
-    worth_updating,
-)
+from traceless.solvers.inverse import Frame, Inverse, expected_error, worth_updating
 from traceless.solvers.queued_rows import QueuedRows, spread, stacked
 from traceless.solvers.ridge import Penalty
 
@@ -483,13 +478,14 @@ class Woodbury(Cholesky):
         For a state that nobody else has yet.
         """
         inverse = self._inverse
-        if inverse is None or not self.has_knowledge or inverse.strain <= inverse.patience:
+        if inverse is None or inverse.floor is None or not self.has_knowledge:
+            return
+        if inverse.strain <= inverse.patience:
             return
         inverse.strain = 0.0
         size, decay = mended(inverse, self._equations(inverse.offset))
-        inverse.patience = _patience(inverse, decay)
         least = inverse.floor
-        assert least is not None
+        inverse.patience = _patience(len(inverse.U), decay, least[1])
         if not (size <= 4 * least[0] and decay <= max(1e-12, 100 * least[1])):
             self._inverse = None  # built anew when it is asked for
 
@@ -508,15 +504,14 @@ def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
 def _judged(inverse: Inverse, equations: Equations) -> Inverse:
     """A new inverse, refined, with what it can do and how long that may be trusted."""
     inverse.floor = mended(inverse, equations)
-    inverse.patience = _patience(inverse, inverse.floor[1])
+    inverse.patience = _patience(len(inverse.U), inverse.floor[1], inverse.floor[1])
     return inverse
 
 
-def _patience(inverse: Inverse, decay: float) -> float:
+def _patience(J: int, decay: float, least: float) -> float:
     """Look at U again after some changes; at once where P is no longer as good as new.
 
     Small matrices are looked at more often: there a change moves U further, and a look is cheap.
     """
-    floor = 0.0 if inverse.floor is None else inverse.floor[1]
-    good = decay <= min(_DECAY, max(1e-14, 10 * floor))
-    return min(STRAIN, max(4.0, len(inverse.U) ** 2 / 400)) if good else 0.0
+    good = decay <= min(_DECAY, max(1e-14, 10 * least))
+    return min(STRAIN, max(4.0, J**2 / 400)) if good else 0.0
