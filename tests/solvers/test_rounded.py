@@ -20,13 +20,13 @@ from cases import (
 )
 from traceless import LSSVC, LSSVR, ConditionError, RangeError
 from traceless.arithmetic import integers
+from traceless.arithmetic.triangle import Triangle
 from traceless.features import Linear
 from traceless.solvers import refinement, rounded, steps
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Ridge, ridge_in_steps
 from traceless.solvers.rounded import Mixture, correctly_rounded_solve
 from traceless.solvers.steps import HardError
-from traceless.solvers.triangle import Triangle
 from traceless.solvers.wide import WideSystem
 
 
@@ -53,11 +53,26 @@ def test_every_coefficient_is_the_nearest_float(system):
 @given(systems(), st.sampled_from([1.0, 2.0**40, 2.0**57]))  # short, not short, too large for limbs
 def test_a_triangle_in_float64_is_a_matrix(system, size):
     S, ridge, Q = system
-    upper = np.triu(S).astype(np.float64)
-    upper[np.tril_indices(len(S), -1)] = 7  # never read
+    lower = np.tril(S).astype(np.float64)
+    lower[np.triu_indices(len(S), 1)] = 7  # never read
     if max(S.diagonal()) < 2**53:
-        found = correctly_rounded_solve(Triangle(upper), ridge * size, Q)
+        found = correctly_rounded_solve(Triangle(lower), ridge * size, Q)
         assert (found == rational_solve(S, ridge * size, Q)).all()
+
+
+@examples(100)
+@given(systems(), st.sampled_from([1.0, 2.0**40, 2.0**57]), st.integers(1, 3))
+def test_limbs_that_are_not_kept_are_cut_for_each_product(system, size, rows):
+    S, ridge, Q = system
+    several = [S]
+    if max(S.diagonal()) < 2**53:
+        several.append(Triangle(np.tril(S).astype(np.float64)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps, "_KEPT", 0)
+        patch.setattr(steps, "_ROWS", rows)
+        for matrix in several:
+            found = correctly_rounded_solve(matrix, ridge * size, Q)
+            assert (found == rational_solve(S, ridge * size, Q)).all()
 
 
 @st.composite

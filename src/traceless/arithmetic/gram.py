@@ -58,10 +58,10 @@ class GramSum:
     Blocks with larger columns are written as `_Parts` first.
     """
 
-    def __init__(self, width: int, lower: bool = False) -> None:
-        self.width, self._lower = width, lower
+    def __init__(self, width: int) -> None:
+        self.width = width
         self._parts, self._cuts = _Parts(width), 0
-        self._floats: Floats | None = None  # column-major, the upper triangle or the lower one
+        self._floats: Floats | None = None  # column-major, the upper triangle
         self._bound, self._moved = 0.0, False
         self._integers = ShiftedSum((width, width))
         self._zeros: Indices | None = None  # of the rows that parts were made for,
@@ -88,11 +88,9 @@ class GramSum:
         elif bound <= LARGEST and self._parts.whole:
             self._make_room(bound)
             if self._floats is None:
-                self._floats = dsyrk(1.0, Z.T, lower=self._lower)
+                self._floats = dsyrk(1.0, Z.T)
             else:
-                self._floats = dsyrk(
-                    1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True, lower=self._lower
-                )
+                self._floats = dsyrk(1.0, Z.T, beta=1.0, c=self._floats, overwrite_c=True)
         else:
             if self._zeros is None:
                 self._cut_for(Z[: self._parts.rows], 1.0)
@@ -101,12 +99,12 @@ class GramSum:
     def taken(self) -> Floats | None:
         """The sum so far in float64, to go on from zero; None where some had no room there.
 
-        It is a triangle, row-major: the upper one if BLAS was to fill its column-major lower one.
+        It is an upper triangle, column-major, of `padded` width.
         """
         if self._cuts or self._moved or self._floats is None:
             return None
-        taken, self._floats, self._bound = self._floats.T, None, 0.0
-        return taken[: self.width, : self.width]
+        taken, self._floats, self._bound = self._floats, None, 0.0
+        return taken
 
     def join(self, sums: Integers) -> None:
         """Add sums of other rows, a full matrix within ±2^62."""
@@ -153,7 +151,7 @@ class GramSum:
         found = []
         for _, limb in weights:
             if limb is None:
-                found.append(dsyrk(1.0, W.T, lower=self._lower))
+                found.append(dsyrk(1.0, W.T))
             else:
                 found.append(dgemm(1.0, W.T, (W * limb[:, None]).T, trans_b=True))
             if not _largest_sum(found[-1]) <= LARGEST:
@@ -184,8 +182,7 @@ class GramSum:
     def _flush(self) -> None:
         if self._floats is not None:
             n = self._parts.n
-            lower = self._floats if self._lower else self._floats.T
-            self._move(0, mirror(lower[:n, :n].astype(np.int64)))
+            self._move(0, mirror(self._floats.T[:n, :n].astype(np.int64)))
             self._floats, self._bound = None, 0.0
 
     def _move(self, shift: int, product: Integers) -> None:

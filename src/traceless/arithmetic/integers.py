@@ -353,12 +353,12 @@ def _joined(shape: tuple[int, ...], parts: Sequence[tuple[Any, int, Integers]]) 
     return in_words.least(words)
 
 
-def mirror(lower: Integers) -> Integers:
+def mirror(lower: NDArray[Any]) -> NDArray[Any]:
     """Copy the lower triangle onto the upper one, in place, in cache-sized tiles."""
     n, tile = len(lower), 128
     for i in range(0, n, tile):
         block = lower[i : i + tile, i : i + tile]
-        block += np.tril(block, -1).T
+        block[:] = np.tril(block) + np.tril(block, -1).T
         lower[i : i + tile, i + tile :] = lower[i + tile :, i : i + tile].T
     return lower
 

@@ -84,10 +84,10 @@ class Gathering:
     def triangles(self, parts: Sequence[Any]) -> Iterator[Floats | None]:
         """Σ [φ; r][φ; r]ᵀ of each of some parts of the rows, unweighted, as upper triangles.
 
-        They are integers in float64; None if a part's are too large for that.
+        They are integers in float64, column-major; None if a part's are too large for that.
         """
         width = len(self.phi.steps) + len(self.responses.names)
-        total = GramSum(width, lower=True)
+        total = GramSum(width)
         for part in progress(parts, "learning", True) if self.verbose else parts:
             for rows in chunks(part, _chunk_rows(width)):
                 self._add_chunk(total, None, rows, 0, self.responses)

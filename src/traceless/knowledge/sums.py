@@ -85,6 +85,11 @@ class Recipe:
     verbose: bool = False
     device: Any = None  # that works on rows of the host's memory
 
+    @property
+    def n_outputs(self) -> int:
+        """Number J of features."""
+        return len(self.phi.steps)
+
     @cached_property
     def specification(self) -> Mapping[str, Any]:
         """The features (and targets) in JSON's types; a shared dict that nobody changes."""
@@ -340,6 +345,11 @@ class Knowledge(saving.Savable):
     def classwise(self) -> bool:
         """Whether the sums of each class are kept apart."""
         return self.total.ndim == 3
+
+    @property
+    def _plain(self) -> Knowledge:
+        """The same as others know it, whatever form of it is at hand."""
+        return self
 
     @cached_property
     def sums(self) -> Integers:

@@ -26,7 +26,6 @@ from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
-from traceless.solvers.steps import KEPT
 from traceless.transaction import apart
 
 Indices = NDArray[np.intp]
@@ -134,7 +133,7 @@ class Dataset:
         """The knowledge of all rows, and of those without each fold; each row is in one fold."""
         probe, recipe = self.probe, self.probe._recipe()
         plain = probe.n_jobs is None and self.sample_weight is None and not issparse(self.X)
-        kept = not recipe.classwise and not recipe.fingerprint and self.n_outputs <= KEPT
+        kept = not recipe.classwise and not recipe.fingerprint
         if plain and kept and ByteGram.where_faster(len(folds[0]), self.n_outputs) is None:
             spans = [as_slice(fold) for fold in folds]
             found = without_each(recipe, self.X, self.y, spans)

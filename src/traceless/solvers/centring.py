@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from traceless.arithmetic.integers import Integers, as_sums, wide
+from traceless.arithmetic.triangle import Triangle
 from traceless.arithmetic.words import Sums, Wide, with_rows
-from traceless.solvers.triangle import Triangle
 
 _FARTHEST = 2.0**51  # a code less a shift stays below 2^53 for codes up to 1.5 · 2^52
 _FITS = 2**62
@@ -33,7 +33,7 @@ _CACHE = 2**14  # integers that are worked on together
 
 def whole_means(S: Any) -> Integers:
     """Whole numbers near the means of the features, from Σφφᵀ whose last feature is 1."""
-    m = np.rint(S[:, -1].astype(np.float64) / max(float(S[-1, -1]), 1.0))
+    m = np.rint(S[-1, :].astype(np.float64) / max(float(S[-1, -1]), 1.0))
     m[np.abs(m) > _FARTHEST] = 0.0
     m[-1] = 0.0
     return np.asarray(m.astype(np.int64))
@@ -44,7 +44,7 @@ def shifted(S: Any, m: Integers) -> Any:
     if isinstance(S, Triangle):
         return S.shifted(m) or shifted(S.whole(), m)
     S = as_sums(S)
-    s, n = S[:, -1], int(S[-1, -1])
+    s, n = S[-1], int(S[-1, -1])
     if not isinstance(S, Wide) and _size(S.diagonal()) + 2 * _size(m) * (_size(s) + 1) < _FITS:
         return _moved(S, m, s - n * m, s)  # all products fit
     wide_s, wide_m = wide(s), wide(m)

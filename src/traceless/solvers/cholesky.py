@@ -23,6 +23,7 @@ from traceless.device.tensors import device_for
 from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
+from traceless.knowledge.triangular import changed
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.mixture import Mixture
@@ -95,6 +96,11 @@ class Cholesky:
             Whether the rows to be forgotten are known to be held, so that sums need no check.
         """
         known = self.knowledge()
+        sides = [(sign, rows) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
+        if all(_are_few(rows, self.recipe) for _, rows in sides):
+            after = changed(self.recipe, known, sides, certain)
+            if after is not None:
+                return type(self)(self.recipe, after)
         if add is not None:
             known = known + gather(add)
         if forget is not None:
@@ -144,6 +150,13 @@ class Cholesky:
             found = known, question, make(known)
             self._answers = {**self._answers, name: found}
         return found[2]
+
+
+def _are_few(rows: Any, recipe: Recipe) -> bool:
+    """Whether rows are in memory, and as a matrix of codes take less of it than the sums."""
+    if not isinstance(rows, tuple) or not isinstance(rows[0], np.ndarray):
+        return False
+    return len(rows[0]) <= recipe.n_outputs
 
 
 def solved(

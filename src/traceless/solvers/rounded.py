@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from traceless.arithmetic.integers import Floats, Integers, as_sums, wide
+from traceless.arithmetic.triangle import Triangle
 from traceless.arithmetic.words import Sums, Wide
 from traceless.solvers.mixture import Mixture
 from traceless.solvers.refinement import refined
 from traceless.solvers.ridge import Ridge
 from traceless.solvers.steps import HOST, Digits, HardError, Steps, U
-from traceless.solvers.triangle import Triangle
 from traceless.solvers.wide import WideSystem
 
 __all__ = ["correctly_rounded_solve"]
@@ -132,7 +132,7 @@ class System(Steps):
         self.has_rest = bool(rest.any())
         self.rest = on.there(rest)
         self.units = self.plane_bits * len(planes)
-        self._prepare(ridge, shift, wide(np.asarray(S[:, -1])), 1)
+        self._prepare(ridge, shift, wide(np.asarray(S[-1, :])), 1)
         A, self._products = on.prepared(S, whole, self.h)
         scaled = (plane * 2.0 ** (-self.plane_bits * (k + 1)) for k, plane in enumerate(planes))
         on.put_diagonal(A, whole + (rest + sum(scaled))[:, 0])

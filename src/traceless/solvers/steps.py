@@ -29,7 +29,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dsymm, dsymv, dtrsv
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, powers, wide
+from traceless.arithmetic.integers import Floats, Integers, mirror, nearest, powers, wide
 from traceless.solvers.ridge import Ridge
 
 U = 2.0**-53  # unit roundoff
@@ -38,7 +38,7 @@ _ENOUGH = 86  # bits from which on it is asked what they decide
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 _ROWS = 128  # of a large S that are cut together: fewer make slow products
-KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
+_KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
 
 _COLUMNS = 4  # up to which products of one vector are faster
 
@@ -61,13 +61,13 @@ class Host:
     def prepared(self, S: Any, whole: Integers, h: int) -> tuple[Floats, Products]:
         """A, which is S in float64, and products with H 2^h + L = S with another diagonal.
 
-        These are of digits in two pieces, u 2^g + v, in float64 and modulo 2^64. Of S the upper
-        triangle is read; of A, column-major, the lower one is written.
+        These are of digits in two pieces, u 2^g + v, in float64 and modulo 2^64. Of a `Triangle`
+        S, and of A as a factor needs it, there is one triangle.
         """
         J = len(S)
         A = np.empty((J, J), order="F")
         for rows in strips(J):
-            A.T[rows, rows.start :] = S[rows, rows.start :]
+            A.T[rows, : rows.stop] = S[rows, : rows.stop]
         return A, _Limbs(S, whole, h, A.T).products
 
     def put_diagonal(self, A: Floats, values: Any) -> None:
@@ -75,8 +75,8 @@ class Host:
         np.fill_diagonal(A, values)
 
     def factor(self, A: Floats) -> Floats:
-        """The Cholesky factor of A, in the lower triangle, whose memory is used for it."""
-        factor, failed = dpotrf(A, lower=True, clean=False, overwrite_a=True)
+        """The Cholesky factor of A, in the upper triangle, whose memory is used for it."""
+        factor, failed = dpotrf(A, clean=False, overwrite_a=True)
         if failed:
             raise LinAlgError("not positive definite")
         return np.asarray(factor)
@@ -84,9 +84,9 @@ class Host:
     def solved(self, factor: Floats, B: Floats) -> Floats:
         """A⁻¹B."""
         if B.shape[1] > 1:
-            return np.asarray(dpotrs(factor, B, lower=True)[0])
-        half = dtrsv(factor, B[:, 0], lower=True)
-        return np.asarray(dtrsv(factor, half, lower=True, trans=True, overwrite_x=True)[:, None])
+            return np.asarray(dpotrs(factor, B)[0])
+        half = dtrsv(factor, B[:, 0], trans=True)
+        return np.asarray(dtrsv(factor, half, overwrite_x=True)[:, None])
 
     def beside(self, A: Floats, B: Floats) -> Floats:
         """Two matrices beside each other."""
@@ -111,25 +111,30 @@ HOST = Host()
 class _Limbs:
     """H and L of H 2^h + L = S with another diagonal; H, L rounded.
 
-    Their upper triangles are kept, made of A, which is S in float64, where that is exact. Those of
+    Their lower triangles are kept, made of A, which is S in float64, where that is exact. Those of
     a large matrix would take twice its memory: they are cut a few rows at a time, for each
-    product, while these are in the cache.
+    product, while these are in the cache, of the triangle of A that no factor is written to.
     """
 
     def __init__(self, S: Any, whole: Integers, h: int, A: Floats) -> None:
-        self.S, self.whole, self.h = S, whole, h
+        self.whole, self.h = whole, h
         self.is_short = int(whole.max()) < 2**52  # so float64 has no rounding errors
         self.kept: list[Floats] | None = None
         J = len(S)
-        if J <= KEPT:
+        if J <= _KEPT:
             self.kept = [np.empty((J, J)), np.empty((J, J))]
             for rows in strips(J):
-                own = np.s_[rows, rows.start :]
-                self._cut((A if self.is_short else S)[own], rows, *(H[own] for H in self.kept))
+                own = np.s_[rows, : rows.stop]
+                limbs = [limb[own] for limb in self.kept]
+                self._cut((A if self.is_short else S)[own], rows, rows.start, *limbs)
+        elif self.is_short or not isinstance(S, np.ndarray):
+            self.S = mirror(A)
+        else:
+            self.S = S
 
     def products(self, pieces: Floats, g: int) -> tuple[Floats, Integers]:
         """(H 2^h + L)(u 2^g + v) for pieces u beside v, in float64 and modulo 2^64."""
-        P = self._parts(pieces).reshape(4, -1, len(self.S))  # Hu, Hv, Lu, Lv
+        P = self._parts(pieces).reshape(4, -1, len(pieces))  # Hu, Hv, Lu, Lv
         places = np.array([self.h + g, self.h, g, 0])
         near = np.einsum("i,ikn->kn", np.ldexp(1.0, places), P)
         return near.T, np.einsum("i,ikn->kn", 1 << places, P.astype(np.int64)).T
@@ -138,22 +143,25 @@ class _Limbs:
         """H and L times pieces, exactly, transposed."""
         J, n = pieces.shape
         if self.kept is not None and n <= _COLUMNS:
-            both = [[dsymv(1.0, limb.T, p, lower=True) for p in pieces.T] for limb in self.kept]
-            return np.array(both)
+            return np.array([[dsymv(1.0, limb.T, p) for p in pieces.T] for limb in self.kept])
         if self.kept is not None:
-            return np.array([dsymm(1.0, limb.T, pieces, lower=True).T for limb in self.kept])
-        out = np.empty((2, n, J))
-        memory = np.empty((2, _ROWS, J))
-        for rows in strips(J, _ROWS):
-            limbs = memory[:, : rows.stop - rows.start]
-            self._cut(self.S[rows], rows, *limbs)
+            return np.array([dsymm(1.0, limb.T, pieces).T for limb in self.kept])
+        out, memory = np.zeros((2, n, J)), np.empty(2 * _ROWS * J)
+        for rows in strips(J, _ROWS):  # from their own column on: each number counts twice
+            start, size = rows.start, rows.stop - rows.start
+            limbs = memory[: 2 * size * (J - start)].reshape(2, size, J - start)
+            self._cut(self.S[rows, start:], rows, 0, *limbs)
+            for limb in limbs:
+                mirror(limb[:, :size].T)
+            both = dgemm(1.0, limbs.reshape(-1, J - start).T, pieces[start:], trans_a=True)
+            out[..., rows] += both.T.reshape(n, 2, size).swapaxes(0, 1)
             for product, limb in zip(out, limbs, strict=True):
-                product[:, rows] = dgemm(1.0, limb.T, pieces, trans_a=True).T
+                product[:, rows.stop :] += dgemm(1.0, limb.T, pieces[rows])[size:].T
         return out
 
-    def _cut(self, S: Any, rows: slice, H: Floats, L: Floats) -> None:
-        """Write H and L of some rows of S, from their own or from the first column on."""
-        whole, first = self.whole[rows], rows.start + H.shape[1] - len(self.S)
+    def _cut(self, S: Any, rows: slice, first: int, H: Floats, L: Floats) -> None:
+        """Write H and L of some rows of S, of which the first has its diagonal at `first`."""
+        whole = self.whole[rows]
         own = np.arange(len(H)), first + np.arange(len(H))
         if self.is_short:
             np.rint(np.multiply(S, 2.0**-self.h, out=H), out=H)

@@ -28,18 +28,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from traceless.arithmetic.integers import Floats, Integers
+from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
+from traceless.knowledge.triangular import TriangularKnowledge, changed
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.equations import Equations, mended, polished
-from traceless.solvers.float_sums import Block, FloatSums, coded, padded_width
 from traceless.solvers.inverse import Frame, Inverse, expected_error, worth_updating
 from traceless.solvers.queued_rows import QueuedRows, spread, stacked
 from traceless.solvers.ridge import Penalty
@@ -47,8 +47,7 @@ from traceless.solvers.ridge import Penalty
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
-    Sums = Knowledge | FloatSums
-    _Base = tuple[Sums, Floats, Equations]  # of sums, with an offset
+    _Base = tuple[Knowledge, Floats, Equations]  # of sums, with an offset
     _Counted = tuple[int, tuple[Label, ...], tuple[int, ...]]  # a sign, responses, rows of each
 
 STATE_FORMAT = "traceless state 1"
@@ -58,9 +57,9 @@ _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 
 
 class _Exact(NamedTuple):
-    """Exact sums, or none, the rows that they lack yet, and how many these are."""
+    """Exact knowledge, or none, the rows that it lacks yet, and how many these are."""
 
-    sums: Sums | None
+    known: Knowledge | None
     queue: tuple[QueuedRows, ...] = ()
     n_queued: int = 0
 
@@ -122,7 +121,7 @@ class Woodbury(Cholesky):
     @property
     def has_knowledge(self) -> bool:
         """False after `imported` and `forget_estimate`."""
-        return self._exact.sums is not None
+        return self._exact.known is not None
 
     @property
     def is_sealed(self) -> bool:
@@ -144,22 +143,17 @@ class Woodbury(Cholesky):
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows, those in the queue included."""
-        sums = self._settled()
-        return sums.knowledge if isinstance(sums, FloatSums) else sums
-
-    def _settled(self) -> Sums:
-        """The exact sums of all rows, those in the queue included."""
-        sums, queue, _ = self._exact
-        if sums is None:
+        known, queue, _ = self._exact
+        if known is None:
             raise UnsealableError(
                 "This model came as (w, P) without the knowledge of its rows, or has forgotten an "
                 "estimate: it can learn, forget and predict, but it cannot be sealed, merged or "
                 "given a digest."
             )
         if queue:
-            sums = self._folded(sums, queue)
-            self._exact = _Exact(sums)
-        return sums
+            known = self._folded(known, queue)
+            self._exact = _Exact(known)
+        return known
 
     def sealed(self) -> Woodbury:
         """The same with correctly rounded coefficients, until the next change."""
@@ -263,27 +257,12 @@ class Woodbury(Cholesky):
 
     def _refactored(self, sides: list[tuple[int, Rows]], certain: bool) -> Woodbury | None:
         """The solver after a large change, without P; None where sums are not exact in float64."""
-        settled = self._settled()
-        sums = settled if isinstance(settled, FloatSums) else FloatSums.of(settled)
-        if sums is None:
-            return None
-        blocks: list[Block] = []
-        counted: list[_Counted] = []
-        for sign, rows in sides:
-            found = coded(self.recipe, rows, self.responses)
-            if found is None:
-                return None
-            blocks.append((sign, found[0]))
-            counted.append((sign, found[1].names, found[1].counts))
-        _, counts = self._totals(counted)
-        after = None if 0 in counts else sums.after(blocks, counts)
+        after = changed(self.recipe, self.knowledge(), sides, certain)
         if after is None:
             return None
-        if not certain and sides[-1][0] < 0:
-            after.check_possible()
         state = self._twin()
         state._sealed, state._inverse = False, None
-        state._exact, state.counts = _Exact(after), counts
+        state._exact, state.counts = _Exact(after), after.counts
         return state
 
     def forget_estimate(
@@ -360,26 +339,23 @@ class Woodbury(Cholesky):
         With P at hand its pivots have checked the rows to be forgotten; without, or when a
         class has lost its last row, the knowledge itself is checked.
         """
-        sums, queue, n = self._exact
-        if sums is None:
+        known, queue, n = self._exact
+        if known is None:
             return _Exact(None)
         queue, n = (*queue, *new), n + sum([len(q.change.F) for q in new])
         doubtful = doubtful and not certain and any(q.change.sign < 0 for q in new)
         if not doubtful and n <= max(_QUEUE, len(self.recipe.phi.steps)):
-            return _Exact(sums, queue, n)
-        sums = self._folded(sums, queue)
-        if doubtful:
-            sums.check_possible()
-        return _Exact(sums)
+            return _Exact(known, queue, n)
+        known = self._folded(known, queue)
+        return _Exact(known.check_possible() if doubtful else known)
 
-    def _folded(self, sums: Sums, queue: tuple[QueuedRows, ...]) -> Sums:
-        """The sums with the queue, all additions and all removals at once."""
-        floats = sums if isinstance(sums, FloatSums) else FloatSums.of(sums)
-        if floats is not None and not any(q.is_weighted for q in queue):
-            after = self._with_rows(floats, queue)
+    def _folded(self, known: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge:
+        """The knowledge with the queue, all additions and all removals at once."""
+        held = TriangularKnowledge.like(known)
+        if held is not None and not any(q.is_weighted for q in queue):
+            after = self._with_rows(held, queue)
             if after is not None:
                 return after
-        known = sums.knowledge if isinstance(sums, FloatSums) else sums
         for sign in (1, -1):
             several = [q.rows for q in queue if q.change.sign == sign]
             if several:
@@ -389,10 +365,12 @@ class Woodbury(Cholesky):
                 known = known + part if sign > 0 else known - part
         return known
 
-    def _with_rows(self, sums: FloatSums, queue: tuple[QueuedRows, ...]) -> FloatSums | None:
+    def _with_rows(
+        self, held: TriangularKnowledge, queue: tuple[QueuedRows, ...]
+    ) -> TriangularKnowledge | None:
         """The same in float64; None where classes come or go, or sums do not fit."""
-        names, steps, blocks = sums.responses, self.recipe.phi.steps, []
-        counts = np.array(sums.counts, dtype=object)
+        names, steps, blocks = held.responses, self.recipe.phi.steps, []
+        counts = np.array(held.counts, dtype=object)
         for sign in (1, -1):
             some = [q for q in queue if q.change.sign == sign]
             if not all({*q.names} <= {*names} for q in some):
@@ -402,11 +380,11 @@ class Woodbury(Cholesky):
                 counts[where] += [sign * n for n in q.counts]
             if some:
                 rows = stacked(some, names)
-                Z = np.zeros((len(rows.F), padded_width(len(steps) + len(names))))
+                Z = np.zeros((len(rows.F), len(held.triangle)))
                 np.divide(rows.F, steps, out=Z[:, : len(steps)])
                 Z[:, len(steps) : len(steps) + len(names)] = rows.Y
                 blocks.append((sign, Z))
-        return None if 0 in counts else sums.after(blocks, tuple(counts.tolist()))
+        return None if 0 in counts else held.after(blocks, counts.tolist())
 
     def _drop_empty_classes(self) -> None:
         kept = [k for k, n in enumerate(self.counts) if n]
@@ -430,11 +408,12 @@ class Woodbury(Cholesky):
         offset, frame = np.zeros(len(self.recipe.phi.steps)), None
         if penalty.free_intercept:
             known = self.knowledge()
-            offset = whole_means(known.feature_gram) * self.recipe.phi.steps
+            gram = known.normal_equations()[0]
+            offset = whole_means(gram) * self.recipe.phi.steps
         equations = self._equations(offset)
         S = equations.matrix()
         if penalty.free_intercept:
-            ridge = penalty.ridge(known.feature_gram, known, self.recipe.phi)
+            ridge = penalty.ridge(gram, known, self.recipe.phi)
             D = ridge.near * (self.recipe.phi.steps**2 * 2.0**-known.weight_bits)
             usual = np.median(D[D > 0.0]) if (D > 0.0).any() else penalty.rho
             D[:-1][D[:-1] == 0.0] = usual  # columns that have not varied yet
@@ -459,17 +438,11 @@ class Woodbury(Cholesky):
 
     def _equations(self, offset: Floats) -> Equations:
         """S and V of all rows, of features less an offset."""
-        sums, base = self._settled(), self._base
-        if base is None or base[0] is not sums or not np.array_equal(base[1], offset):
-            steps = self.recipe.phi.steps
-            m = np.rint(offset / steps).astype(np.int64)
-            found = sums.equations(steps, m) if isinstance(sums, FloatSums) else None
-            if found is None:
-                found = _equations(
-                    sums.knowledge if isinstance(sums, FloatSums) else sums, steps, m
-                )
-            V = spread(found.V, sums.responses, self.responses)
-            base = self._base = sums, offset, replace(found, V=V)
+        known, base = self.knowledge(), self._base
+        if base is None or base[0] is not known or not np.array_equal(base[1], offset):
+            found = _equations(known, self.recipe.phi.steps, offset)
+            V = spread(found.V, known.responses, self.responses)
+            base = self._base = known, offset, replace(found, V=V)
         return base[2]
 
     def _look(self) -> None:
@@ -490,8 +463,14 @@ class Woodbury(Cholesky):
             self._inverse = None  # built anew when it is asked for
 
 
-def _equations(known: Knowledge, steps: Floats, m: Integers) -> Equations:
-    """The normal equations of features less m steps, from integers."""
+def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
+    """The normal equations of features less an offset."""
+    m = np.rint(offset / steps).astype(np.int64)
+    held = TriangularKnowledge.like(known)
+    if held is not None:
+        found = Equations.of(held.triangle, steps, m, len(known.responses))
+        if found is not None:
+            return found
     unit = 2.0**-known.weight_bits
     gram, right = known.feature_gram, known.response_sums
     if m.any():

@@ -1,10 +1,10 @@
-"""A matrix of integers that is the upper triangle that BLAS has made, in float64.
+"""A matrix of integers that is the triangle that BLAS has made, in float64.
 
 No number in Σφφᵀ is larger than the largest on its diagonal: while that is below 2^53, none is
 rounded. Features are chosen, and counted from whole numbers m near their means
 (`traceless.solvers.centring`), a few rows at a time, when these are asked for:
 
-    S'_jk = S_jk - m_j t_k - s_j m_k,     s = S_·b,     t = s - n m
+    S'_jk = S_jk - m_j t_k - s_j m_k,     s = S_b·,     t = s - n m
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from traceless.arithmetic.integers import LARGEST, Floats, Integers, mirror
 
 @dataclass(frozen=True, eq=False)
 class Triangle:
-    """The features `used` (by default all) of Σφφᵀ, whose lower triangle is never read.
+    """The features `used` (by default all) of Σφφᵀ, whose upper triangle is never read.
 
     Attributes
     ----------
-    upper : ndarray of shape (J, J)
+    lower : ndarray of shape (J, J), row-major
     used : ndarray of int, in order, or None
     moved : (m, s, t), arrays of shape (J,), or None
     """
 
-    upper: Floats
+    lower: Floats
     used: NDArray[np.intp] | None = None
     moved: tuple[Floats, Floats, Floats] | None = None
 
     def __len__(self) -> int:
-        return len(self.upper) if self.used is None else len(self.used)
+        return len(self.lower) if self.used is None else len(self.used)
 
     def __getitem__(self, key: tuple[Any, Any]) -> Floats:
-        """Some rows, from their own column on; or the last column."""
+        """Some rows, or the last one, up to their own column."""
         rows, columns = key if self.used is None else (self.used[key[0]], self.used[key[1]])
-        if self.used is None or not np.ndim(columns):
-            found = self.upper[:, columns][rows]
+        if self.used is None:
+            found = self.lower[rows, columns]
         else:
-            found = self.upper[rows].take(columns, axis=1)
+            found = self.lower[rows].take(columns, axis=-1)
         if self.moved is not None:
             m, s, t = self.moved
             found = found - np.multiply.outer(m[rows], t[columns])
@@ -51,7 +51,7 @@ class Triangle:
 
     def diagonal(self) -> Integers:
         """The diagonal in int64."""
-        found = self.upper.diagonal()
+        found = self.lower.diagonal()
         if self.moved is not None:
             m, s, t = self.moved
             found = found - m * (s + t)
@@ -63,12 +63,11 @@ class Triangle:
 
     def shifted(self, m: Integers) -> Triangle | None:
         """Σφ'φ'ᵀ of features φ' = φ - m; None where float64 might round something."""
-        s, n = self.upper[:, -1], self.upper[-1, -1]
-        size = self.upper.diagonal().max() + 2 * np.abs(m).max() * (np.abs(s).max() + 1.0)
+        s, n = self.lower[-1], self.lower[-1, -1]
+        size = self.lower.diagonal().max() + 2 * np.abs(m).max() * (np.abs(s).max() + 1.0)
         shift = m.astype(np.float64)
         return replace(self, moved=(shift, s, s - n * shift)) if size < LARGEST / 2 else None
 
     def whole(self) -> Integers:
         """The whole matrix, in int64."""
-        upper: Integers = np.triu(self[:, :]).astype(np.int64)
-        return mirror(upper.T).T
+        return mirror(self[:, :].astype(np.int64))

@@ -1,16 +1,19 @@
 """Sums in float64 against those in Python integers."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import examples
-from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError
+from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError, load
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
+from traceless.knowledge.triangular import TriangularKnowledge, coded
 from traceless.solvers.centring import shifted, shifted_right_side
-from traceless.solvers.float_sums import FloatSums, coded
+from traceless.solvers.equations import Equations
 
 
 def recipe(task, J, bias=True):
@@ -37,22 +40,22 @@ def test_rows_come_and_go_as_in_integers(task, bias, seed):
     X, y = rng.normal(size=(60, 5)) * 10.0 ** rng.integers(-2, 3, 5), labels(rng, task, 60)
     X[:, rng.integers(5)] = 0.0
     known = how.knowledge((X[:40], y[:40], None))
-    sums = FloatSums.of(known)
+    sums = TriangularKnowledge.like(known)
     more, less = how.knowledge((X[40:], y[40:], None)), how.knowledge((X[:9], y[:9], None))
     if not more.responses == less.responses == known.responses:
         return  # a class is missing among few rows
     counts = counted(known, 1, more)
     sums = sums.after([(1, coded(how, (X[40:], y[40:], None), known.responses)[0])], counts)
-    assert sums.knowledge == known + more
+    assert sums == known + more
     counts = tuple(a - b for a, b in zip(counts, less.counts, strict=True))
     sums = sums.after([(-1, coded(how, (X[:9], y[:9], None), known.responses)[0])], counts)
-    assert sums.knowledge == known + more - less
-    assert sums.knowledge.digest() == (known + more - less).digest()
+    assert sums == known + more - less
+    assert sums.digest() == (known + more - less).digest()
     sums.check_possible()
     m = np.append(rng.integers(-3000, 3000, 5), [0] * bias)
     m = m if bias else 0 * m  # without a constant feature nothing is shifted
-    found = sums.equations(how.phi.steps, m)
-    S, Q = sums.knowledge.normal_equations()
+    found = Equations.of(sums.triangle, how.phi.steps, m, len(sums.responses))
+    S, Q = (known + more - less).normal_equations()
     steps = how.phi.steps
     S = np.triu(shifted(S, m) if bias else S)
     assert (np.triu(found.matrix()) == S * steps * steps[:, None]).all()
@@ -62,7 +65,7 @@ def test_rows_come_and_go_as_in_integers(task, bias, seed):
 def test_what_does_not_fit_is_left_to_integers(rng):
     how = recipe("regression", 3)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    sums = FloatSums.of(how.knowledge((X, y, None)))
+    sums = TriangularKnowledge.like(how.knowledge((X, y, None)))
     for much in (1e6, np.nan, np.inf):
         Z, _ = coded(how, (X * much, y, None), (0,))
         assert sums.after([(1, Z)], (40,)) is None
@@ -74,7 +77,7 @@ def test_what_does_not_fit_is_left_to_integers(rng):
         Knowledge.of(Linear(), X, [0, 1] * 10, classwise=True),
         Knowledge.of(Linear(), X, [0, 1] * 10, fingerprint=True),
     ):
-        assert FloatSums.of(known) is None
+        assert TriangularKnowledge.like(known) is None
 
 
 @pytest.mark.parametrize("model", [LSSVC, LSSVR])
@@ -102,9 +105,54 @@ def test_strange_rows_are_refused_in_float64_too(rng):
     """More features than rows, so that every strange row shows in the sums."""
     how = recipe("regression", 30)
     X, y = rng.normal(size=(20, 30)), rng.normal(size=20)
-    sums = FloatSums.of(how.knowledge((X, y, None)))
+    sums = TriangularKnowledge.like(how.knowledge((X, y, None)))
     strange = coded(how, (X[:3] + 1.0, y[:3], None), (0,))[0]
     with pytest.raises(NotLearnedError, match="negative eigenvalue"):
         sums.after([(-1, strange)], (17,)).check_possible()
     own = coded(how, (X[:3], y[:3], None), (0,))[0]
     sums.after([(-1, own)], (17,)).check_possible()
+
+
+@pytest.mark.parametrize("task", ["regression", "classification", "multilabel"])
+@examples(20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_few_rows_of_a_model_change_its_triangle(task, seed):
+    """Digests and coefficients are those of a fit, and files and pickles know nothing of it."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 9)), labels(rng, task, 60)
+    model = (LSSVR if task == "regression" else LSSVC)().fit(X[:50], y[:50])
+    model.partial_fit(X[50:], y[50:]).forget(X[:5], y[:5]).update((X[:2], y[:2]), (X[5:9], y[5:9]))
+    rows = np.r_[:2, 9:60]
+    fresh = type(model)().fit(X[rows], y[rows])
+    assert (model.coef_ == fresh.coef_).all()
+    assert (model.intercept_ == fresh.intercept_).all()
+    assert isinstance(model._state.knowledge(), TriangularKnowledge)
+    assert type(model.knowledge_) is Knowledge
+    assert model.knowledge_ == fresh.knowledge_
+    assert model.digest() == fresh.digest()
+    assert type(pickle.loads(pickle.dumps(model)).knowledge_) is Knowledge
+
+
+def test_what_few_rows_cannot_do_is_done_or_refused_as_ever(rng, tmp_path):
+    X, y = rng.normal(size=(60, 9)), rng.integers(0, 2, 60)
+    model = LSSVC().fit(X, y).partial_fit(X[:3], [2, 2, 2])  # a class that is new, and leaves
+    assert model.classes_.tolist() == [0, 1, 2]
+    model.forget(X[:3], [2, 2, 2])
+    assert model.digest() == LSSVC().fit(X, y).digest()
+    half = (X[:3], y[:3], np.full(3, 0.5))
+    model.update(add=half).update(forget=half)
+    model.partial_fit(X[:3] * 1e10, y[:3]).forget(X[:3] * 1e10, y[:3])  # beyond float64, and back
+    assert model.digest() == LSSVC().fit(X, y).digest()
+    with pytest.raises(NotLearnedError, match="negative eigenvalue"):
+        model.forget(X[:3] * 99.0, y[:3])
+    with pytest.raises(ValueError, match="NaN"):
+        model.forget(X[:3] * np.nan, y[:3])
+    with pytest.raises(NotLearnedError, match="class 7"):
+        model.forget(X[:1], [7])
+    several = LSSVR().fit(X, X[:, :2])
+    with pytest.raises(ValueError, match="target"):
+        several.partial_fit(X[:2], y[:2])
+    few = several.partial_fit(X[:2], X[:2, :2]).knowledge_
+    few.save(tmp_path / "few")
+    assert load(tmp_path / "few") == few
+    assert (few + few - few).digest() == few.digest()
