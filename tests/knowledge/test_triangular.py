@@ -11,7 +11,7 @@ from cases import examples
 from traceless import LSSVC, LSSVR, Knowledge, NotLearnedError, load
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
-from traceless.knowledge.triangular import TriangularKnowledge, coded
+from traceless.knowledge.triangular import coded, triangular, with_blocks
 from traceless.solvers.centring import shifted, shifted_right_side
 from traceless.solvers.equations import Equations
 
@@ -40,15 +40,15 @@ def test_rows_come_and_go_as_in_integers(task, bias, seed):
     X, y = rng.normal(size=(60, 5)) * 10.0 ** rng.integers(-2, 3, 5), labels(rng, task, 60)
     X[:, rng.integers(5)] = 0.0
     known = how.knowledge((X[:40], y[:40], None))
-    sums = TriangularKnowledge.like(known)
+    sums = triangular(known)
     more, less = how.knowledge((X[40:], y[40:], None)), how.knowledge((X[:9], y[:9], None))
     if not more.responses == less.responses == known.responses:
         return  # a class is missing among few rows
     counts = counted(known, 1, more)
-    sums = sums.after([(1, coded(how, (X[40:], y[40:], None), known.responses)[0])], counts)
+    sums = with_blocks(sums, [(1, coded(how, (X[40:], y[40:], None), known.responses)[0])], counts)
     assert sums == known + more
     counts = tuple(a - b for a, b in zip(counts, less.counts, strict=True))
-    sums = sums.after([(-1, coded(how, (X[:9], y[:9], None), known.responses)[0])], counts)
+    sums = with_blocks(sums, [(-1, coded(how, (X[:9], y[:9], None), known.responses)[0])], counts)
     assert sums == known + more - less
     assert sums.digest() == (known + more - less).digest()
     sums.check_possible()
@@ -65,10 +65,10 @@ def test_rows_come_and_go_as_in_integers(task, bias, seed):
 def test_what_does_not_fit_is_left_to_integers(rng):
     how = recipe("regression", 3)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    sums = TriangularKnowledge.like(how.knowledge((X, y, None)))
+    sums = triangular(how.knowledge((X, y, None)))
     for much in (1e6, np.nan, np.inf):
         Z, _ = coded(how, (X * much, y, None), (0,))
-        assert sums.after([(1, Z)], (40,)) is None
+        assert with_blocks(sums, [(1, Z)], (40,)) is None
     assert coded(how, (X, y, np.full(20, 0.5)), (0,)) is None
     assert coded(recipe("classification", 3), (X, [7] * 20, None), (0, 1)) is None
     for known in (
@@ -77,7 +77,7 @@ def test_what_does_not_fit_is_left_to_integers(rng):
         Knowledge.of(Linear(), X, [0, 1] * 10, classwise=True),
         Knowledge.of(Linear(), X, [0, 1] * 10, fingerprint=True),
     ):
-        assert TriangularKnowledge.like(known) is None
+        assert triangular(known) is None
 
 
 @pytest.mark.parametrize("model", [LSSVC, LSSVR])
@@ -105,12 +105,12 @@ def test_strange_rows_are_refused_in_float64_too(rng):
     """More features than rows, so that every strange row shows in the sums."""
     how = recipe("regression", 30)
     X, y = rng.normal(size=(20, 30)), rng.normal(size=20)
-    sums = TriangularKnowledge.like(how.knowledge((X, y, None)))
+    sums = triangular(how.knowledge((X, y, None)))
     strange = coded(how, (X[:3] + 1.0, y[:3], None), (0,))[0]
     with pytest.raises(NotLearnedError, match="negative eigenvalue"):
-        sums.after([(-1, strange)], (17,)).check_possible()
+        with_blocks(sums, [(-1, strange)], (17,)).check_possible()
     own = coded(how, (X[:3], y[:3], None), (0,))[0]
-    sums.after([(-1, own)], (17,)).check_possible()
+    with_blocks(sums, [(-1, own)], (17,)).check_possible()
 
 
 @pytest.mark.parametrize("task", ["regression", "classification", "multilabel"])
@@ -126,11 +126,10 @@ def test_few_rows_of_a_model_change_its_triangle(task, seed):
     fresh = type(model)().fit(X[rows], y[rows])
     assert (model.coef_ == fresh.coef_).all()
     assert (model.intercept_ == fresh.intercept_).all()
-    assert isinstance(model._state.knowledge(), TriangularKnowledge)
-    assert type(model.knowledge_) is Knowledge
+    assert model.knowledge_.triangle is not None
     assert model.knowledge_ == fresh.knowledge_
     assert model.digest() == fresh.digest()
-    assert type(pickle.loads(pickle.dumps(model)).knowledge_) is Knowledge
+    assert pickle.loads(pickle.dumps(model)).knowledge_.triangle is None
 
 
 def test_what_few_rows_cannot_do_is_done_or_refused_as_ever(rng, tmp_path):

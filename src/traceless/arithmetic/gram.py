@@ -108,6 +108,7 @@ class GramSum:
 
     def join(self, sums: Integers) -> None:
         """Add sums of other rows, a full matrix within ±2^62."""
+        self._moved = True
         everywhere = slice(0, self.width), slice(0, self.width)
         self._integers.add(everywhere, 0, sums, object())
 

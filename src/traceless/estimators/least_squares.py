@@ -257,7 +257,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     @property
     def knowledge_(self) -> Knowledge:
         """All that is kept of the rows."""
-        return self._held().knowledge()._plain
+        return self._held().knowledge()
 
     @property
     def n_samples_(self) -> int:

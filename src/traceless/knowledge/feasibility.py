@@ -69,6 +69,8 @@ def response_names(task: Task, responses: Sequence[Label]) -> list[str]:
 
 def check_sums(known: Knowledge) -> None:
     """Raise `NotLearnedError` if no rows have such counts and weights, or such sums."""
+    if known.triangle is not None and _are_surely_possible(known, known.triangle):
+        return
     J, weights = known.n_outputs, Fraction(1, 1 << known.weight_bits)
     if known.task != "regression":
         names = response_names(known.task, known.responses)
@@ -142,10 +144,42 @@ def can_be_semidefinite(G: Sums) -> bool:
     return holds and (m > TWOFOLD or _has_twofold_factor(G))
 
 
-def triangle_can_be_semidefinite(A: Floats) -> bool:
-    """The same, of the first two looks, for whole numbers in an upper triangle of float64.
+def _are_surely_possible(known: Knowledge, triangle: Floats) -> bool:
+    """The same of sums that are a triangle in float64, where a success is final.
 
-    The triangle is column-major, with zeros below it, and above 0 on its diagonal.
+    τ is relative to a unit diagonal. Errors of Cholesky are below (m + 1) u √(G_ii G_jj), however
+    rows and columns are scaled, so τ G_ii is subtracted from the diagonal instead.
+    """
+    J, K, diagonal = known.n_outputs, len(known.responses), triangle.diagonal()
+    biased = known.specification["features"].get("bias") is True
+    several = known.task != "regression"
+    totals = diagonal[J : J + K] if several else diagonal[J - 1 : J] if biased else ()
+    if 0 in known.counts or not np.array_equal(totals, known.counts[: len(totals)]):
+        return False
+    if (diagonal < 0).any():
+        return False
+    zero = np.flatnonzero(diagonal == 0)
+    above = np.arange(len(diagonal))[:, None] < zero
+    if np.where(above, triangle[:, zero], triangle[zero].T).any():
+        return False
+    kept = np.where(diagonal > 0, diagonal, 1.0)
+
+    def regular(less: float) -> Floats:
+        A = triangle.copy(order="F")
+        A.T.reshape(-1)[:: len(A) + 1] = kept * (1.0 - less)
+        if several and biased:  # the constant feature is the sum of the responses
+            A[:J, J - 1], A[J - 1, J:], A[J - 1, J - 1] = 0.0, 0.0, 1.0
+        return A
+
+    if dpotrf(regular(tolerance(len(diagonal))), overwrite_a=True, clean=False)[1] == 0:
+        return True
+    return len(diagonal) > TWOFOLD and triangle_can_be_semidefinite(regular(0.0))
+
+
+def triangle_can_be_semidefinite(A: Floats) -> bool:
+    """What `can_be_semidefinite` finds at its first two looks, of whole numbers.
+
+    The triangle is the upper one, column-major, with zeros below it, and above 0 on its diagonal.
     """
     C, pairs = _unit_diagonal(A.T)
     raised = C.diagonal() + tolerance(len(A))

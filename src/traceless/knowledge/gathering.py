@@ -20,6 +20,7 @@ from traceless.arithmetic import integers
 from traceless.arithmetic.gram import GramSum
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.sparse_gram import SparseGramSum, is_faster
+from traceless.arithmetic.triangle import Triangle
 from traceless.arithmetic.words import Sums
 from traceless.device.byte_gram import ByteGram
 from traceless.features.feature_map import BoundMap
@@ -57,12 +58,18 @@ class Gathering:
     fingerprint: Fingerprint | None = None
     verbose: bool = False
 
-    def pooled(self) -> tuple[Sums, int]:
-        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit."""
+    def pooled(self, floats: bool = False) -> tuple[Sums | Triangle, int]:
+        """Σ ω [φ; r][φ; r]ᵀ over all rows, in integers, and the exponent of their unit.
+
+        With `floats` it is a triangle in float64, of `padded` width, where all of it fits there.
+        """
         unit = units(self.weights)
         n = self.X.shape[0]
         bands = [(slice(0, n), unit)] if isinstance(unit, int) else _bands(np.arange(n), unit)
-        sums = self._sums(bands, len(self.responses.names), self.responses)
+        sums = self._sums(bands, len(self.responses.names), self.responses, floats)
+        if self.weights is None:
+            (total,) = sums
+            return total, 0
         exponent = min(0, *[unit for _, unit in bands])
         return _joined(sums, bands, exponent), exponent
 
@@ -94,8 +101,8 @@ class Gathering:
             yield total.taken()
 
     def _sums(
-        self, bands: Sequence[Band], extra: int, responses: Responses | None
-    ) -> Iterator[Sums]:
+        self, bands: Sequence[Band], extra: int, responses: Responses | None, floats: bool = False
+    ) -> Iterator[Any]:
         """The sums of one band of rows after another, each in its own unit.
 
         Beside the features stand the responses, or 1 where rows are of one class.
@@ -117,7 +124,8 @@ class Gathering:
             for sums in (sparse.total(), None if short is None else short.total()):
                 if sums is not None:
                     total.join(sums)
-            yield total.total()
+            triangle = total.taken() if floats and self.weights is None else None
+            yield total.total() if triangle is None else Triangle(triangle.T)
         next(watched, None)  # so that it says that all is done
 
     @cached_property

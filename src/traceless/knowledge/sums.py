@@ -28,14 +28,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from traceless.arithmetic import integers
-from traceless.arithmetic.integers import Integers, wide
+from traceless.arithmetic.integers import Floats, Integers, wide
+from traceless.arithmetic.triangle import Triangle
 from traceless.arithmetic.words import Sums, Wide
 from traceless.device.tensors import (
     check_rows,
@@ -123,12 +124,14 @@ class Recipe:
             kind = TensorGathering
         gathering = kind(self.phi, X, responses, weights, prints, self.verbose)
         if not self.classwise:
-            sums, exponent = gathering.pooled()
+            sums, exponent = gathering.pooled(floats=prints is None)
         elif isinstance(responses, Classes):
             sums, exponent = gathering.by_class(responses)
         else:
             said = SAID[self.task].capitalize()
             raise ValueError(f"{said} has no classes to keep apart: leave classwise out.")
+        if isinstance(sums, Triangle):
+            return Knowledge.of_triangle(self, responses.names, responses.counts, sums.lower.T)
         return Knowledge(
             dict(self.specification),
             self.task,
@@ -186,6 +189,7 @@ class Knowledge(saving.Savable):
     total: Sums
     weight_bits: int = 0
     fingerprint: Lanes | None = None
+    triangle: ClassVar[Floats | None] = None  # the upper one, of those that have one
 
     def __post_init__(self) -> None:
         """Copy arrays that somebody else could write to; our own come read-only."""
@@ -244,6 +248,42 @@ class Knowledge(saving.Savable):
         phi = feature_map if isinstance(feature_map, BoundMap) else feature_map.bind(X.shape[1])
         recipe = Recipe(phi, task, target_resolution, classwise, fingerprint, verbose)
         return recipe.knowledge((X, y, sample_weight))
+
+    @classmethod
+    def of_triangle(
+        cls,
+        like: Knowledge | Recipe,
+        responses: tuple[Label, ...],
+        counts: Sequence[int],
+        triangle: Floats,
+    ) -> Knowledge:
+        """Of sums that are a triangle in float64 (`traceless.knowledge.triangular`).
+
+        It is the upper one, column-major, at least as wide as the sums. `total` is made of it
+        when it is asked for.
+        """
+        known = cls.__new__(cls)
+        known.__dict__.update(
+            specification=dict(like.specification),
+            task=like.task,
+            responses=responses,
+            counts=tuple(counts),
+            weight_bits=0,
+            fingerprint=None,
+            n_outputs=like.n_outputs,
+            classwise=False,
+            triangle=triangle,
+        )
+        return known
+
+    def __getattr__(self, name: str) -> Any:
+        triangle = self.__dict__.get("triangle")
+        if name != "total" or triangle is None:
+            return self.__getattribute__(name)  # raises what it has raised
+        width = self.n_outputs + len(self.responses)
+        total = _read_only(Triangle(triangle.T[:width, :width]).whole())
+        self.__dict__["total"] = total
+        return total
 
     # --- the group ---------------------------------------------------------------------
 
@@ -346,11 +386,6 @@ class Knowledge(saving.Savable):
         """Whether the sums of each class are kept apart."""
         return self.total.ndim == 3
 
-    @property
-    def _plain(self) -> Knowledge:
-        """The same as others know it, whatever form of it is at hand."""
-        return self
-
     @cached_property
     def sums(self) -> Integers:
         """The total as an array of NumPy: int64, or Python integers where some are beyond it."""
@@ -451,16 +486,21 @@ class Knowledge(saving.Savable):
     @property
     def response_sums(self) -> Integers:
         """Σ ω φ rᵀ, J × K: per class the sum of φ, or per target Σφy."""
-        J, total = self.n_outputs, self.total
+        J, triangle = self.n_outputs, self.triangle
+        if triangle is not None:
+            return np.asarray(triangle[:J, J : J + len(self.responses)].astype(np.int64))
+        total = self.total
         return integers.as_array(total[:, J, :J].T if self.classwise else total[:J, J:])
 
-    def normal_equations(self) -> tuple[Sums, Integers]:
+    def normal_equations(self) -> tuple[Any, Integers]:
         """Σ ω φφᵀ and Σ ω φ rᵀ, for an exact solve: the first may be a `Triangle`."""
-        return self.feature_gram, self.response_sums
+        J, triangle = self.n_outputs, self.triangle
+        gram = self.feature_gram if triangle is None else Triangle(triangle.T[:J, :J])
+        return gram, self.response_sums
 
     def large_features(self) -> NDArray[np.intp]:
         """The features that take some 2^42 steps of their grid, as seconds since 1970 do."""
-        if not isinstance(self.total, Wide):
+        if self.triangle is not None or not isinstance(self.total, Wide):
             return np.empty(0, dtype=np.intp)
         squares = sum(m.diagonal() for m in (self.total if self.classwise else (self.total,)))
         mean = (squares[: self.n_outputs] >> self.weight_bits) // max(self.n_samples, 1)

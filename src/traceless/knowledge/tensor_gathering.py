@@ -81,13 +81,13 @@ class TensorGathering(Gathering):
     """How rows on a device, or on their way there, are gathered; see `Gathering`."""
 
     def _sums(
-        self, bands: Sequence[Band], extra: int, responses: Responses | None
-    ) -> Iterator[Sums]:
+        self, bands: Sequence[Band], extra: int, responses: Responses | None, floats: bool = False
+    ) -> Iterator[Any]:
         device = self.X.device
         if not Encoder.takes(self.phi) or device.type in _NO_FLOAT64:
             X = to_array(self.X) if isinstance(self.X, HostRows) else _Fetched(self.X)
             beside = self.responses, self.weights, self.fingerprint, self.verbose
-            yield from Gathering(self.phi, X, *beside)._sums(bands, extra, responses)
+            yield from Gathering(self.phi, X, *beside)._sums(bands, extra, responses, floats)
             return
         encoder = Encoder(self.phi, device)
         most = block_rows(self.X, ROWS) if isinstance(self.X, HostRows) else ROWS

@@ -17,7 +17,6 @@ from traceless.arithmetic.integers import LARGEST, Floats
 from traceless.knowledge.gathering import Gathering
 from traceless.knowledge.responses import responses_of
 from traceless.knowledge.sums import Knowledge, Recipe
-from traceless.knowledge.triangular import TriangularKnowledge
 
 
 def without_each(
@@ -41,11 +40,11 @@ def without_each(
     rests = [np.subtract(total, part, out=part) for part in parts]
     J, K, n = recipe.n_outputs, len(responses.names), responses.counts[0]
 
-    def known(triangle: Floats, left_out: int) -> TriangularKnowledge:
+    def known(triangle: Floats, left_out: int) -> Knowledge:
         counts = [n - left_out]
         if recipe.task == "classification":  # indicators are their own squares
             counts = triangle.diagonal()[J : J + K].astype(np.int64).tolist()
-        return TriangularKnowledge.made(recipe, responses.names, counts, triangle)
+        return Knowledge.of_triangle(recipe, responses.names, counts, triangle)
 
     sizes = [len(y[fold]) for fold in folds]
     return known(total, 0), [

@@ -62,7 +62,7 @@ class Host:
         """A, which is S in float64, and products with H 2^h + L = S with another diagonal.
 
         These are of digits in two pieces, u 2^g + v, in float64 and modulo 2^64. Of a `Triangle`
-        S, and of A as a factor needs it, there is one triangle.
+        S, and of A, which a factor is written over, there is one triangle.
         """
         J = len(S)
         A = np.empty((J, J), order="F")
@@ -113,7 +113,7 @@ class _Limbs:
 
     Their lower triangles are kept, made of A, which is S in float64, where that is exact. Those of
     a large matrix would take twice its memory: they are cut a few rows at a time, for each
-    product, while these are in the cache, of the triangle of A that no factor is written to.
+    product, while these are in the cache.
     """
 
     def __init__(self, S: Any, whole: Integers, h: int, A: Floats) -> None:
@@ -126,11 +126,9 @@ class _Limbs:
             for rows in strips(J):
                 own = np.s_[rows, : rows.stop]
                 limbs = [limb[own] for limb in self.kept]
-                self._cut((A if self.is_short else S)[own], rows, rows.start, *limbs)
-        elif self.is_short or not isinstance(S, np.ndarray):
-            self.S = mirror(A)
+                self._cut((A if self.is_short else S)[own], rows, *limbs)
         else:
-            self.S = S
+            self.S = S if isinstance(S, np.ndarray) else mirror(A.copy())
 
     def products(self, pieces: Floats, g: int) -> tuple[Floats, Integers]:
         """(H 2^h + L)(u 2^g + v) for pieces u beside v, in float64 and modulo 2^64."""
@@ -146,23 +144,18 @@ class _Limbs:
             return np.array([[dsymv(1.0, limb.T, p) for p in pieces.T] for limb in self.kept])
         if self.kept is not None:
             return np.array([dsymm(1.0, limb.T, pieces).T for limb in self.kept])
-        out, memory = np.zeros((2, n, J)), np.empty(2 * _ROWS * J)
-        for rows in strips(J, _ROWS):  # from their own column on: each number counts twice
-            start, size = rows.start, rows.stop - rows.start
-            limbs = memory[: 2 * size * (J - start)].reshape(2, size, J - start)
-            self._cut(self.S[rows, start:], rows, 0, *limbs)
-            for limb in limbs:
-                mirror(limb[:, :size].T)
-            both = dgemm(1.0, limbs.reshape(-1, J - start).T, pieces[start:], trans_a=True)
-            out[..., rows] += both.T.reshape(n, 2, size).swapaxes(0, 1)
+        out, memory = np.empty((2, n, J)), np.empty((2, _ROWS, J))
+        for rows in strips(J, _ROWS):
+            limbs = memory[:, : rows.stop - rows.start]
+            self._cut(self.S[rows], rows, *limbs)
             for product, limb in zip(out, limbs, strict=True):
-                product[:, rows.stop :] += dgemm(1.0, limb.T, pieces[rows])[size:].T
+                product[:, rows] = dgemm(1.0, limb.T, pieces, trans_a=True).T
         return out
 
-    def _cut(self, S: Any, rows: slice, first: int, H: Floats, L: Floats) -> None:
-        """Write H and L of some rows of S, of which the first has its diagonal at `first`."""
+    def _cut(self, S: Any, rows: slice, H: Floats, L: Floats) -> None:
+        """Write H and L of some rows of S, whole or up to their own column."""
         whole = self.whole[rows]
-        own = np.arange(len(H)), first + np.arange(len(H))
+        own = np.arange(len(H)), rows.start + np.arange(len(H))
         if self.is_short:
             np.rint(np.multiply(S, 2.0**-self.h, out=H), out=H)
             H[own] = upper = np.rint(whole * 2.0**-self.h)

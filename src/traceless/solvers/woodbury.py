@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from traceless.arithmetic.gram import padded
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
@@ -35,7 +36,7 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
-from traceless.knowledge.triangular import TriangularKnowledge, changed
+from traceless.knowledge.triangular import changed, triangular, with_blocks
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
@@ -351,7 +352,7 @@ class Woodbury(Cholesky):
 
     def _folded(self, known: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge:
         """The knowledge with the queue, all additions and all removals at once."""
-        held = TriangularKnowledge.like(known)
+        held = triangular(known)
         if held is not None and not any(q.is_weighted for q in queue):
             after = self._with_rows(held, queue)
             if after is not None:
@@ -365,9 +366,7 @@ class Woodbury(Cholesky):
                 known = known + part if sign > 0 else known - part
         return known
 
-    def _with_rows(
-        self, held: TriangularKnowledge, queue: tuple[QueuedRows, ...]
-    ) -> TriangularKnowledge | None:
+    def _with_rows(self, held: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge | None:
         """The same in float64; None where classes come or go, or sums do not fit."""
         names, steps, blocks = held.responses, self.recipe.phi.steps, []
         counts = np.array(held.counts, dtype=object)
@@ -380,11 +379,11 @@ class Woodbury(Cholesky):
                 counts[where] += [sign * n for n in q.counts]
             if some:
                 rows = stacked(some, names)
-                Z = np.zeros((len(rows.F), len(held.triangle)))
+                Z = np.zeros((len(rows.F), padded(len(steps) + len(names))))
                 np.divide(rows.F, steps, out=Z[:, : len(steps)])
                 Z[:, len(steps) : len(steps) + len(names)] = rows.Y
                 blocks.append((sign, Z))
-        return None if 0 in counts else held.after(blocks, counts.tolist())
+        return None if 0 in counts else with_blocks(held, blocks, counts.tolist())
 
     def _drop_empty_classes(self) -> None:
         kept = [k for k, n in enumerate(self.counts) if n]
@@ -466,8 +465,8 @@ class Woodbury(Cholesky):
 def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
     """The normal equations of features less an offset."""
     m = np.rint(offset / steps).astype(np.int64)
-    held = TriangularKnowledge.like(known)
-    if held is not None:
+    held = triangular(known)
+    if held is not None and held.triangle is not None:
         found = Equations.of(held.triangle, steps, m, len(known.responses))
         if found is not None:
             return found
