@@ -45,7 +45,7 @@ def errors_of(model: LSSVR) -> tuple[float, float]:
     """Errors of the live coefficients and of a retrain in float64, relative to the exact ones."""
     known = model.knowledge_
     exact = LSSVR(model.feature_map, model.rho, **PAPERS).merge(known).coef_
-    S, V = (part.astype(np.float64) for part in known.normal_equations())
+    S, V = (part.astype(np.float64) for part in (known.feature_gram, known.response_sums))
     A = S * STEP**2 + float(model.rho) * np.eye(len(S))
     retrained = cho_solve(cho_factor(A), V * STEP)[:, 0] * model.target_resolution
     size = np.linalg.norm(exact)

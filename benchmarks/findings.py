@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.quiet import disturbances, said
+from benchmarks.quiet import disturbances, keep_memory, said
 from papers.claims import Claim
 from papers.timing import machine
 
@@ -165,6 +165,7 @@ def main(measure: Callable[[bool], Findings], doc: str | None) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller sizes")
     quick = parser.parse_args().quick
     print("\n".join(machine()))
+    kept = keep_memory()
     before, start = disturbances(), time.perf_counter()
     print("\n".join(f"The machine is not quiet: {it}." for it in before))
     found = measure(quick)
@@ -175,7 +176,7 @@ def main(measure: Callable[[bool], Findings], doc: str | None) -> None:
         name=Path(sys.argv[0]).stem,
         about=about,
         quick=quick,
-        machine=machine(),  # at the end: what the run really had
+        machine=[*machine(), *kept],  # at the end: what the run really had
         day=time.strftime("%Y-%m-%d"),
         seconds=round(time.perf_counter() - start),
     )

@@ -135,7 +135,7 @@ def wide(rounds: int) -> list[Record]:
     X = rng.normal(size=(6_000, 100))
     y = (X[:, :10] + 0.5 * rng.normal(size=(6_000, 10))).argmax(axis=1)
     model = LSSVC(RandomFourier(4_000)).fit(X, y)
-    A = np.asfortranarray(model.knowledge_.normal_equations()[0].astype(np.float64))
+    A = np.asfortranarray(model.knowledge_.feature_gram.astype(np.float64))
     A[np.diag_indices_from(A)] *= 1.01
     parts = iter([slice(i, i + 25) for i in range(0, 6_000, 25)])
 

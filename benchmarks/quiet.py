@@ -4,10 +4,16 @@ On a machine that others use as well, the slower half of the repetitions is slow
 the clock of a core explains. A benchmark looks before it starts and when it is done, and says so on
 its page when it was disturbed: OpenBLAS with two threads on a busy core can take forty times as
 long, which is no property of what is measured.
+
+Neither is where memory comes from. A virtual machine that gives free memory back to its host takes
+a second to get 128 MB again, a hundred times as long as to write them: so a benchmark's process
+keeps what it has had, for all that it compares.
 """
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import time
 from pathlib import Path
 from statistics import quantiles
@@ -19,6 +25,16 @@ REPETITIONS, SIZE = 40, 400  # about 0.1 s on one core
 SPREAD = 1.3  # the third quartile over the fastest: 1.02 to 1.15 on machines that do nothing else
 BUSY = 0.1  # of the cores, by others
 STATISTICS = Path("/proc/stat")
+
+
+def keep_memory() -> list[str]:
+    """Tell malloc to keep what is freed; that it does, as a line about the machine, or nothing."""
+    if sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"):  # of glibc
+        return []
+    mallopt = ctypes.CDLL(None).mallopt
+    no_mappings, never_trimmed = (-4, 0), (-1, -1)  # M_MMAP_MAX, M_TRIM_THRESHOLD
+    kept = mallopt(*no_mappings) and mallopt(*never_trimmed)
+    return ["the process keeps the memory that it has freed"] if kept else []
 
 
 def spread(repetitions: int = REPETITIONS) -> float:

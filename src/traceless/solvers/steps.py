@@ -38,7 +38,7 @@ _ENOUGH = 86  # bits from which on it is asked what they decide
 _GUARD = 60  # bits of an intercept below the last digit
 _CACHE = 2**15  # entries of S that are worked on together
 _ROWS = 128  # of a large S that are cut together: fewer make slow products
-_KEPT = 1448  # features up to which limbs are kept; larger ones are cut again for each product
+_KEPT = 8192  # features up to which limbs are kept; larger ones are cut again for each product
 
 _COLUMNS = 4  # up to which products of one vector are faster
 
