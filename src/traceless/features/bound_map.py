@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack, issparse
+from scipy.sparse import csr_matrix, hstack
 
 from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
-from traceless.features.grid import encode_linear, refuse
+from traceless.features.grid import dense_rows, encode_linear, refuse
 from traceless.features.probe import PROBE, probe
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ class BoundMap:
         They are written into the first rows of `out`, if given: reused memory is already in the
         cache.
         """
-        X = X[rows].toarray() if issparse(X) else X[rows]
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        X = dense_rows(X, rows)
         out = np.empty((len(X), len(self.steps))) if out is None else out[: len(X)]
         self.encode(X, out)
         if not energy(out) <= LARGEST and not peak(out) <= LARGEST:  # the first is mostly enough

@@ -66,6 +66,9 @@ def dense_rows(X: Any, rows: Any) -> Floats:
 
 def encode_linear(scale: Floats | float, X: Floats, out: Floats) -> None:
     """Write round(X · scale) into `out`."""
+    if X.size <= _BLOCK and out.flags.c_contiguous:
+        np.rint(np.multiply(X, scale, out=out), out=out)
+        return
     several = blocks(*X.shape)
     memory = None  # loops over non-contiguous rows take twice as long
     if several and not out.flags.c_contiguous:

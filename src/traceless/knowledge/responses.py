@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from traceless.arithmetic.integers import LARGEST, Floats, peak
+from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.device.tensors import is_on_device, to_array
 from traceless.exceptions import MismatchError, RangeError
 from traceless.features.grid import grid_step
@@ -272,7 +272,7 @@ def union(*names: tuple[Label, ...]) -> tuple[Label, ...]:
 def _target_codes(y: Floats, resolution: float) -> Floats:
     step = grid_step(resolution, "target_resolution")
     codes = np.rint((y[:, None] if y.ndim == 1 else y) / step)
-    if not peak(codes) <= LARGEST:
+    if not energy(codes) <= LARGEST and not peak(codes) <= LARGEST:  # the first is mostly enough
         raise RangeError(
             f"A target is not finite or is beyond {LARGEST * step:.6g}, which is as "
             f"far as the grid of {step:g} is exact. Scale the targets, or give a coarser "

@@ -272,7 +272,7 @@ class Knowledge(saving.Savable):
             fingerprint=None,
             n_outputs=like.n_outputs,
             classwise=False,
-            triangle=triangle,
+            triangle=_read_only(triangle),
         )
         return known
 

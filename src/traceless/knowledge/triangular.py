@@ -9,6 +9,7 @@ solved as it is (`traceless.solvers.rounded`). Integers are made of it when they
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -19,7 +20,9 @@ from traceless.arithmetic.words import Wide
 from traceless.features.grid import blocks, dense_rows
 from traceless.knowledge.responses import Label, Responses, responses_of, union
 from traceless.knowledge.sample_weights import rounded_weights
-from traceless.knowledge.sums import Knowledge, Recipe, Rows
+
+if TYPE_CHECKING:
+    from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
 Block = tuple[int, Floats]  # a sign, and rows of codes with their responses beside them
 
@@ -36,7 +39,7 @@ def triangular(known: Knowledge) -> Knowledge | None:
     triangle = np.zeros((padded(len(sums)),) * 2, order="F")
     for rows in blocks(*sums.shape):
         triangle.T[rows, : rows.stop] = np.tril(sums[rows, : rows.stop], rows.start)
-    found = Knowledge.of_triangle(known, known.responses, known.counts, triangle)
+    found = known.of_triangle(known, known.responses, known.counts, triangle)
     found.__dict__["total"] = sums
     return found
 
@@ -54,7 +57,7 @@ def with_blocks(
     triangle = held.triangle.copy(order="F")
     for sign, Z in several:
         triangle = dsyrk(float(sign), Z.T, beta=1.0, c=triangle, overwrite_c=True)
-    return Knowledge.of_triangle(held, held.responses, counts, triangle)
+    return held.of_triangle(held, held.responses, counts, triangle)
 
 
 def changed(

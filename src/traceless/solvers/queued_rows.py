@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,7 +42,8 @@ class QueuedRows(NamedTuple):
         X, y, sample_weight = rows
         rounded = rounded_weights(sample_weight, X.shape[0])
         responses = responses_of(y, rounded, recipe.task, recipe.target_resolution)
-        dense = np.array(dense_rows(X, slice(None)))  # the caller may write into his own again
+        # a copy: the caller may write into his own again
+        dense = np.array(X if isinstance(X, np.ndarray) else dense_rows(X, slice(None)), np.float64)
         F = recipe.phi.codes(dense) * recipe.phi.steps
         Y = np.empty((len(F), len(responses.names)))
         responses.encode(slice(None), Y)
@@ -72,17 +72,6 @@ class QueuedRows(NamedTuple):
         if self.names == responses:
             return self.change
         return self.change._replace(Y=spread(self.change.Y, self.names, responses))
-
-
-def stacked(queue: Sequence[QueuedRows], responses: tuple[Label, ...]) -> Change:
-    """All rows of a queue as one change, whose weights are below zero where rows go."""
-    changes = [q.aligned(responses) for q in queue]
-    return Change(
-        np.concatenate([c.F for c in changes]),
-        np.concatenate([c.Y for c in changes]),
-        np.concatenate([c.sign * c.weights for c in changes]),
-        1,
-    )
 
 
 def spread(columns: Floats, names: tuple[Label, ...], into: tuple[Label, ...]) -> Floats:

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from traceless.arithmetic.gram import padded
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
 from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
@@ -36,13 +35,13 @@ from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
 from traceless.knowledge.specifications import check_targets
-from traceless.knowledge.triangular import changed, triangular, with_blocks
+from traceless.knowledge.triangular import changed, triangular
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.equations import Equations, mended, polished
 from traceless.solvers.inverse import Frame, Inverse, expected_error, worth_updating
-from traceless.solvers.queued_rows import QueuedRows, spread, stacked
+from traceless.solvers.queued_rows import QueuedRows, spread
 from traceless.solvers.ridge import Penalty
 
 if TYPE_CHECKING:
@@ -305,14 +304,16 @@ class Woodbury(Cholesky):
         task, names = self.recipe.task, self.responses
         if task == "classification" and any(more != names for _, more, _ in new):
             names = union(names, *(more for _, more, _ in new))
-        totals = dict.fromkeys(names, 0) | dict(zip(self.responses, self.counts, strict=False))
-        left = [*self.counts] if task != "classification" else [totals[name] for name in names]
+        left = [*self.counts]
+        if names != self.responses:
+            held = dict(zip(self.responses, self.counts, strict=True))
+            left = [held.get(name, 0) for name in names]
         for sign, more, counts in new:
-            if task == "classification":
+            where: Sequence[int] = range(len(counts))
+            if task == "classification" and more != names:
                 where = [names.index(name) for name in more]
-            else:
+            elif more != names:
                 check_targets(task, names, more)
-                where = [*range(len(counts))]
             for k, count in zip(where, counts, strict=True):
                 left[k] += sign * count
         if min(left, default=0) < 0:
@@ -352,38 +353,21 @@ class Woodbury(Cholesky):
 
     def _folded(self, known: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge:
         """The knowledge with the queue, all additions and all removals at once."""
-        held = triangular(known)
-        if held is not None and not any(q.is_weighted for q in queue):
-            after = self._with_rows(held, queue)
-            if after is not None:
-                return after
+        sides: list[tuple[int, Rows]] = []
         for sign in (1, -1):
             several = [q.rows for q in queue if q.change.sign == sign]
             if several:
                 X, y = (np.concatenate([rows[k] for rows in several]) for k in (0, 1))
                 weights = [np.ones(len(X)) if w is None else w for X, _, w in several]
-                part = self.recipe.knowledge((X, y, np.concatenate(weights)))
-                known = known + part if sign > 0 else known - part
+                weighted = any(q.is_weighted for q in queue)
+                sides.append((sign, (X, y, np.concatenate(weights) if weighted else None)))
+        after = changed(self.recipe, known, sides, certain=True)
+        if after is not None:
+            return after
+        for sign, rows in sides:
+            part = self.recipe.knowledge(rows)
+            known = known + part if sign > 0 else known - part
         return known
-
-    def _with_rows(self, held: Knowledge, queue: tuple[QueuedRows, ...]) -> Knowledge | None:
-        """The same in float64; None where classes come or go, or sums do not fit."""
-        names, steps, blocks = held.responses, self.recipe.phi.steps, []
-        counts = np.array(held.counts, dtype=object)
-        for sign in (1, -1):
-            some = [q for q in queue if q.change.sign == sign]
-            if not all({*q.names} <= {*names} for q in some):
-                return None
-            for q in some:
-                where = [names.index(n) for n in q.names] if len(counts) > 1 else [0]
-                counts[where] += [sign * n for n in q.counts]
-            if some:
-                rows = stacked(some, names)
-                Z = np.zeros((len(rows.F), padded(len(steps) + len(names))))
-                np.divide(rows.F, steps, out=Z[:, : len(steps)])
-                Z[:, len(steps) : len(steps) + len(names)] = rows.Y
-                blocks.append((sign, Z))
-        return None if 0 in counts else with_blocks(held, blocks, counts.tolist())
 
     def _drop_empty_classes(self) -> None:
         kept = [k for k, n in enumerate(self.counts) if n]
