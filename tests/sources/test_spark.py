@@ -55,6 +55,7 @@ def spark():
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.executorEnv.PYTHONPATH", here)  # for sabotage.py
+            .config("spark.python.daemon.module", "loaded_daemon")
             .config("spark.log.level", "OFF")
             .getOrCreate()
         )
