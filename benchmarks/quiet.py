@@ -25,6 +25,7 @@ REPETITIONS, SIZE = 40, 400  # about 0.1 s on one core
 SPREAD = 1.3  # the third quartile over the fastest: 1.02 to 1.15 on machines that do nothing else
 BUSY = 0.1  # of the cores, by others
 STATISTICS = Path("/proc/stat")
+KEPT = "freed memory kept by the process"
 
 
 def keep_memory() -> list[str]:
@@ -34,7 +35,7 @@ def keep_memory() -> list[str]:
     mallopt = ctypes.CDLL(None).mallopt
     no_mappings, never_trimmed = (-4, 0), (-1, -1)  # M_MMAP_MAX, M_TRIM_THRESHOLD
     kept = mallopt(*no_mappings) and mallopt(*never_trimmed)
-    return ["the process keeps the memory that it has freed"] if kept else []
+    return [KEPT] if kept else []
 
 
 def spread(repetitions: int = REPETITIONS) -> float:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from benchmarks.figures import picture
 from benchmarks.findings import RESULTS, Findings, columns_of, times
+from benchmarks.quiet import KEPT
 from papers.claims import Claim
 from papers.page import Block, Heading, Picture, Table, Text, html, markdown
 
@@ -99,6 +100,7 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
     machines = [list(dict.fromkeys(some)) for some in parts]
     here = [m for m, found in zip(machines, all_found, strict=True) if found.name != "gpu"]
     common = [it for it in machines[0] if not any(_contradicts(it, other) for other in here)]
+    common = [it for it in common if it != KEPT or all(it in machine for machine in here)]
     out.append(Text(f"Measured on: {', '.join(common)}."))
     out += missed(all_found)
     for found, machine in zip(all_found, machines, strict=True):

@@ -67,9 +67,6 @@ class Gathering:
         n = self.X.shape[0]
         bands = [(slice(0, n), unit)] if isinstance(unit, int) else _bands(np.arange(n), unit)
         sums = self._sums(bands, len(self.responses.names), self.responses, floats)
-        if self.weights is None:
-            (total,) = sums
-            return total, 0
         exponent = min(0, *[unit for _, unit in bands])
         return _joined(sums, bands, exponent), exponent
 

@@ -27,14 +27,12 @@ class QueuedRows(NamedTuple):
         Features and responses of the rows with positive weight.
     names, counts : tuples
         The responses that `change` has, and the rows of each.
-    is_weighted : bool
     """
 
     rows: Rows
     change: Change
     names: tuple[Label, ...]
     counts: tuple[int, ...]
-    is_weighted: bool
 
     @classmethod
     def of(cls, recipe: Recipe, rows: Rows, sign: int) -> QueuedRows:
@@ -59,13 +57,7 @@ class QueuedRows(NamedTuple):
         else:  # Python's own labels: NumPy would make floats of large numbers of two types
             kept = np.array([*responses.names, None], dtype=object)[Y.argmax(axis=1)]
         sample_weight = None if rounded is None else weights
-        return cls(
-            (dense, kept, sample_weight),
-            change,
-            responses.names,
-            responses.counts,
-            rounded is not None,
-        )
+        return cls((dense, kept, sample_weight), change, responses.names, responses.counts)
 
     def aligned(self, responses: tuple[Label, ...]) -> Change:
         """The change with a column for each of these responses."""

@@ -359,8 +359,7 @@ class Woodbury(Cholesky):
             if several:
                 X, y = (np.concatenate([rows[k] for rows in several]) for k in (0, 1))
                 weights = [np.ones(len(X)) if w is None else w for X, _, w in several]
-                weighted = any(q.is_weighted for q in queue)
-                sides.append((sign, (X, y, np.concatenate(weights) if weighted else None)))
+                sides.append((sign, (X, y, np.concatenate(weights))))
         after = changed(self.recipe, known, sides, certain=True)
         if after is not None:
             return after
