@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
 STRAIN = 512.0  # updates between two looks at the residual, while P is good
+_NEGLIGIBLE = 5e-16  # error of P up to which a new one would not be better
 _DECAY = 1e-8  # error of P beyond which U is refined whenever it is read
 
 
@@ -441,7 +442,7 @@ class Woodbury(Cholesky):
         size, decay = mended(inverse, self._equations(inverse.offset))
         least = inverse.floor
         inverse.patience = _patience(len(inverse.U), decay, least[1])
-        if not (size <= 4 * least[0] and decay <= max(1e-12, 100 * least[1])):
+        if not (size <= 4 * least[0] and decay <= max(_NEGLIGIBLE, 4 * least[1])):
             self._inverse = None  # built anew when it is asked for
 
 
