@@ -1,6 +1,6 @@
 """Live models after very many changes, against a float64 retrain and the exact solution.
 
-    make bench-accuracy                             100 000 cycles each, about five minutes
+    make bench-accuracy                             100 000 cycles each, about fifteen minutes
     python -m benchmarks.accuracy --quick           2000 cycles each, J = 40 only
 
 A row comes and goes again, or one comes and the oldest goes. Now and then the coefficients of the

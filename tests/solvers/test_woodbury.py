@@ -491,3 +491,22 @@ def test_knowledge_of_a_live_model_is_a_value(rng):
     model.partial_fit(X[:1], y[:1])
     assert before == Knowledge.of(Linear(), X, y)
     assert model.knowledge_ != before
+
+
+def test_p_is_built_anew_when_its_error_has_grown(rng, monkeypatch):
+    """Also where nobody asks for coefficients: without P each removal would be checked anew."""
+    X, y = rng.normal(size=(80, 12)), rng.normal(size=80)
+    live = LSSVR(solver="woodbury", **PAPER).fit(X[:60], y[:60])
+    assert live.coef_.shape == (12,)
+    built, build = [], Woodbury._built
+
+    def counted(state, penalty):
+        built.append(penalty)
+        return build(state, penalty)
+
+    monkeypatch.setattr(Woodbury, "_built", counted)
+    for i in range(1500):
+        come, go = [(60 + i) % 80], [i % 80]
+        live.update(add=(X[come], y[come]), forget=(X[go], y[go]))
+    assert 0 < len(built) < 150
+    assert live._state._inverse is not None

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +31,7 @@ from scipy.linalg import LinAlgError
 
 from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.products import Coefficients
-from traceless.exceptions import ConditionError, NotLearnedError, UnsealableError
+from traceless.exceptions import ConditionError, NotLearnedError, RangeError, UnsealableError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.feasibility import check_counts, response_names
 from traceless.knowledge.responses import Label, label_array, union
@@ -429,7 +430,7 @@ class Woodbury(Cholesky):
         return base[2]
 
     def _look(self) -> None:
-        """Where enough has happened, refine U and look at P; give up what a new one would better.
+        """Where enough has happened, refine U and look at P; build it anew where that is better.
 
         For a state that nobody else has yet.
         """
@@ -443,7 +444,9 @@ class Woodbury(Cholesky):
         least = inverse.floor
         inverse.patience = _patience(len(inverse.U), decay, least[1])
         if not (size <= 4 * least[0] and decay <= max(_NEGLIGIBLE, 4 * least[1])):
-            self._inverse = None  # built anew when it is asked for
+            self._inverse = None
+            with suppress(ConditionError, RangeError):  # for those who ask for coefficients
+                self._inverse = self._built(inverse.penalty)
 
 
 def _equations(known: Knowledge, steps: Floats, offset: Floats) -> Equations:
