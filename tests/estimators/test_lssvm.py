@@ -435,10 +435,11 @@ def test_an_interrupt_leaves_everything_as_it_was(monkeypatch):
     model = LSSVC().fit(GOOD, [0, 1, 1, 0])
     before = copy.copy(model.__dict__)
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("traceless.arithmetic.gram.GramSum.add", interrupted)
+    monkeypatch.setattr("traceless.knowledge.triangular.dsyrk", interrupted)
     for change in (model.fit, model.partial_fit, model.forget):
         with pytest.raises(KeyboardInterrupt):
             change(GOOD, [0, 1, 1, 0])

@@ -3,6 +3,7 @@
 import copy
 import linecache
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -510,3 +511,17 @@ def test_p_is_built_anew_when_its_error_has_grown(rng, monkeypatch):
         live.update(add=(X[come], y[come]), forget=(X[go], y[go]))
     assert 0 < len(built) < 150
     assert live._state._inverse is not None
+
+
+def test_many_rows_are_learned_and_forgotten_in_little_memory():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40_000, 64)), rng.normal(size=40_000)
+    model = LSSVR(solver="woodbury").fit(X[:200], y[:200])
+    tracemalloc.start()
+    try:
+        model.partial_fit(X[200:], y[200:]).forget(X[300:], y[300:])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < X.nbytes / 2  # codes of all rows would take as much as the rows
+    assert model.digest() == LSSVR().fit(X[:300], y[:300]).digest()

@@ -68,7 +68,10 @@ def changed(
     None where float64 has no room, rows have weights, or responses come or go: other ways do it,
     or say what is wrong. `certain` says that the rows to go are known to be held.
     """
-    names, left = known.responses, [*known.counts]
+    held = triangular(known)
+    if held is None:
+        return None
+    names, left = held.responses, [*held.counts]
     several: list[Block] = []
     for sign, rows in sides:
         found = coded(recipe, rows, names)
@@ -84,7 +87,7 @@ def changed(
         for k, count in zip(where, responses.counts, strict=True):
             left[k] += sign * count
         several.append((sign, Z))
-    after = with_blocks(known, several, left) if min(left, default=0) > 0 else None
+    after = with_blocks(held, several, left) if min(left, default=0) > 0 else None
     if after is not None and not certain and any(sign < 0 for sign, _ in several):
         after.check_possible()
     return after

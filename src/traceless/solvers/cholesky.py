@@ -34,6 +34,8 @@ from traceless.solvers.rounded import correctly_rounded_solve
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
+_FEW = 2048  # rows whose codes are made at once; where there are more features, as many as these
+
 
 class Cholesky:
     """Knowledge, solved when first asked for; asking again is free.
@@ -153,10 +155,10 @@ class Cholesky:
 
 
 def _are_few(rows: Any, recipe: Recipe) -> bool:
-    """Whether rows are in memory, and as a matrix of codes take less of it than the sums."""
+    """Whether rows are in memory, and so few that a matrix of all their codes may be made."""
     if not isinstance(rows, tuple) or not isinstance(rows[0], np.ndarray):
         return False
-    return len(rows[0]) <= recipe.n_outputs
+    return len(rows[0]) <= max(_FEW, recipe.n_outputs)
 
 
 def solved(

@@ -244,28 +244,17 @@ class Woodbury(Cholesky):
     ) -> Cholesky:
         """The solver after a change; this one is what it was.
 
-        Rows that are not in memory are gathered, and P is built anew.
+        After a change of many rows, or of rows that are not in memory, P is built anew.
         """
         sides = [(sign, rows) for rows, sign in ((add, 1), (forget, -1)) if rows is not None]
         if not all(isinstance(rows, tuple) for _, rows in sides):
             return super().updated(add, forget, gather, certain)
         L = sum(rows[0].shape[0] for _, rows in sides)
         if self.has_knowledge and not worth_updating(len(self.recipe.phi.steps), L):
-            state = self._refactored(sides, certain)
-            return super().updated(add, forget, gather, certain) if state is None else state
+            return super().updated(add, forget, gather, certain)
         return self._after(
             [QueuedRows.of(self.recipe, rows, sign) for sign, rows in sides], certain
         )
-
-    def _refactored(self, sides: list[tuple[int, Rows]], certain: bool) -> Woodbury | None:
-        """The solver after a large change, without P; None where sums are not exact in float64."""
-        after = changed(self.recipe, self.knowledge(), sides, certain)
-        if after is None:
-            return None
-        state = self._twin()
-        state._sealed, state._inverse = False, None
-        state._exact, state.counts = _Exact(after), after.counts
-        return state
 
     def forget_estimate(
         self, rows: Rows, rho: float, code: Coding, error: float
