@@ -29,7 +29,7 @@ def picture(found: Findings, path: Path) -> bool:
     for ax, (job, records) in zip(axes, jobs.items(), strict=False):
         draw = _reliability if _is_curve(records) else _lines if _sizes(records) else _multiples
         draw(ax, records, colours)
-        ax.set_title(fill(job, 42), fontsize=9, loc="left")
+        ax.set_title(fill(job, 36), fontsize=9, loc="left")
         ax.tick_params(labelsize=8)
     for ax in axes[len(jobs) :]:
         ax.set_axis_off()

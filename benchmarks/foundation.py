@@ -24,7 +24,7 @@ from scipy.sparse import random as random_rows
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from benchmarks.findings import FLOOR, Findings, Record, main
+from benchmarks.findings import FLOOR, Findings, Record, main, times
 from benchmarks.floor import Rates, cholesky_flops, gram_flops
 from papers.claims import Claim
 from papers.datasets import mnist_or_random
@@ -338,19 +338,34 @@ def claims_of(t: Findings) -> list[Claim]:
     ]
 
 
+def reach(t: Findings) -> str:
+    """What the floor alone would make of goals, and what scores cost besides their product."""
+    least, floats = t.value(SUMS, FLOOR), t.value(SUMS, "NumPy F.T @ F in floats")
+    peer = t.value(FIT, "RidgeClassifier(cholesky)")
+    return (
+        f"Nothing but the floor's flops would make exact knowledge {times(least / floats)} of "
+        f"NumPy's product, and RidgeClassifier {times(peer / t.value(FIT, FLOOR))} of a fit. A "
+        "column of seconds is cut into several, and sums beyond 64 bits take more than one word. "
+        "Scores are two products where floats have one (a slice of each coefficient, and its "
+        "rest), after each row is rounded to its grid and before each score is checked: of few "
+        "columns and classes these passes take longer than the product."
+    )
+
+
 def measure(quick: bool) -> Findings:
     rates = Rates.measured()
     records = speed(3 if quick else 9, rates)
     records += [*epoch(3 if quick else 15), *wide(2 if quick else 5), *scores(5 if quick else 30)]
     records += [*narrow(5 if quick else 50), *sparse(2 if quick else 5)]
     records += by_bytes(3 if quick else 9)
-    claims = claims_of(Findings(records))
+    found = Findings(records)
+    claims, notes = claims_of(found), [str(rates), reach(found)]
     for n in [60_000] if quick else [60_000, 240_000]:
         sizes, claim = memory(n)
         records += sizes
         claims.append(claim)
     records += raw(3 if quick else 5)
-    return Findings([*records, *growth(quick, rates)], claims, [str(rates)])
+    return Findings([*records, *growth(quick, rates)], claims, notes)
 
 
 if __name__ == "__main__":
