@@ -22,20 +22,14 @@ if TYPE_CHECKING:
     from traceless.estimators.sliding_window import SlidingWindow
     from traceless.exceptions import (
         AlreadyLearnedError,
-        AlreadyMergedError,
-        ConditionError,
-        EngineError,
         FileError,
         MismatchError,
         NotLearnedError,
         RangeError,
         ResolutionWarning,
         RevealingWarning,
-        StoreBusyError,
         StoreError,
         TableError,
-        UninformativeWarning,
-        UnsealableError,
     )
     from traceless.knowledge import Knowledge
     from traceless.sources import from_batches, from_spark, on_device, on_spark, scan
@@ -49,9 +43,6 @@ __all__ = [
     "LSSVC",
     "LSSVR",
     "AlreadyLearnedError",
-    "AlreadyMergedError",
-    "ConditionError",
-    "EngineError",
     "FileError",
     "Knowledge",
     "MismatchError",
@@ -64,11 +55,8 @@ __all__ = [
     "RevealingWarning",
     "SlidingWindow",
     "Store",
-    "StoreBusyError",
     "StoreError",
     "TableError",
-    "UninformativeWarning",
-    "UnsealableError",
     "fit_by",
     "from_batches",
     "from_spark",

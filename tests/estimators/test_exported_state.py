@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cases import PAPER
-from traceless import LSSVC, NotLearnedError, UnsealableError
+from traceless import LSSVC, NotLearnedError
+from traceless.exceptions import UnsealableError
 from traceless.features import Linear, RandomFourier
 
 

@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from cases import Cubes, examples
-from traceless import LSSVC, LSSVR, MismatchError, PathSVC, SlidingWindow, UnsealableError, load
+from traceless import LSSVC, LSSVR, MismatchError, PathSVC, SlidingWindow, load
+from traceless.exceptions import UnsealableError
 from traceless.features import Linear, Polynomial, RandomFourier
 
 N = 4

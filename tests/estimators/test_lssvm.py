@@ -18,8 +18,6 @@ from cases import MAPS, PAPER, PENALTIES, exact_model, examples, name, penalty_n
 from traceless import (
     LSSVC,
     LSSVR,
-    AlreadyMergedError,
-    ConditionError,
     Knowledge,
     MismatchError,
     NotLearnedError,
@@ -27,6 +25,7 @@ from traceless import (
     ResolutionWarning,
 )
 from traceless.arithmetic import elementary
+from traceless.exceptions import AlreadyMergedError, ConditionError
 from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.knowledge.sample_weights import rounded_weights
 

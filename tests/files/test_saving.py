@@ -188,7 +188,7 @@ def test_slices_names_and_counts_come_along(rng, there_and_back):
     outer = there_and_back(LSSVC().merge(again, name="all"))
     assert outer.merged_ == {"all": 1, "north": 1}
     assert list(again.feature_names_in_) == ["a", "b", "c"]
-    with pytest.raises(traceless.AlreadyMergedError):
+    with pytest.raises(traceless.exceptions.AlreadyMergedError):
         again.merge(LSSVC().fit(X[30:], y[30:]), name="north")
     assert again.forget(X[30:], y[30:]).digest() == LSSVC().fit(X[:30], y[:30]).digest()
 

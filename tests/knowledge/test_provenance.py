@@ -4,7 +4,8 @@ import pickle
 import numpy as np
 import pytest
 
-from traceless import LSSVC, LSSVR, AlreadyMergedError, Knowledge
+from traceless import LSSVC, LSSVR, Knowledge
+from traceless.exceptions import AlreadyMergedError
 from traceless.features import Linear
 from traceless.knowledge.provenance import Provenance, Slice
 

@@ -18,9 +18,10 @@ from cases import (
     rational_solve,
     whole,
 )
-from traceless import LSSVC, LSSVR, ConditionError, RangeError
+from traceless import LSSVC, LSSVR, RangeError
 from traceless.arithmetic import integers
 from traceless.arithmetic.triangle import Triangle
+from traceless.exceptions import ConditionError
 from traceless.features import Linear
 from traceless.solvers import refinement, rounded, steps
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means

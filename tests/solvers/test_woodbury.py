@@ -13,16 +13,9 @@ from hypothesis import strategies as st
 from scipy.linalg import cho_factor, cho_solve
 
 from cases import PAPER, PENALTIES, examples, penalty_name
-from traceless import (
-    LSSVC,
-    LSSVR,
-    ConditionError,
-    Knowledge,
-    MismatchError,
-    NotLearnedError,
-    load,
-)
+from traceless import LSSVC, LSSVR, Knowledge, MismatchError, NotLearnedError, load
 from traceless.checks import failures
+from traceless.exceptions import ConditionError
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.solvers.ridge import Penalty

@@ -12,7 +12,8 @@ from distributed import Client, LocalCluster, worker_client
 from scipy import sparse
 
 import sabotage
-from traceless import LSSVC, LSSVR, EngineError, Knowledge, RangeError, scan
+from traceless import LSSVC, LSSVR, Knowledge, RangeError, scan
+from traceless.exceptions import EngineError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source

@@ -13,9 +13,9 @@ from traceless import (
     NotLearnedError,
     RangeError,
     ResolutionWarning,
-    UnsealableError,
     scan,
 )
+from traceless.exceptions import UnsealableError
 from traceless.sources import Source
 
 

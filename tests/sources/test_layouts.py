@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import dataset, fs
 
-from traceless import LSSVC, AlreadyMergedError, from_batches, load, on_device, scan
+from traceless import LSSVC, from_batches, load, on_device, scan
+from traceless.exceptions import AlreadyMergedError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources.layouts import hive_columns

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sabotage
-from traceless import EngineError, Knowledge, RangeError
+from traceless import Knowledge, RangeError
+from traceless.exceptions import EngineError
 from traceless.features import Linear, RandomLayer
 from traceless.knowledge.sums import Recipe
 from traceless.sources import partitions as module

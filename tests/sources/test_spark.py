@@ -13,17 +13,8 @@ import pytest
 
 import sabotage
 import test_values
-from traceless import (
-    LSSVC,
-    LSSVR,
-    EngineError,
-    Knowledge,
-    MismatchError,
-    RangeError,
-    fit_by,
-    on_spark,
-    scan,
-)
+from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError, fit_by, on_spark, scan
+from traceless.exceptions import EngineError
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.sources import as_source, from_spark
