@@ -1,0 +1,364 @@
+"""Vectors: what small models are, to the last bit; `tests/test_vectors.py` computes them again.
+
+    python tests/vectors/make.py
+
+writes the files beside it. README.md there says what each field means. A changed value is a broken
+promise to those who hold models made earlier, so an old case is never written anew without a reason
+in the changelog; new cases are appended.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import traceless
+from traceless import ESVM, LPSVM, Knowledge, features, wESVM
+
+HERE = Path(__file__).parent
+ROWS = {"X", "y", "weights", "asked"}  # fields of a case
+FORMS = {"LPSVM": LPSVM, "ESVM": ESVM, "wESVM": wESVM}
+
+
+# --- numbers as text ---------------------------------------------------------------------------
+
+
+def hexed(values):
+    """Floats in hexadecimal, integers in decimal, as nested lists; labels as they are."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        return [hexed(v) for v in values] if values.ndim else float(values).hex()
+    return values.tolist()
+
+
+def array(values):
+    """What `hexed` wrote, or plain numbers and labels."""
+    flat = values
+    while isinstance(flat, list) and flat:
+        flat = flat[0]
+    if isinstance(flat, str) and "0x" in flat:
+        return np.vectorize(float.fromhex, otypes=[float])(np.array(values))
+    return np.array(values)
+
+
+def upper(matrix):
+    """The upper triangle of each matrix, row by row, as decimal text of any length."""
+    matrix = np.array(matrix, dtype=object)
+    if matrix.ndim == 3:
+        return [upper(one) for one in matrix]
+    return [str(int(matrix[i, j])) for i in range(len(matrix)) for j in range(i, len(matrix))]
+
+
+# --- what is asked of a case -------------------------------------------------------------------
+
+
+def feature_map(description):
+    kind, parameters = description
+    return getattr(features, kind)(**parameters)
+
+
+def rows_of(case):
+    weights = case.get("weights")
+    return array(case["X"]), array(case["y"]), None if weights is None else array(weights)
+
+
+def of_map(case):
+    phi = feature_map(case["map"])
+    X = array(case["X"])
+    bound = phi.bind(X.shape[1])
+    return {
+        "digest": phi.digest(),
+        "steps": hexed(bound.steps),
+        "codes": np.asarray(bound.codes(X)).astype(np.int64).tolist(),
+    }
+
+
+def of_sums(case):
+    known = Knowledge.of(feature_map(case["map"]), *rows_of(case), **case["options"])
+    return {
+        "responses": list(known.responses),
+        "counts": list(known.counts),
+        "weight_bits": known.weight_bits,
+        "sums": upper(known.total),
+        "fingerprint": None
+        if known.fingerprint is None
+        else known.fingerprint.astype("<u2").tobytes().hex(),
+        "digest": known.digest(),
+    }
+
+
+def least_squares(case):
+    parameters = dict(case["parameters"])
+    if "feature_map" in parameters:
+        parameters["feature_map"] = feature_map(parameters["feature_map"])
+    if "class_weight" in parameters and isinstance(parameters["class_weight"], list):
+        parameters["class_weight"] = dict(parameters["class_weight"])
+    return (FORMS.get(case["model"]) or getattr(traceless, case["model"]))(**parameters)
+
+
+def of_least_squares(case):
+    X, y, weights = rows_of(case)
+    asked, half = array(case["asked"]), len(X) // 2
+    model = least_squares(case)
+    for part in (slice(half, None), slice(half)):
+        model.update(add=(X[part], y[part], None if weights is None else weights[part]))
+    answer = {
+        "digest": model.digest(),
+        "rho": hexed(model.rho_),
+        "coefficients": hexed(model.feature_coef_),
+        "intercepts": hexed(model.intercept_),
+        "predictions": hexed(model.predict(asked)),
+    }
+    if case["model"] == "LSSVR":
+        return answer
+    answer["scores"] = hexed(model.decision_function(asked))
+    if case["probabilities"]:
+        answer["probabilities"] = hexed(model.predict_proba(asked))
+    return answer
+
+
+def of_path(case):
+    X, y, weights = rows_of(case)
+    options = {} if weights is None else {"sample_weight": weights}
+    model = getattr(traceless, case["model"])(**case["parameters"])
+    if case["model"] == "PathOneClass":
+        model.fit(X, **options)
+    else:
+        model.fit(X, y, **options)
+    model.forget(ids=case["forgotten"])
+    asked = array(case["asked"])
+    if case["parameters"].get("kernel") == "precomputed":
+        asked = asked[:, model.ids_]
+    return {
+        "digest": model.digest(),
+        "support": model.support_.tolist(),
+        "duals": hexed(model.dual_coef_),
+        "intercepts": hexed(model.intercept_),
+        "decision": hexed(
+            model.predict(asked) if case["model"] == "PathSVR" else model.decision_function(asked)
+        ),
+    }
+
+
+KINDS = {
+    "maps": of_map,
+    "sums": of_sums,
+    "least_squares": of_least_squares,
+    "path": of_path,
+}
+
+
+# --- the cases ---------------------------------------------------------------------------------
+
+MAPS = [
+    ("Linear", {}),
+    ("Linear", {"bias": False, "resolution": 2**-8}),
+    ("Linear", {"resolution": [2**-2, 2**-20, 1.0]}),
+    ("Polynomial", {"degree": 2}),
+    ("Polynomial", {"degree": 3, "gamma": 0.5, "coef0": 0.0, "bias": False}),
+    ("RandomFourier", {"n_components": 9, "gamma": 0.5, "random_state": 3}),
+    ("RandomLayer", {"n_units": 7, "random_state": 1}),
+    ("RandomLayer", {"n_units": 7, "activation": "tanh", "bias": False}),
+    ("RandomLayer", {"n_units": 7, "activation": "relu", "scale": 2.0}),
+    ("RandomLayer", {"n_units": 7, "activation": "sine", "scale": 0.5}),
+]
+X = ((np.arange(60) * 7919) % 101 / 32.0 - 1.5).reshape(20, 3)
+THREE = [["cat", "dog", "owl"][(7 * i) % 5 % 3] for i in range(20)]
+TWO = [(3 * i) % 7 % 2 for i in range(20)]
+TARGETS = np.stack([X[:, 0] * 2 - X[:, 2], X[:, 1] ** 2], axis=1)
+LABELS = np.stack([X[:, 0] > 0, X[:, 1] > 0.5, X[:, 2] < 1], axis=1).astype(int)
+WEIGHTS = {
+    "tiny": np.ldexp(1.0 + np.arange(20) % 5 / 8, -30),
+    "whole": 1.0 + np.arange(20) % 4,
+    "fractional": 0.1 + np.arange(20) % 7 / 3.0,
+}
+PENALTIES = [
+    {"free_intercept": free, "standardize": scaled}
+    for free in (True, False)
+    for scaled in (True, False)
+]
+DUPLICATES = np.concatenate([X, X[3:9], X[3:5]])
+
+
+def of(name, **case):
+    return {"name": name} | {key: _plain(value) for key, value in case.items()}
+
+
+def _plain(value):
+    return hexed(value) if isinstance(value, np.ndarray) else value
+
+
+def map_cases():
+    values = np.array([[0.1, -0.3, 2.5], [1e3, -1e-9, 0.0], [-7.25, 1 / 3, 1e-3]])
+    for kind, parameters in MAPS:
+        yield of(f"{kind} {parameters}", map=[kind, parameters], X=np.concatenate([X[:3], values]))
+
+
+def sums_cases():
+    for kind, parameters in MAPS:
+        yield of(f"{kind} {parameters}", map=[kind, parameters], X=X[:8], y=THREE[:8], options={})
+    linear = ["Linear", {}]
+    for name, weights in WEIGHTS.items():
+        for task, y, options in [
+            ("three classes", THREE, {}),
+            ("apart", THREE, {"classwise": True}),
+            ("targets", TARGETS, {"task": "regression"}),
+            ("labels", LABELS, {"task": "multilabel"}),
+        ]:
+            yield of(
+                f"{name} weights, {task}", map=linear, X=X, y=y, weights=weights, options=options
+            )
+    for task, y, options in [
+        ("whole labels", TWO, {}),
+        ("true and false", [bool(v) for v in TWO], {}),
+        ("apart", TWO, {"classwise": True}),
+        ("one target", TARGETS[:, 0], {"task": "regression", "target_resolution": 2**-20}),
+        ("targets", TARGETS, {"task": "regression"}),
+        ("labels", LABELS, {"task": "multilabel"}),
+    ]:
+        yield of(task, map=linear, X=X, y=y, options=options)
+        yield of(
+            f"{task}, fingerprint", map=linear, X=X, y=y, options=options | {"fingerprint": True}
+        )
+    fine = ["Linear", {"resolution": 2**-40}]
+    large = np.ldexp(X, 8) + 1 / 3
+    yield of("beyond 2^63", map=fine, X=large, y=THREE, options={})
+    yield of("beyond 2^63, apart", map=fine, X=large, y=THREE, options={"classwise": True})
+    yield of(
+        "beyond 2^63, weights, targets",
+        map=fine,
+        X=large,
+        y=np.ldexp(TARGETS, 20),
+        weights=WEIGHTS["fractional"],
+        options={"task": "regression", "target_resolution": 2**-20},
+    )
+
+
+def least_squares_cases():
+    asked = X[:4] + 0.125
+    common = {"X": X, "asked": asked, "probabilities": True}
+    for kind, parameters in MAPS:
+        for penalty in PENALTIES:
+            given = {"feature_map": [kind, parameters], "rho": 0.75} | penalty
+            name = f"{kind} {parameters}, {penalty}"
+            yield of(name, model="LSSVC", parameters=given, y=THREE, **common)
+            yield of(name, model="LSSVR", parameters=given, y=TARGETS, **common)
+    for penalty in PENALTIES:
+        yield of(f"two classes, {penalty}", model="LSSVC", parameters=penalty, y=TWO, **common)
+        labels = common | {"probabilities": False}
+        yield of(f"labels, {penalty}", model="LSSVC", parameters=penalty, y=LABELS, **labels)
+        for name, weights in WEIGHTS.items():
+            rows = common | {"weights": weights}
+            yield of(f"{name}, {penalty}", model="LSSVC", parameters=penalty, y=THREE, **rows)
+            yield of(f"{name}, {penalty}", model="LSSVR", parameters=penalty, y=TARGETS, **rows)
+        for rule in ("balanced", "inverse", "golden", [["cat", 2.5], ["owl", 0.1]]):
+            given = penalty | {"class_weight": rule}
+            name = f"{rule}, {penalty}"
+            yield of(name, model="LSSVC", parameters=given, y=THREE, **common)
+            yield of(
+                f"one against the rest, {name}",
+                model="LSSVC",
+                parameters=given | {"weighting": "one_vs_rest"},
+                y=THREE,
+                **(common | {"probabilities": False}),
+            )
+    apart = {"classwise": True, "decision": "posterior", "priors": [0.5, 0.25, 0.25]}
+    yield of("classes apart, priors", model="LSSVC", parameters=apart, y=THREE, **common)
+    wide = common | {"X": np.ldexp(X, 8) + 1 / 3, "asked": np.ldexp(asked, 8)}
+    fine = {"feature_map": ["Linear", {"resolution": 2**-40}], "rho": 2.0**-10}
+    for penalty in PENALTIES:
+        yield of(
+            f"beyond 2^63, {penalty}", model="LSSVC", parameters=fine | penalty, y=THREE, **wide
+        )
+        yield of(
+            f"beyond 2^63, {penalty}", model="LSSVR", parameters=fine | penalty, y=TARGETS, **wide
+        )
+    far = common | {"X": X + 2.0**20, "asked": asked + 2.0**20}
+    yield of("far from zero", model="LSSVR", parameters={"rho": 1e-6}, y=TARGETS + 1e6, **far)
+    few = common | {"X": X[:3]}
+    yield of("fewer rows than columns", model="LSSVR", parameters={}, y=TARGETS[:3], **few)
+    evidence = {"rho": "evidence"}
+    yield of("evidence", model="LSSVC", parameters=evidence, y=THREE, **common)
+    yield of("evidence", model="LSSVR", parameters=evidence, y=TARGETS, **common)
+    machine = {"n_units": 7, "C": 8.0, "random_state": 2}
+    yield of("ESVM", model="ESVM", parameters=machine, y=THREE, **common)
+    yield of("wESVM", model="wESVM", parameters=machine, y=THREE, **common)
+    yield of("LPSVM", model="LPSVM", parameters={"C": 4.0}, y=TWO, **common)
+
+
+def path_cases():
+    n = len(DUPLICATES)
+    weights = np.array([1.0, 0.5, 2.0, 0.25])[np.arange(n) % 4]
+    three = np.array(THREE + THREE[3:9] + THREE[3:5]).tolist()
+    flipped = [*three[:-1], "dog"]  # the same row with two labels
+    two = TWO + TWO[3:9] + TWO[3:5]
+    target = np.round(DUPLICATES @ [1.0, -0.5, 0.25], 3)
+    rows = {"X": DUPLICATES, "asked": X[:5] + 0.125, "forgotten": [1, 21, 26]}
+    kernels = [
+        {"kernel": "rbf", "gamma": 0.5},
+        {"kernel": "rbf"},
+        {"kernel": "linear"},
+        {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": 0.25},
+    ]
+    for kernel in kernels:
+        for C in (0.5, 10.0):
+            given = kernel | {"C": C}
+            yield of(f"three, {given}", model="PathSVC", parameters=given, y=three, **rows)
+            yield of(
+                f"{given}", model="PathSVR", parameters=given | {"epsilon": 0.125}, y=target, **rows
+            )
+        given = kernel | {"nu": 0.25}
+        yield of(f"{given}", model="PathOneClass", parameters=given, y=[], **rows)
+        given = kernel | {"C": 2.0, "class_weight": "balanced"}
+        yield of(f"two, {given}", model="PathSVC", parameters=given, y=two, **rows)
+    rbf = {"gamma": 0.5, "C": 3.0}
+    yield of("flipped", model="PathSVC", parameters=rbf, y=flipped, **rows)
+    yield of("rest", model="PathSVC", parameters=rbf | {"strategy": "ovr"}, y=three, **rows)
+    ovo = rbf | {"decision_function_shape": "ovo"}
+    yield of("pairs", model="PathSVC", parameters=ovo, y=three, **rows)
+    rows |= {"weights": weights}
+    yield of("weights", model="PathSVC", parameters=rbf, y=three, **rows)
+    yield of("weights", model="PathSVR", parameters=rbf, y=target, **rows)
+    yield of("weights", model="PathOneClass", parameters={"nu": 0.5, "gamma": 0.5}, y=[], **rows)
+    given = {"kernel": "precomputed", "C": 2.0}
+    kernel = (1 + DUPLICATES @ DUPLICATES.T) ** 2
+    rows = {"X": kernel, "asked": kernel[:5], "forgotten": [1, 21]}
+    yield of("precomputed", model="PathSVC", parameters=given, y=two, **rows)
+
+
+CASES = {
+    "maps": map_cases,
+    "sums": sums_cases,
+    "least_squares": least_squares_cases,
+    "path": path_cases,
+}
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+def written(cases):
+    """Cases as text: rows once, at the head, and in each case the places of its rows there."""
+    rows, lines = [], []
+    for case in cases:
+        for name in ROWS & case.keys():
+            text = json.dumps(case[name])
+            if text not in rows:
+                rows.append(text)
+            case[name] = rows.index(text)
+        lines.append(json.dumps(case))
+    table, listed = ",\n".join(rows), ",\n".join(lines)
+    return f'{{"rows": [\n{table}\n], "cases": [\n{listed}\n]}}\n'
+
+
+def read(kind):
+    """The cases of a file, each with its rows."""
+    held = json.loads((HERE / f"{kind}.json").read_text())
+    for case in held["cases"]:
+        yield case | {name: held["rows"][case[name]] for name in ROWS & case.keys()}
+
+
+if __name__ == "__main__":
+    for kind, answer in KINDS.items():
+        answered = [case | {"answer": answer(case)} for case in CASES[kind]()]
+        (HERE / f"{kind}.json").write_text(written(answered))
