@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test coverage test-spark test-torch test-ray lint bench bench-accuracy bench-starting bench-updates bench-cv bench-engines bench-everyday bench-gpu bench-out-of-core bench-path bench-penalties bench-probabilities bench-refitting bench-store bench-report dist dist-test extras-test reproduce docs docs-check peers soak clean
+.PHONY: help demo test coverage test-spark test-torch test-ray lint bench dist dist-test extras-test reproduce docs docs-check peers soak clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,13 +12,9 @@ help:
 	@echo "make test    lint, types and all tests; make test-spark those of Spark, which needs Java;"
 	@echo "             make coverage which lines the tests reach;"
 	@echo "             make test-torch those of tensors, which install torch; make test-ray with Ray (80 MB)"
-	@echo "make bench   speed and memory as ratios, against scikit-learn and its peers;"
-	@echo "             make bench-updates, bench-refitting, bench-penalties, bench-cv, bench-engines, bench-out-of-core,"
-	@echo "             bench-path, bench-probabilities, bench-store for small changes, when refitting is faster, free"
-	@echo "             intercepts and scales, cross-validation, Dask and Spark, 4 GB of Parquet, PathSVC, probabilities,"
-	@echo "             stores; bench-starting and bench-accuracy for small and first fits, and for live models after"
-	@echo "             100 000 changes; bench-everyday for accuracy on sixty raw data sets; bench-gpu on a CUDA device"
-	@echo "             make bench-report runs all of them and writes docs/benchmarks.md and an HTML page"
+	@echo "make bench   speed and memory of learning in one go, against scikit-learn; the others are make bench-NAME:"
+	@echo "             accuracy, cross_validation, engines, everyday, gpu, out_of_core, paths, penalties, probabilities,"
+	@echo "             refitting, starting, store, updates; make bench-report runs all and writes docs/benchmarks.md"
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
 	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"
@@ -71,51 +67,16 @@ test-ray: $(VENV)/with-test
 test-spark: $(VENV)/with-test $(VENV)/with-spark
 	$(BIN)/python -m pytest tests/sources/test_spark.py
 
-bench: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.foundation
+# make bench-updates runs python -m benchmarks.updates, and so on
+bench: bench-foundation
+bench-%: $(VENV)/with-bench
+	$(BIN)/python -m benchmarks.$*
 
-bench-accuracy: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.accuracy
-
-bench-starting: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.starting
-
-bench-updates: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.updates
-
-bench-cv: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.cross_validation
-
-bench-engines: $(VENV)/with-bench $(VENV)/with-spark
-	$(BIN)/python -m benchmarks.engines
-
-bench-everyday: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.everyday
-
-bench-out-of-core: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.out_of_core
-
-bench-path: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.paths
-
-bench-probabilities: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.probabilities
-
-bench-penalties: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.penalties
-
-bench-refitting: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.refitting
-
-bench-store: $(VENV)/with-bench
-	$(BIN)/python -m benchmarks.store
+bench-engines bench-report: $(VENV)/with-spark
 
 bench-gpu: $(VENV)/with-bench
 	$(BIN)/python -c "import torch" 2>/dev/null || $(PIP) install $(TORCH)
 	$(BIN)/python -m benchmarks.gpu
-
-bench-report: $(VENV)/with-bench $(VENV)/with-spark
-	$(BIN)/python -m benchmarks.report
 
 # the wheel is built from the sdist, so both are tried
 dist: $(VENV)/bin/python

@@ -1,6 +1,6 @@
 """Rows that do not fit into memory: time and peak memory of learning from Parquet.
 
-    make bench-out-of-core                          5 000 000 × 200 (4 GB of float32)
+    make bench-out_of_core                          5 000 000 × 200 (4 GB of float32)
     python -m benchmarks.out_of_core --quick        250 000 × 200
 
 The same rows as a float64 array would take 8 GB. Each fit runs in a process of its own,

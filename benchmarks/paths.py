@@ -1,6 +1,6 @@
 """Updates of the path family, each up to its first prediction, against refitting.
 
-    make bench-path                            about six minutes
+    make bench-paths                            about six minutes
     python -m benchmarks.paths --quick         small sizes
 
 m rows come and m go; then one row is predicted, which is when a `PathSVC` computes what it

@@ -34,20 +34,20 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 NUMBERS = DOCS / "benchmarks.json"
 TITLES = {
-    "foundation": ("Learning in one go", "make bench"),
-    "everyday": ("Raw everyday data, default parameters", "make bench-everyday"),
-    "starting": ("Small fits and first fits", "make bench-starting"),
-    "updates": ("Small changes", "make bench-updates"),
-    "accuracy": ("Accuracy after very many changes", "make bench-accuracy"),
-    "penalties": ("What a free intercept and scales cost", "make bench-penalties"),
-    "cross_validation": ("Cross-validation by unlearning", "make bench-cv"),
-    "paths": ("PathSVC", "make bench-path"),
-    "refitting": ("When refitting is faster", "make bench-refitting"),
-    "probabilities": ("Probabilities", "make bench-probabilities"),
-    "store": ("What a store costs", "make bench-store"),
-    "out_of_core": ("Rows that do not fit into memory", "make bench-out-of-core"),
-    "engines": ("Dask and Spark", "make bench-engines"),
-    "gpu": ("On a GPU", "make bench-gpu"),
+    "foundation": "Learning in one go",
+    "everyday": "Raw everyday data, default parameters",
+    "starting": "Small fits and first fits",
+    "updates": "Small changes",
+    "accuracy": "Accuracy after very many changes",
+    "penalties": "What a free intercept and scales cost",
+    "cross_validation": "Cross-validation by unlearning",
+    "paths": "PathSVC",
+    "refitting": "When refitting is faster",
+    "probabilities": "Probabilities",
+    "store": "What a store costs",
+    "out_of_core": "Rows that do not fit into memory",
+    "engines": "Dask and Spark",
+    "gpu": "On a GPU",
 }
 INTRODUCTION = (
     "Jobs take turns, and medians are compared, so that a shared machine slows all of them "
@@ -111,7 +111,7 @@ def blocks(all_found: Sequence[Findings], pictures: Path) -> list[Block]:
 
 def missed(all_found: Sequence[Findings]) -> list[Block]:
     """How many goals were met, and those that were not; every section has all of its own."""
-    every = [(TITLES[found.name][0], claim) for found in all_found for claim in found.claims]
+    every = [(TITLES[found.name], claim) for found in all_found for claim in found.claims]
     below = [(title, claim) for title, claim in every if not claim.case.holds]
     rows = [[title, c.what, times(c.ratio, 3), c.hope] for title, c in below]
     told = f"{len(every) - len(below)} of {len(every)} goals were met."
@@ -129,8 +129,8 @@ def _contradicts(item: str, machine: Sequence[str]) -> bool:
 
 def section(found: Findings, path: Path, machine: Sequence[str] = ()) -> list[Block]:
     """One benchmark: its picture, tables and goals, and what its machine alone had."""
-    title, command = TITLES[found.name]
-    form = f"`{command}`, in its short form" if found.quick else f"`{command}`"
+    title = TITLES[found.name]
+    form = f"`make bench-{found.name}`" + (", in its short form" if found.quick else "")
     alone = f", with {', '.join(machine)}" if machine else ""
     out: list[Block] = [
         Heading(title),
