@@ -16,7 +16,7 @@ import traceless
 from traceless import ESVM, LPSVM, Knowledge, features, wESVM
 
 HERE = Path(__file__).parent
-ROWS = {"X", "y", "weights", "asked"}  # fields of a case
+ROWS = ("X", "y", "weights", "asked")  # fields of a case
 FORMS = {"LPSVM": LPSVM, "ESVM": ESVM, "wESVM": wESVM}
 
 
@@ -129,10 +129,13 @@ def of_path(case):
     asked = array(case["asked"])
     if case["parameters"].get("kernel") == "precomputed":
         asked = asked[:, model.ids_]
+    if case["parameters"].get("kernel") == "linear":  # where rows depend, α is that of the path
+        solution = {"coefficients": hexed(model.coef_)}
+    else:
+        solution = {"support": model.support_.tolist(), "duals": hexed(model.dual_coef_)}
     return {
         "digest": model.digest(),
-        "support": model.support_.tolist(),
-        "duals": hexed(model.dual_coef_),
+        **solution,
         "intercepts": hexed(model.intercept_),
         "decision": hexed(
             model.predict(asked) if case["model"] == "PathSVR" else model.decision_function(asked)
@@ -341,7 +344,7 @@ def written(cases):
     """Cases as text: rows once, at the head, and in each case the places of its rows there."""
     rows, lines = [], []
     for case in cases:
-        for name in ROWS & case.keys():
+        for name in filter(case.__contains__, ROWS):
             text = json.dumps(case[name])
             if text not in rows:
                 rows.append(text)
@@ -355,7 +358,7 @@ def read(kind):
     """The cases of a file, each with its rows."""
     held = json.loads((HERE / f"{kind}.json").read_text())
     for case in held["cases"]:
-        yield case | {name: held["rows"][case[name]] for name in ROWS & case.keys()}
+        yield case | {name: held["rows"][case[name]] for name in ROWS if name in case}
 
 
 if __name__ == "__main__":
