@@ -2,7 +2,7 @@
 
     python -m papers.cost_model [--quick]
 
-measures the costs here and prints the tables of docs/cost-model.md. `model` is the computation,
+measures the costs here and prints the tables of docs/cluster.md. `model` is the computation,
 `costs` the measurements, `tables` what is printed. Zhu et al. 2018 (`papers.zhu2018`) is judged
 by it.
 """

@@ -1,10 +1,10 @@
-"""The page of differences, as the run of scikit-learn's tests reads it."""
+"""The differences on the scikit-learn page, as the run of scikit-learn's tests reads it."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "differences.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "scikit-learn.md"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def read(page: Path = PAGE) -> list[Difference]:
     for line in page.read_text(encoding="utf-8").splitlines():
         if match := re.search(r"`(sklearn/\S+\.py)`", line):
             file = match[1]
-        elif match := re.fullmatch(r"\| (.+?) \| (`.+`) \|", line):
+        elif file and (match := re.fullmatch(r"\| (.+?) \| (`.+`) \|", line)):
             tests = re.findall(r"`([^`]+)`", match[2])
             found += [Difference(file, match[1], test) for test in tests]
     return found

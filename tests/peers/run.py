@@ -1,6 +1,6 @@
 """scikit-learn's own tests, with our estimators in place of theirs: `make peers`.
 
-What is listed in docs/differences.md must differ, everything else must not: an unlisted failure,
+What is listed in docs/scikit-learn.md must differ, everything else must not: an unlisted failure,
 a listed test that passes and a listed test that does not exist all fail the run.
 """
 
