@@ -25,13 +25,6 @@ class Called:
         return json.loads(self.out)
 
 
-@pytest.fixture(autouse=True)
-def no_settings(tmp_path, monkeypatch):
-    """Whoever runs the tests may have defaults of their own."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
-    monkeypatch.delenv("TRACELESS_CONFIG", raising=False)
-
-
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     """Call a command in an empty folder, in this process; check its exit code."""

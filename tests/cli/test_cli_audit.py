@@ -1,6 +1,4 @@
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 from people import people, table
@@ -15,13 +13,6 @@ def forgot(call, shop, tmp_path):
     table(tmp_path / "rest.csv", shop[60:])
     call("forget", "shop", "gone.csv", "--key", "ticket 7")
     return shop
-
-
-@pytest.fixture
-def old_shop(tmp_path):
-    """A store of version 2."""
-    made = Path(__file__).parents[1] / "fixtures" / "stores-v2" / "lssvc"
-    return shutil.copytree(made, tmp_path / "old")
 
 
 def test_status_and_history(call, forgot):
@@ -124,21 +115,7 @@ def test_the_key_can_be_kept_elsewhere(call, forgot, tmp_path):
     call("key", "shop", "--private", "safe.pem")
     assert (tmp_path / "safe.pem").stat().st_mode & 0o777 == 0o600
     (tmp_path / "shop" / "key").unlink()
-    assert "private half" in call("seal", "shop", code=2).err
-    call("seal", "shop", "--signing-key", "safe.pem")
+    assert "private half" in call("learn", "shop", "gone.csv", code=2).err
+    call("learn", "shop", "gone.csv", "--signing-key", "safe.pem")
     call("key", "shop", "--signing-key", "safe.pem", "--replace-with", "safe.pem", code=2)
     assert call("verify", "shop").code == 0
-
-
-def test_an_old_store_says_what_it_lacks_and_is_upgraded(call, old_shop):
-    assert "takes no changes until" in call("status", old_shop).out
-    assert "no signatures" in call("verify", old_shop).out
-    assert "traceless upgrade" in call("seal", old_shop, code=2).err
-    assert "traceless upgrade" in call("key", old_shop, code=2).err
-    assert call("upgrade", old_shop, "--dry-run", "--json").json["dry_run"]
-    assert "older version" in call("status", old_shop).out
-    assert "(upgrade)" in call("upgrade", old_shop).out
-    assert "older version" not in call("status", old_shop).out
-    assert call("verify", old_shop).code == 0
-    call("seal", old_shop)
-    assert "already" in call("upgrade", old_shop, code=2).err

@@ -137,8 +137,7 @@ def test_a_shared_secret_lets_rows_be_forgotten_one_by_one(call, shop, tmp_path)
     assert call("forget", "shop", "branch.csv", "--json").json["receipt"]["held"] == 120
 
 
-def test_seal_and_destroy(call, shop):
-    assert "seal" in call("seal", "shop").out
+def test_destroy(call, shop):
     assert "Nothing was changed" in call("destroy", "shop", "secret", stdin="n\n", code=1).err
     assert call("status", "shop", "--json").json["has_secret"]
     call("destroy", "shop", "secret", stdin="y\n")
@@ -161,14 +160,14 @@ def test_a_second_writer_is_told(call, shop):
         )
 
 
-@pytest.mark.parametrize("name", ["learn", "forget", "predict", "score", "cv", "verify"])
+@pytest.mark.parametrize("name", ["learn", "forget", "predict", "score", "verify"])
 def test_stores_without_a_table_say_so(call, tmp_path, name):
     Store.new(tmp_path / "bare", LSSVC())
     table(tmp_path / "t.csv", ["1,u"], "a,y")
     assert "No table is declared" in call(name, "bare", "t.csv", code=2).err
 
 
-@pytest.mark.parametrize("name", ["learn", "forget", "predict", "score", "cv"])
+@pytest.mark.parametrize("name", ["learn", "forget", "predict", "score"])
 def test_what_is_no_store(call, tmp_path, name):
     table(tmp_path / "t.csv", ["1,u"], "a,y")
     (tmp_path / "folder").mkdir()

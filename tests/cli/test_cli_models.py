@@ -12,7 +12,6 @@ from people import people, table
 
 from traceless import LSSVC, Store
 from traceless.features import Linear
-from traceless.model_selection import cross_val_score
 from traceless.sources import Schema, Table
 
 
@@ -104,23 +103,6 @@ def test_scores_of_a_regression(call, tmp_path, weighted):
     assert told["r2"] == pytest.approx(expected, rel=1e-12)
     assert {"rmse", "mae"} < set(told)
     assert "--scores is for classes" in call("predict", "s", "t.csv", "--scores", code=2).err
-
-
-def test_cross_validation_is_that_of_the_library(call, shop):
-    X, y, _ = rows_of("people.csv")
-    told = call("cv", "shop", "people.csv", "--folds", "4", "--json").json
-    assert told["scores"] == cross_val_score(LSSVC(Linear()), X, y, cv=4).tolist()
-    shuffled = call("cv", "shop", "people.csv", "--shuffle", "1", "--scoring", "balanced_accuracy")
-    assert shuffled.out.count("\n") == 7
-    assert "balanced_accuracy: 0." in shuffled.out
-    assert "no such" in call("cv", "shop", "people.csv", "--scoring", "no such", code=2).err
-    assert call("cv", "shop", "people.csv", "--folds", "1000", code=2).err.startswith("error: ")
-
-
-def test_cross_validation_of_a_regression_with_weights(call, tmp_path):
-    call("new", "s", "--target", "y", "--columns", "a", "--regression", "--weight", "w")
-    table(tmp_path / "t.csv", [f"{a},{3 * a + a % 2},{1 + a % 3}" for a in range(20)], "a,y,w")
-    assert len(call("cv", "s", "t.csv", "--json").json["scores"]) == 5
 
 
 def test_an_empty_store_has_no_answers(call, tmp_path):

@@ -4,11 +4,9 @@ import html
 import json
 import re
 import shlex
-import shutil
 import sqlite3
 from dataclasses import MISSING, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from people import people, table
 from pages import DRAWN, Page
 from traceless import LSSVC, Store
 from traceless.cli import report, report_page
-from traceless.cli.defaults import all_commands
 from traceless.cli.group import root
 from traceless.sources import Number, Schema
 from traceless.store.entries import Entry
@@ -59,7 +56,6 @@ def test_the_report_says_what_the_store_says(call, forgot):
 
 def test_commands_on_pages_can_be_called(call, forgot):
     """What people are told to type must be taken by the command, on the report and on receipts."""
-    commands = dict(all_commands(root))
     call("report", "shop", "--html", "page.html")
     with open("page.html", encoding="utf-8") as file:
         pages = [file.read(), *(Store("shop").receipt(k).to_html() for k in range(4))]
@@ -70,7 +66,7 @@ def test_commands_on_pages_can_be_called(call, forgot):
     assert len(found) >= 8
     for line in found:
         _, name, *arguments = shlex.split(html.unescape(line))
-        commands[name].make_context(name, arguments)
+        root.commands[name].make_context(name, arguments)
 
 
 def test_scores_are_those_of_the_command(call, forgot):
@@ -197,16 +193,6 @@ def test_stores_without_rows_or_model_have_a_report(call, shop):
     call("report", "shop", "--html", "page.html", "--force")
     assert "destroy" in page_of().text
     assert "--html" in call("report", "shop", code=2).err
-
-
-@pytest.mark.parametrize("old", ["stores-v1/merged", "stores-v1/without-model", "stores-v2/lssvc"])
-def test_stores_of_older_versions_have_a_report(call, tmp_path, old):
-    shutil.copytree(Path(__file__).parents[1] / "fixtures" / old, tmp_path / "s")
-    call("report", "s", "--html", "page.html")
-    text = page_of().text
-    assert "unsigned" in text
-    assert "All is as it should be." in text
-    assert "model" in call("show", "s").out
 
 
 def test_the_answer_is_json_that_names_the_file(call, shop, tmp_path):

@@ -50,7 +50,6 @@ def test_every_change_can_be_tried(call, clinic, tmp_path):
     call("learn", "branch", "more.csv")
     trial(call, "merge", "clinic", "branch")
     trial(call, "forget", "clinic", "--slice", "branch")
-    trial(call, "seal", "clinic")
     before = contents("clinic")
     call("destroy", "clinic", "secret", "--dry-run")
     told = call("key", "clinic", "--replace", "--dry-run", "--json").json["receipt"]

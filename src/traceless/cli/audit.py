@@ -1,4 +1,4 @@
-"""Commands that audit a store: status, history, receipt, head, key, upgrade, verify."""
+"""Commands that audit a store: status, history, receipt, head, key, verify."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ def status(store: Store) -> Result:
     notes = {
         "The secret is destroyed: single rows can no longer be forgotten.": not now.has_secret,
         "The model is destroyed; only the ledger is left.": not now.has_model,
-        "This store is of an older version: its history is not signed, and it takes no changes "
-        "until it is upgraded (traceless upgrade).": now.version < 3,
         "SQLite's log is not yet emptied, because a process was reading: rows that were forgotten "
         "may still be in it until the next change.": not now.log_emptied,
     }
@@ -160,22 +158,6 @@ def key(
     if files:
         shown.append(f"Written: {', '.join(files)}")
     return Result({**data, "public_key": found, "written": list(files)}, shown)
-
-
-@command("traceless upgrade shop", "traceless upgrade shop --dry-run")
-@inputs.store_argument
-@change_options(scores=False, keyed=False)
-def upgrade(store: Store, how: How) -> Result:
-    """Upgrade a store of an older version in place.
-
-    The store is checked first, and gets a key, which signs the history so far and every change from
-    then on. It is all or nothing.
-    """
-    if how.dry_run:
-        return how.made(store.upgrade)
-    receipt = store.upgrade()
-    shown = fields({"change": f"{receipt.sequence} ({receipt.kind})", "public key": receipt.signer})
-    return Result({"receipt": receipt.as_dict()}, [shown])
 
 
 @command(

@@ -188,17 +188,6 @@ def merge(store: Store, other: str, name: str | None, again: bool, how: How) -> 
     return how.made(partial(store.merge, other, name=name, again=again))
 
 
-@command("traceless seal shop")
-@store_argument
-@change_options()
-def seal(store: Store, how: How) -> Result:
-    """Compute the exact model of all rows now.
-
-    With --solver woodbury the store keeps a model that is exact up to rounding.
-    """
-    return how.made(store.seal)
-
-
 @command("traceless destroy shop secret --yes", "traceless destroy shop model --yes")
 @store_argument
 @click.argument("what", type=click.Choice(["secret", "model"]))

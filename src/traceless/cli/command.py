@@ -1,4 +1,4 @@
-"""Make a function a command: --json, --debug, --config, examples, errors, exit codes."""
+"""Make a function a command: --json, --debug, examples, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from traceless.cli import INTERRUPTED
-from traceless.cli.defaults import configure
 from traceless.cli.output import Declined, Result, say, show, to_json
 from traceless.cli.places import by_name
 from traceless.cli.words import did_you_mean, in_commands
@@ -34,16 +33,6 @@ class Command(click.Command):
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
             click.Option(["--debug"], is_flag=True, help="Show the traceback of an error."),
-            click.Option(
-                ["--config"],
-                type=click.Path(),
-                metavar="FILE",
-                envvar="TRACELESS_CONFIG",
-                is_eager=True,
-                expose_value=False,
-                callback=configure,
-                help="Take defaults from this file only; see traceless config.",
-            ),
         ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -8,14 +8,11 @@ from collections.abc import Sequence
 import click
 
 from traceless.cli import INTERRUPTED, audit, changes, models
-from traceless.cli.command import Group, command
-from traceless.cli.config import config
-from traceless.cli.demo import demo
+from traceless.cli.command import Group
 from traceless.cli.doctor import doctor
 from traceless.cli.find import find
-from traceless.cli.man import man
 from traceless.cli.new import new
-from traceless.cli.output import Result, to_json
+from traceless.cli.output import to_json
 from traceless.cli.queue import flush, queue
 from traceless.cli.report import report
 from traceless.cli.show import show
@@ -29,36 +26,19 @@ def root() -> None:
 
     Models that learn, forget and merge, exactly, in a store that keeps a ledger and gives a
     receipt for every change. "traceless COMMAND --help" has examples. Start with "traceless
-    demo", or with "traceless suggest" and a file of yours.
+    suggest" and a file of yours.
 
     Exit codes: 0 done; 1 a check failed; 2 bad input or usage, nothing was changed; 3 another
     process is writing.
     """
 
 
-@command('eval "$(traceless completion bash)"', "traceless completion fish")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> Result:
-    """Print the script that completes commands in a shell.
-
-    For bash and zsh, put  eval "$(traceless completion bash)"  into ~/.bashrc (or zsh into
-    ~/.zshrc); for fish, write it to ~/.config/fish/completions/traceless.fish.
-    """
-    from click.shell_completion import get_completion_class
-
-    found = get_completion_class(shell)
-    assert found is not None
-    script = found(root, {}, "traceless", "_TRACELESS_COMPLETE").source()
-    return Result({"script": script}, [script])
-
-
 for _command in (
     *(suggest, new, changes.learn, changes.undo, find, changes.forget, queue, flush),
-    *(changes.relabel, changes.correct, changes.merge, changes.seal, changes.destroy),
-    *(models.predict, models.score, models.cv, models.export, show, report),
+    *(changes.relabel, changes.correct, changes.merge, changes.destroy),
+    *(models.predict, models.score, models.export, show, report),
     *(audit.status, audit.history, audit.receipt, audit.verify, audit.head, audit.key),
-    audit.upgrade,
-    *(demo, doctor, config, completion, man),
+    doctor,
 ):
     root.add_command(_command)
 

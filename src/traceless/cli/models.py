@@ -1,8 +1,7 @@
-"""Commands that use the model: predict, score, cv, export. The store stays as it is."""
+"""Commands that use the model: predict, score, export. The store stays as it is."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,45 +84,6 @@ def score(store: Store, chosen: Chosen) -> Result:
         rows = [[label, n, f"{r:.3f}", f"{p:.3f}"] for label, n, r, p in map(dict.values, classes)]
         shown.append(Grid(rows, list(classes[0])))
     return Result({"rows": len(y), **measures}, shown)
-
-
-@command(
-    "traceless cv shop january.csv february.csv",
-    "traceless cv shop all.parquet --folds 10 --shuffle 0 --scoring balanced_accuracy",
-)
-@inputs.store_argument
-@files_argument
-@click.option("--folds", type=click.IntRange(min=2), default=5, help="How many folds [5].")
-@click.option("--shuffle", type=int, metavar="SEED", help="Shuffle the rows before folding.")
-@click.option("--scoring", help="One of scikit-learn's scores, such as balanced_accuracy.")
-def cv(
-    store: Store, chosen: Chosen, folds: int, shuffle: int | None, scoring: str | None
-) -> Result:
-    """Cross-validate, exactly, by unlearning.
-
-    A model like that of the store learns all rows of FILES once, and each fold is taken out again,
-    with the same scores as fitting each time anew. The rows in the store are not used. All rows of
-    FILES are held in memory.
-    """
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    from traceless.model_selection import cross_validate
-
-    model, (X, y, weight) = store.model(), _labelled(chosen.table).arrays()
-    splitter, name = StratifiedKFold, "accuracy"
-    if chosen.table.schema.labels == "number":
-        splitter, name = KFold, "r2"
-    options: dict[str, Any] = {"scoring": scoring, "error_score": "raise", "return_indices": True}
-    options |= {"cv": splitter(folds, shuffle=shuffle is not None, random_state=shuffle)}
-    params = None if weight is None else {"sample_weight": weight}
-    result = cross_validate(model, X, y, params=params, verbose=sys.stderr.isatty(), **options)
-    name, scores, tests = scoring or name, result["test_score"], result["indices"]["test"]
-    mean, spread = scores.mean(), scores.std()
-    rows = [[k + 1, len(tests[k]), f"{s:.4f}"] for k, s in enumerate(scores)]
-    return Result(
-        {"scoring": name, "scores": scores, "mean": mean, "std": spread, "rows": len(X)},
-        [Grid(rows, ["fold", "rows", name]), f"{name}: {mean:.4f} ± {spread:.4f}"],
-    )
 
 
 @command("traceless export shop shop.traceless", "traceless export shop shop.onnx")

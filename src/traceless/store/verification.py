@@ -276,7 +276,7 @@ class Auditor:
             require(
                 log_is_empty(folder.ledger),
                 "SQLite's log is not yet emptied, because a process was reading: rows that were "
-                "forgotten may still be in it. The next change empties it, such as traceless seal",
+                "forgotten may still be in it. The next change empties it",
             )
         return "nothing is left in it"
 
