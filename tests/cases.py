@@ -8,7 +8,6 @@ from hypothesis import settings
 
 from traceless.features import (
     FeatureMap,
-    Landmarks,
     Linear,
     Polynomial,
     RandomFourier,
@@ -36,7 +35,6 @@ MAPS = [
     RandomLayer(40, activation="tanh", bias=False),
     RandomLayer(40, activation="relu"),
     RandomLayer(40, activation="sine", scale=0.5),
-    Landmarks(40, gamma=0.1, random_state=2),
     Cubes(),
 ]
 

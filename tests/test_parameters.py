@@ -11,11 +11,7 @@ EVERY = [
     LSSVR(),
     PathSVC(),
     SlidingWindow(LSSVC()),
-    features.Linear(),
-    features.Polynomial(),
-    features.RandomFourier(),
-    features.RandomLayer(),
-    features.Landmarks(),
+    *(kind() for kind in features.MAPS.values()),
 ]
 
 

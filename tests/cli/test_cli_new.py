@@ -7,7 +7,7 @@ from sklearn.base import clone
 from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, wESVM
 from traceless.cli.model_options import MAPS, MODELS, build
 from traceless.cli.new import new
-from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
 
 NEW = ("new", "s", "--target", "y")
 
@@ -46,7 +46,6 @@ def test_choices_are_those_that_can_be_built():
             "--map layer --components 9 --activation tanh --spread 2",
             LSSVC(RandomLayer(9, activation="tanh", scale=2.0)),
         ),
-        ("--map landmarks --components 9", LSSVC(Landmarks(9))),
         ("--regression --target-resolution 0.5", LSSVR(Linear(), target_resolution=0.5)),
         ("--model lpsvm --C 4", LPSVM(4.0)),
         ("--model esvm --C 4 --components 8", ESVM(8, 4.0)),

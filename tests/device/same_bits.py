@@ -15,7 +15,7 @@ from traceless.arithmetic import elementary
 from traceless.device import cutting, encoders, gram, tensors
 from traceless.device import memory as memory_of
 from traceless.device.gram import TensorGram
-from traceless.features import FeatureMap, Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import FeatureMap, Linear, Polynomial, RandomFourier, RandomLayer
 
 
 class Cubes(FeatureMap):
@@ -41,7 +41,6 @@ MAPS = [
     RandomLayer(40, activation="tanh", bias=False, input_resolution=[2**-14, 2**-3, 2**-30]),
     RandomLayer(40, activation="relu"),
     RandomLayer(40, activation="sine", scale=0.5),
-    Landmarks(40, gamma=0.1, random_state=2),
     Cubes(),
 ]
 DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int64", "bool"]

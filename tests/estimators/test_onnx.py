@@ -12,7 +12,7 @@ from cases import MAPS, Cubes, name
 from traceless import LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, PathSVR, SlidingWindow
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.onnx import to_onnx
-from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
 
 OURS = [
     *(phi for phi in MAPS if not isinstance(phi, Cubes)),
@@ -22,8 +22,6 @@ OURS = [
     RandomFourier(5, gamma=0.5, resolution=2.0 ** -np.arange(10, 15)),
     RandomFourier(6, input_resolution=[2**-4, 2**-14, 2**-20]),
     RandomLayer(2, resolution=[2**-8, 2**-14], input_resolution=[2**-6, 2**-20, 2**-5]),
-    Landmarks(2, resolution=[2**-8, 2**-14], input_resolution=[2**-6, 2**-14, 2**-5]),
-    Landmarks(np.arange(12.0).reshape(4, 3) / 6, gamma=50.0),
 ]
 
 

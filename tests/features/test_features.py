@@ -20,7 +20,6 @@ from cases import MAPS, PAPER, Cubes, name
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError
 from traceless.features import (
     FeatureMap,
-    Landmarks,
     Linear,
     Polynomial,
     RandomFourier,
@@ -36,8 +35,6 @@ rows = npst.arrays(np.float64, (7, 3), elements=st.floats(-50, 50) | st.floats(-
 @given(X=rows)
 def test_codes_are_integers_and_the_same_in_any_batch(phi, X):
     bound = phi.bind(3)
-    if isinstance(phi, Landmarks):
-        X = X / 10
     codes = bound.codes(X)
     assert codes.shape == (7, len(bound.steps))
     assert (codes == np.rint(codes)).all()
@@ -90,8 +87,6 @@ def test_every_parameter_is_part_of_the_digest():
         RandomFourier(50, gamma=0.1, random_state=4).digest(),
         RandomFourier(50, gamma=0.11, random_state=3).digest(),
         RandomFourier(50, gamma=0.1, random_state=3, input_resolution=2**-13).digest(),
-        Landmarks([[0.0], [1.0]]).digest(),
-        Landmarks([[0.0, 1.0]]).digest(),
     ]
     assert len(set(digests)) == len(digests)
     assert Linear(resolution=1).digest() == Linear(resolution=1.0).digest()
@@ -188,18 +183,6 @@ def test_random_layer_activations(rng, activation, function):
     assert np.abs(keywords["W"]).max() * 2**-15 <= 1
 
 
-def test_landmarks_are_the_rbf_kernel(rng):
-    X, P = rng.normal(size=(30, 4)), rng.normal(size=(6, 4))
-    phi = Landmarks(P, gamma=0.4, bias=False, resolution=2**-30, input_resolution=2**-22)
-    np.testing.assert_allclose(phi.transform(X), rbf_kernel(X, P, gamma=0.4), atol=1e-6)
-
-
-def test_landmarks_too_far_out():
-    with pytest.raises(RangeError, match="coarser input_resolution"):
-        Landmarks([[0.0]]).transform([[1e6]])
-    assert Landmarks([[1e6]], input_resolution=2.0).transform([[1e6]])[0, 0] == 1.0
-
-
 @pytest.mark.parametrize(
     ("phi", "message"),
     [
@@ -217,9 +200,6 @@ def test_landmarks_too_far_out():
         (RandomLayer(scale=0), "scale must be a positive"),
         (Polynomial(degree=0), "degree must be a positive integer"),
         (Polynomial(coef0=-1), "coef0 must be a non-negative"),
-        (Landmarks([[1.0, 2.0, 3.0]]), r"shape \(n_points, 2\)"),
-        (Landmarks([[1.0, np.nan]]), "finite"),
-        (Landmarks(0), "points must be a positive integer"),
     ],
 )
 def test_bad_parameters_are_named(phi, message):
@@ -247,7 +227,7 @@ def test_input_is_not_written_to(phi, rng):
         assert (before == X).all()
 
 
-@pytest.mark.parametrize("phi", [*MAPS, Polynomial(degree=3, coef0=0.0), Landmarks([[0.5] * 4])])
+@pytest.mark.parametrize("phi", [*MAPS, Polynomial(degree=3, coef0=0.0)])
 def test_features_are_counted_without_making_them(phi):
     assert phi.n_outputs(4) == len(phi.bind(4).steps)
 
@@ -269,8 +249,6 @@ SEVERAL = [
     (RandomFourier, {"n_components": 5, "gamma": 0.3}),
     (RandomLayer, {"n_units": 5, "activation": "tanh"}),
     (RandomLayer, {"n_units": 5, "activation": "sine", "bias": False}),
-    (Landmarks, {"points": 5}),
-    (Landmarks, {"points": [[0.3, -1.0, 2.0]] * 4 + [[1.0, 1.0, 1.0]]}),
 ]
 several = pytest.mark.parametrize(("kind", "parameters"), SEVERAL)
 
@@ -296,29 +274,10 @@ def test_each_column_may_have_a_grid_of_its_own(kind, parameters, rng):
     phi = kind(**parameters, input_resolution=steps.tolist())
     rounded = np.rint(X / steps) * steps
     finest = kind(**parameters, input_resolution=2**-14).bind(3)
-    if kind is Landmarks and not isinstance(parameters["points"], int):
-        given = np.rint(np.array(parameters["points"]) / steps) * steps
-        finest = Landmarks(given, input_resolution=2**-14).bind(3)
-    elif kind is Landmarks:
-        return  # random points are rounded to the grid too: the next test has them
     assert (phi.bind(3).codes(X) == finest.codes(rounded)).all()
     assert (phi.input_steps(3) == steps).all()
     with pytest.raises(ValueError, match="input_resolution must be one number or one per column"):
         kind(**parameters, input_resolution=[2**-14]).bind(3)
-
-
-def test_landmarks_on_several_grids_in_exact_arithmetic(rng):
-    X, P, gamma = rng.normal(size=(40, 3)) * 9, rng.normal(size=(6, 3)) * 9, 0.0625
-    steps = np.array([0.5, 2**-3, 2**-7])
-    phi = Landmarks(P, gamma=gamma, bias=False, resolution=2**-30, input_resolution=steps)
-    for x, found in zip(X, phi.transform(X), strict=True):
-        for p, value in zip(P, found, strict=True):
-            gaps = [
-                (Fraction(round(a / s)) - Fraction(round(b / s))) * Fraction(s)
-                for a, b, s in zip(x.tolist(), p.tolist(), steps.tolist(), strict=True)
-            ]
-            exact = math.exp(-Fraction(gamma) * sum(gap * gap for gap in gaps))
-            assert abs(value - exact) <= 0.5001 * 2**-30
 
 
 def test_random_fourier_on_several_grids_in_exact_arithmetic(rng):
@@ -499,14 +458,15 @@ def test_arrays_of_a_map_that_are_changed_later_change_nothing_that_is_bound():
     phi = Shifts(shift)
     bound = phi.bind(2)
     before, specification = bound.codes(X), dict(bound.describe()["features"])
-    points = np.eye(2)
-    landmarks = Landmarks(points)
-    late = landmarks.bind(2)
+    steps = np.array([0.5, 2**-3])
+    late = RandomFourier(2, input_resolution=steps).bind(2)
+    expected = RandomFourier(2, input_resolution=steps.copy()).bind(2).codes(X)
     model = LSSVC(phi).fit(X, [0, 1, 1])
-    shift[:] = points[:] = 7.0
+    shift[:] = 7.0
+    steps[:] = 4.0
     assert (bound.codes(X) == before).all()
     assert bound.describe()["features"] == specification
-    assert (late.codes(X) == Landmarks(np.eye(2)).bind(2).codes(X)).all()
+    assert (late.codes(X) == expected).all()
     assert phi.specification() != {k: v for k, v in specification.items() if k != PROBE}
     with pytest.raises(MismatchError, match="shift is"):
         model.partial_fit(X, [0, 1, 1])

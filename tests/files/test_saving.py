@@ -6,8 +6,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
-import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,26 +19,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 import traceless
 from cases import MAPS, PAPER, PENALTIES, Cubes, name, penalty_name
-from fixtures.make import said
-from traceless import LSSVC, LSSVR, Knowledge, PathSVC, PathSVR, SlidingWindow
-from traceless.estimators import version_1
+from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.estimators.loading import from_description
 from traceless.exceptions import FileError, UnsealableError
-from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
-from traceless.files import container
+from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
 from traceless.files.saving import described
-from traceless.knowledge.sample_weights import rounded_weights
 
-V1, V2, V3 = (Path(__file__).parents[1] / "fixtures" / v for v in ("v1", "v2", "v3"))
 OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
     None,
     Linear(resolution=[2**-4, 2**-14, 2**-20]),
     Linear(resolution=np.full(3, 2**-6)),
-    Landmarks(np.arange(12.0).reshape(4, 3)),
-    Landmarks([[0.5, 1, 2], [3, 4.0, 5]]),
     RandomFourier(3, resolution=[2**-12, 2**-13, 2**-14], input_resolution=np.full(3, 2**-6)),
     RandomLayer(2, resolution=np.full(2, 2**-6), input_resolution=[2**-5, 2**-6, 2**-14]),
-    Landmarks(2, resolution=[0.5, 2**-14], input_resolution=[2**-14, 2**-12, 2**-10]),
 ]
 NAMES = [["a", "bb", "c"], [3, -5, 2**40], [False, True], [b"x", b"\xff"], ["ä", "\ud800"]]
 
@@ -583,11 +574,9 @@ def triangle(n):
     return n * (n + 1) // 2
 
 
-def points(*shape):
+def steps(*shape):
     array = {"kind": "array", "shape": shape, "float64": ""}
-    landmarks = described(Landmarks(4))
-    landmarks["parameters"]["points"] = array
-    return parameter(feature_map=landmarks)
+    return in_map(resolution=array)
 
 
 HOLLOW = {  # sizes that no byte of the file stands behind
@@ -599,8 +588,8 @@ HOLLOW = {  # sizes that no byte of the file stands behind
     "no class, of many features": reshaped("sums", [0, triangle(2**20 + 1)]),
     "integers that int64 can hold": reshaped("sums", [66, 8], "U8", b"\1" * 66 * 8),
     "integers of a million bytes": reshaped("sums", [66, 10**6], "U8", b"\1" * 66 * 10**6),
-    "points without columns": points(2**40, 0),
-    "no points": points(0, 2**60),
+    "steps without columns": steps(2**40, 0),
+    "no steps": steps(0, 2**60),
 }
 
 
@@ -610,7 +599,7 @@ def test_a_size_needs_bytes_behind_it(fourier, how):
     traceless.load(fourier)
     size = fourier.stat().st_size
     for kind in ("LSSVC", "Knowledge"):
-        if kind == "Knowledge" and "points" in how:
+        if kind == "Knowledge" and "steps" in how:
             continue
         file = Forged(fourier)
         facts = file.facts
@@ -721,104 +710,6 @@ print(traceless.load(sys.argv[1]).n_samples_)
     assert shown.stdout.strip() == "60"
 
 
-# --- for ever ------------------------------------------------------------------------------------
-
-
-# answers that a BLAS has a part in, so that they are not the same bits on every machine: live
-# coefficients, and a kernel matrix that the test makes
-FLOATS = ("lssvc-woodbury", "pathsvc-precomputed")
-
-
-@pytest.mark.parametrize("path", sorted(V1.glob("*.traceless")), ids=lambda path: path.stem)
-def test_old_files_stay_readable(path):
-    recorded = json.loads((V1 / "said.json").read_text())[path.stem]
-    for old in version_1._parameters_in(recorded):
-        old |= {"guard": False, "fingerprint": False, **PAPER}  # which came later
-        old |= {"priors": None, "decision": "scores"} if "class_weight" in old else {}
-    fractions = path.stem == "lssvc-polynomial-classwise"  # the one with such weights
-    told = pytest.warns(UserWarning, match=r"rint\(w \* 65536\)") if fractions else nullcontext()
-    with told:
-        model = traceless.load(path)
-    found = said(model)
-    least_squares = getattr(model, "estimator_", model)
-    known = getattr(least_squares, "knowledge_", least_squares)
-    if isinstance(known, Knowledge):
-        assert found["digest"] == known.digest() != recorded["digest"]
-        found["digest"] = version_1.digest(known)
-    if path.stem in FLOATS:
-        then, now = recorded.pop("answers"), found.pop("answers")
-        close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
-        assert [float.fromhex(v) for v in now] == close
-    assert found == recorded
-
-
-@pytest.mark.parametrize("path", sorted(V2.glob("*.traceless")), ids=lambda path: path.stem)
-def test_files_of_version_2_have_the_papers_penalty(path):
-    recorded = json.loads((V2 / "said.json").read_text())[path.stem]
-    for old in version_1._parameters_in(recorded):
-        assert not old.keys() & PAPER.keys()
-        old |= PAPER | ({"priors": None, "decision": "scores"} if "class_weight" in old else {})
-    model = traceless.load(path)
-    found = said(model)
-    if path.stem in FLOATS:
-        then, now = recorded.pop("answers"), found.pop("answers")
-        close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
-        assert [float.fromhex(v) for v in now] == close
-    assert found == recorded
-    least_squares = getattr(model, "estimator", model)
-    if isinstance(least_squares, LSSVC | LSSVR):
-        assert (least_squares.free_intercept, least_squares.standardize) == (False, False)
-
-
-@pytest.mark.parametrize("path", sorted(V3.glob("*.traceless")), ids=lambda path: path.stem)
-def test_files_of_version_3_are_written_as_they_are(path, tmp_path):
-    recorded = json.loads((V3 / "said.json").read_text())[path.stem]
-    model = traceless.load(path)
-    found = said(model)
-    if path.stem in FLOATS:
-        then, now = recorded.pop("answers"), found.pop("answers")
-        close = pytest.approx([float.fromhex(v) for v in then], rel=1e-9, abs=1e-12)
-        assert [float.fromhex(v) for v in now] == close
-    assert found == recorded
-    model.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == path.read_bytes()
-
-
-def test_parameters_that_came_later_are_written_where_they_are_set(there_and_back):
-    plain = described(PathSVC())["parameters"]
-    assert not plain.keys() & PathSVC.came_later.keys()
-    assert from_description({"kind": "PathSVC", "parameters": plain}).max_iter == -1
-    for model in (PathSVC(probability=True, max_iter=9, random_state=3), PathSVR(shrinking=False)):
-        assert there_and_back(model).get_params() == model.get_params()
-    with pytest.raises(ValueError, match="expected other parameters"):  # one file for a model
-        from_description({"kind": "PathSVC", "parameters": plain | {"probability": False}})
-
-
-def test_an_old_file_is_written_anew_and_goes_on(tmp_path, rng):
-    old = traceless.load(V2 / "lssvc-woodbury.traceless")
-    old.save(tmp_path / "new")
-    new = traceless.load(tmp_path / "new")
-    assert Forged(tmp_path / "new").metadata["version"] == "3"
-    X = rows(rng, 5)
-    assert answers(new, X) == answers(old, X)
-    for model in (old, new):
-        model.partial_fit(X, ["no"] * 5).forget(X[:2], ["no"] * 2)
-    assert answers(new, X) == answers(old, X)
-    assert new.seal().digest() == old.digest()
-
-
-def test_a_description_of_an_older_version_has_the_papers_penalty():
-    said = described(LSSVC(rho=0.5, **PAPER))
-    for later in ("free_intercept", "standardize", "guard", "fingerprint"):
-        del said["parameters"][later]
-    model = from_description(said)
-    assert described(model) == described(LSSVC(rho=0.5, **PAPER))
-    window = described(SlidingWindow(LSSVR(**PAPER), size=9))
-    for later in ("free_intercept", "standardize"):
-        del window["parameters"]["estimator"]["parameters"][later]
-    assert from_description(window).estimator.standardize is False
-
-
 @pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
 def test_all_penalties_there_and_back(penalty, solver, rng, there_and_back):
@@ -831,30 +722,6 @@ def test_all_penalties_there_and_back(penalty, solver, rng, there_and_back):
         some.update(add=(X[:2], y[:2]), forget=(X[9:11], y[9:11]))
     assert answers(again, X) == answers(model, X)
     assert there_and_back(again).seal().coef_.tolist() == model.seal().coef_.tolist()
-
-
-@given(st.floats(2.0**-16, 16.0))
-def test_weights_of_version_1_are_kept_if_they_are_given_as_its_files_have_them(weight):
-    then = np.rint(weight * 65536) / 65536
-    kept = rounded_weights(then, 1)
-    assert then == (1.0 if kept is None else kept[0])
-
-
-def test_slices_merged_without_a_name_by_version_1_are_spoken_of():
-    path = V1 / "lssvc-merged.traceless"
-    contents = container.read(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        version_1.warn_of_changes(contents, path)  # its slice has a name
-    contents.facts["merged"] = {64 * "a": 1}
-    with pytest.warns(UserWarning, match="not recognised"):
-        version_1.warn_of_changes(contents, path)
-
-
-def test_there_is_an_old_file_of_every_kind():
-    kinds = {Forged(path).metadata["kind"] for path in V1.glob("*.traceless")}
-    assert kinds == {"LSSVC", "LSSVR", "PathSVC", "SlidingWindow", "Knowledge"}
-    assert sum(path.stat().st_size for path in V1.iterdir()) < 100_000
 
 
 def test_the_page_runs_by_copy_and_paste(tmp_path, monkeypatch):

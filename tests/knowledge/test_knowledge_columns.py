@@ -10,7 +10,6 @@ from hypothesis.extra import numpy as npst
 from cases import Cubes, exact_gram, examples
 from traceless import Knowledge, MismatchError, load
 from traceless.features import (
-    Landmarks,
     Linear,
     Polynomial,
     RandomFourier,
@@ -131,7 +130,7 @@ def test_saved_and_loaded(tmp_path, rng):
     assert load(tmp_path / "left") == left
 
 
-@pytest.mark.parametrize("phi", [RandomFourier(5), RandomLayer(5), Landmarks(5)])
+@pytest.mark.parametrize("phi", [RandomFourier(5), RandomLayer(5)])
 def test_maps_that_mix_columns_refuse(phi):
     known = Knowledge.of(phi, np.ones((2, N)), [0, 1])
     for options in ({}, {"feature_map": phi}):

@@ -11,7 +11,7 @@ from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.features import FeatureMap, Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import FeatureMap, Linear, Polynomial, RandomFourier, RandomLayer
 
 _SEVERAL = [2**-10, 2**-14, 2**-20]  # one grid for each of three columns
 
@@ -27,8 +27,6 @@ def feature_maps() -> Iterator[FeatureMap]:
     for activation in ("sigmoid", "tanh", "relu", "sine"):
         yield RandomLayer(15, activation=activation, bias=activation != "tanh")
     yield RandomLayer(3, resolution=_SEVERAL, input_resolution=_SEVERAL)
-    yield Landmarks(12)
-    yield Landmarks([[0.5, 1.0, 0.0], [0.0, 0.25, -1.0], [1.0] * 3], input_resolution=_SEVERAL)
 
 
 def estimators() -> Iterator[Any]:

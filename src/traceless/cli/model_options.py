@@ -15,14 +15,14 @@ import click
 if TYPE_CHECKING:
     from traceless.cli.inputs import Function
 
-_MAPS = ("Linear", "Polynomial", "RandomFourier", "RandomLayer", "Landmarks")
+_MAPS = ("Linear", "Polynomial", "RandomFourier", "RandomLayer")
 _MODELS = ("LSSVC", "LSSVR", "PathSVC", "PathSVR", "PathOneClass", "LPSVM", "ESVM", "wESVM")
 MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
 REGRESSORS, UNLABELLED = ("lssvr", "pathsvr"), ("pathoneclass",)
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
 _PARAMETERS = {  # of the options whose names differ from the names of their parameters
-    "components": ("n_components", "n_units", "points"),
+    "components": ("n_components", "n_units"),
     "spread": ("scale",),
     "seed": ("random_state",),
     "c": ("C",),
@@ -57,7 +57,7 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ),
     ("--solver",): (["cholesky", "woodbury"], "Solve when asked, or after each change [cholesky]."),
     ("--components",): (click.IntRange(min=1), "Features of a map [100]."),
-    ("--gamma",): (float, "Of fourier, landmarks, polynomial, path models."),
+    ("--gamma",): (float, "Of fourier, polynomial, path models."),
     ("--degree",): (click.IntRange(min=1), "Of polynomial, path models."),
     ("--coef0",): (float, "Of polynomial, path models."),
     ("--activation",): (["sigmoid", "tanh", "relu", "sine"], "Of a layer [sigmoid]."),

@@ -23,7 +23,6 @@ from traceless.arithmetic.integers import LARGEST, LIMB_BITS, Floats
 from traceless.device.tensors import Tensor, to_array
 from traceless.features.feature_map import BoundMap, Later
 from traceless.features.grid import InputGrid, fewest_steps, refuse
-from traceless.features.landmarks import Landmarks, check_reach
 from traceless.features.linear import Linear
 from traceless.features.polynomial import Polynomial
 from traceless.features.random_fourier import RandomFourier
@@ -56,7 +55,7 @@ class Encoder:
         self.tables: dict[str, Any] = dict(inner.keywords) if isinstance(inner, Later) else {}
         if phi.kind is Polynomial:
             self.tables = {"monomials": _by_degree(inner.args[0].__self__, phi.n_features)}
-        for name in self.tables.keys() & {"W", "P", "offset", "monomials"}:
+        for name in self.tables.keys() & {"W", "offset", "monomials"}:
             self.tables[name] = _moved(self.tables[name], device)
 
     @staticmethod
@@ -115,17 +114,6 @@ class Encoder:
         values *= _moved(self.tables["scale"], X.device)
         return values.round_()
 
-    def _landmarks(self, X: Tensor) -> Tensor:
-        P, grid = self.tables["P"], self.tables["grid"]
-        codes = self._on_grid(X, grid)
-        squares, norms = (P * P).sum(0), (codes * codes).sum(1)
-        farthest = max(float(squares.max()), float(norms.max()) if len(X) else 0.0)
-        check_reach(farthest, grid)
-        distance = norms[:, None] + squares
-        distance -= 2.0 * (codes @ P)
-        similar = exponential(distance * self.tables["rate"])
-        return (similar * _moved(self.tables["scale"], X.device)).round_()
-
     # --- what they are made of -------------------------------------------------------------
 
     def _on_grid(self, X: Tensor, grid: InputGrid) -> Tensor:
@@ -161,7 +149,6 @@ _KINDS: dict[Any, Callable[[Encoder, Tensor], Tensor]] = {
     Polynomial: Encoder._polynomial,
     RandomFourier: Encoder._fourier,
     RandomLayer: Encoder._layer,
-    Landmarks: Encoder._landmarks,
 }
 
 

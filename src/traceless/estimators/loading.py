@@ -23,7 +23,7 @@ from traceless.estimators.sliding_window import SlidingWindow
 from traceless.estimators.version_1 import complete, upgraded, warn_of_changes
 from traceless.estimators.window_rows import rows_from
 from traceless.exceptions import FileError
-from traceless.features import Landmarks, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import MAPS
 from traceless.files import container, facts, limits, saving
 from traceless.hinge.file_format import restore_hinge
 from traceless.knowledge import file_format as knowledge_format
@@ -33,9 +33,6 @@ __all__ = ["check_size", "constructed", "from_description", "load"]
 Tensors = Mapping[str, NDArray[Any]]
 _KINDS = (LSSVC, LSSVR, PathSVC, PathSVR, PathOneClass, SlidingWindow)
 _ESTIMATORS = {kind.__name__: kind for kind in _KINDS}
-_MAPS = {
-    kind.__name__: kind for kind in (Linear, Polynomial, RandomFourier, RandomLayer, Landmarks)
-}
 
 
 def load(path: Any) -> Any:
@@ -121,7 +118,7 @@ def from_description(description: Any) -> Any:
     kind, parameters = str(description["kind"]), description["parameters"]
     try:
         parameters = complete(parameters)
-        estimator = saving.made(kind, parameters, _ESTIMATORS, _MAPS)
+        estimator = saving.made(kind, parameters, _ESTIMATORS, MAPS)
         same = parameters == saving.parameters(estimator)
     except (LookupError, AttributeError, RecursionError):
         same = False
@@ -146,7 +143,7 @@ def _made(kind: str, said: Any, tensors: Tensors) -> Any:
     """What a file of a kind holds."""
     if kind == "Knowledge":
         return knowledge_format.read(said, tensors)
-    estimator = saving.made(kind, said["parameters"], _ESTIMATORS, _MAPS)
+    estimator = saving.made(kind, said["parameters"], _ESTIMATORS, MAPS)
     if "state" not in said:
         return estimator
     n, names = said["columns"]["n"], said["columns"]["names"]

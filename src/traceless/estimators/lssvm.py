@@ -67,8 +67,8 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
         in the units of the columns, and without a scaler that remembers rows. By default this is
         done where features have the units of columns (`Linear`, `Polynomial`, maps of your own),
-        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`, `Landmarks`); never
-        without a constant feature, whose sums have no means. It may be changed after training.
+        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`); never without
+        a constant feature, whose sums have no means. It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)
@@ -383,8 +383,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
         sums when they are solved: the model of `StandardScaler` and `Ridge` with ``alpha=rho``,
         in the units of the columns, and without a scaler that remembers rows. By default this is
         done where features have the units of columns (`Linear`, `Polynomial`, maps of your own),
-        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`, `Landmarks`); never
-        without a constant feature, whose sums have no means. It may be changed after training.
+        and not where they are bounded numbers (`RandomFourier`, `RandomLayer`); never without
+        a constant feature, whose sums have no means. It may be changed after training.
     solver : {"cholesky", "woodbury"}, default="cholesky"
         "cholesky" solves the knowledge when coefficients are asked for, to the last bit.
         "woodbury" keeps them ready in float64 after each small change (Lee et al. 2019)

@@ -29,7 +29,6 @@ from traceless.exceptions import ConditionError, UnsealableError
 from traceless.features import (
     BoundMap,
     FeatureMap,
-    Landmarks,
     Linear,
     Polynomial,
     RandomFourier,
@@ -241,20 +240,11 @@ def _layer(X: Value, encode: Any, feature_map: RandomLayer, _: BoundMap) -> Any:
     return round(_ACTIVATIONS[feature_map.activation](z) * tables["scale"])
 
 
-def _landmarks(X: Value, encode: Any, *_: Any) -> Any:
-    tables = encode.keywords
-    P, codes = tables["P"], _codes(X, tables["grid"])
-    norms = (codes * codes).sum(np.array([1]), keepdims=1)
-    distance = norms + (P * P).sum(axis=0) - (codes @ P) * 2.0
-    return round(_exponential(distance * tables["rate"]) * tables["scale"])
-
-
 _MAPS: dict[type, Callable[[Value, Any, Any, BoundMap], Any]] = {
     Linear: _linear,
     Polynomial: _polynomial,
     RandomFourier: _fourier,
     RandomLayer: _layer,
-    Landmarks: _landmarks,
 }
 
 

@@ -84,7 +84,7 @@ class InputGrid:
     """The grids that input columns are rounded to, and the finest, in whose steps all are counted.
 
     A column on a coarser grid has codes that are multiples of step_j / step, which is a power of
-    two: so products and distances of columns on several grids are those of integers, as on one.
+    two: so products of columns on several grids are those of integers, as on one.
 
     Attributes
     ----------

@@ -130,7 +130,7 @@ def write(
     if len(start) > _LARGEST_HEADER:
         raise ValueError(
             f"What is not an array takes {len(start)} bytes, more than the {_LARGEST_HEADER} that "
-            "readers accept: a feature map with so many given points cannot be saved."
+            "readers accept: parameters and labels as long as these cannot be saved."
         )
     digest, blocks = hashlib.sha256(start), []
     for tensor in plain.values():
