@@ -1,4 +1,4 @@
-"""Modules that need torch or pyspark are collected only where it is installed."""
+"""Modules that need torch are collected only where it is installed."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,5 +11,3 @@ if not find_spec("torch"):
     collect_ignore += [
         str(path) for path in (package / "device").glob("[!_]*.py") if path.stem != "tensors"
     ]
-if not find_spec("pyspark"):
-    collect_ignore += [str(package / "sources" / "spark_ml.py")]

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceless import LSSVC, LSSVR, MismatchError, NotLearnedError, RangeError, fit_by
-from traceless.features import Linear
 from traceless.knowledge.groups import numbered
-from traceless.sources import queries
 
 NAMES = ["a", "b"]
 
@@ -171,64 +169,6 @@ def test_weighted_rows(kind, weights, tmp_path):
         assert (found.digest(), found.feature_names) == (models.digest(), ("a", "b"))
     rest = models - fit_by(kind(), frame[:100], "key", "y", sample_weight="w")
     assert rest.digest() == fit_by(kind(), frame[100:], "key", "y", sample_weight="w").digest()
-
-
-ENGINES = {"polars": pl.from_pandas, "DuckDB": duck}
-
-
-@pytest.mark.parametrize("carry", ENGINES.values(), ids=ENGINES)
-@pytest.mark.parametrize("kind", [LSSVR, LSSVC])
-@settings(max_examples=15, deadline=None)
-@given(data=st.data())
-def test_a_query_adds_what_python_does(carry, kind, data):
-    """Ties, signs and types: the engine's own sums have Python's digest."""
-    n = data.draw(st.integers(1, 40))
-    steps = st.integers(-(2**20), 2**20).map(lambda k: k * 2.0**-15)  # halves of a step
-    column = st.sampled_from([np.float64, np.float32, np.int16, np.bool_])
-    near = st.floats(-3, 3, allow_subnormal=False)
-    frame = pd.DataFrame(
-        {
-            f'a "{k}"': np.array(data.draw(st.lists(steps | near, min_size=n, max_size=n)))
-            for k in range(2)
-        }
-    )
-    frame['a "0"'] = frame['a "0"'].astype(data.draw(column))
-    frame["key"] = np.arange(n) % data.draw(st.integers(1, 4))
-    labels = st.sampled_from(["u", "v", "w"]) if kind is LSSVC else steps
-    frame["y"] = data.draw(st.lists(labels, min_size=n, max_size=n))
-    options = {"feature_map": Linear(bias=data.draw(st.booleans()))}
-    expected = fit_by(kind(**options), [frame], "key", "y")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries, "from_batches", None)  # the rows are not read
-        found = fit_by(kind(**options), carry(frame), "key", "y")
-    assert found.digest() == expected.digest()
-    assert np.array_equal(found.table.counts, expected.table.counts)
-
-
-@pytest.mark.parametrize("carry", ENGINES.values(), ids=ENGINES)
-def test_what_a_query_cannot_add_is_read(carry):
-    frame = table(60, 9)
-    texts = frame.assign(key=frame["key"].astype(str))
-    categories = texts.astype({"key": "category"})
-    assert fit_by(LSSVR(), carry(categories), "key", "y").digest() == single_table(texts)
-    large = frame.assign(a=np.rint(frame["a"] * 1e7))
-    assert fit_by(LSSVR(), carry(large), "key", "y").digest() == single_table(large)
-    for column, wrong, error, message in [
-        ("a", np.nan, RangeError, "NaN"),
-        ("a", np.inf, RangeError, "infinity"),
-        ("key", None, ValueError, "'key' of the batch has nulls"),
-        ("y", None, ValueError, "nulls|not finite"),
-        ("a", "text", TypeError, "Column 'a' of the batch is of type"),
-    ]:
-        bad = frame.astype({column: object})
-        bad.loc[7, column] = wrong
-        bad[column] = bad[column].astype(str) if wrong == "text" else bad[column].astype("Float64")
-        with pytest.raises(error, match=message):
-            fit_by(LSSVR(), carry(bad), "key", "y")
-
-
-def single_table(frame):
-    return fit_by(LSSVR(), [frame], "key", "y").digest()
 
 
 def test_thousands_of_groups_in_one_pass():

@@ -100,51 +100,5 @@ def test_nothing_is_computed_until_it_is_asked_for(rows):
 
 def test_a_source_is_no_rows(rows, tmp_path):
     np.save(tmp_path / "X.npy", rows[0])
-    with pytest.raises(TypeError, match=r"got a source.*answers\(model, folder\)"):
+    with pytest.raises(TypeError, match="takes rows, and got a source"):
         LSSVC().fit(*rows).predict(scan(tmp_path / "X.npy", 2))
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_answers_for_files_are_files(n_jobs, rows, tmp_path):
-    X, y = pd.DataFrame(rows[0], columns=NAMES), rows[1]
-    for k in range(3):
-        X[20 * k : 20 * k + 20].to_parquet(tmp_path / f"{k}.parquet", row_group_size=5)
-    model = LSSVC().fit(X, y)
-    source = scan(tmp_path, columns=NAMES, batch_rows=8)
-    folder = tmp_path / "answers"
-    files = source.answers(model, folder, ["predict", "predict_proba"], n_jobs)
-    assert sorted(folder.iterdir()) == files
-    found = pd.concat(map(pd.read_parquet, files))
-    assert np.array_equal(found["predict"], model.predict(X))
-    columns = ["predict_proba u", "predict_proba v", "predict_proba w"]
-    assert np.array_equal(found[columns], model.predict_proba(X))
-    with pytest.raises(FileExistsError, match="not empty"):
-        source.answers(model, folder)
-    with pytest.raises(ValueError, match=r"fitted with 3 columns.*have 2.*columns=\[\.\.\.\]"):
-        scan(tmp_path / "0.parquet", columns=["a", "b"]).answers(model, tmp_path / "more")
-    with pytest.raises(TypeError, match="no target to learn"):
-        model.partial_fit(source)
-
-
-def test_answers_for_arrays_in_files(rows, tmp_path):
-    np.save(tmp_path / "X.npy", rows[0])
-    model = LSSVC().fit(*rows)
-    files = scan(tmp_path / "X.npy", batch_rows=16).answers(model, tmp_path / "answers")
-    found = pd.concat(map(pd.read_parquet, files))
-    assert np.array_equal(found["predict"], model.predict(rows[0]))
-
-
-def test_answers_are_all_or_nothing(rows, tmp_path):
-    X, model = pd.DataFrame(rows[0], columns=NAMES), LSSVC().fit(*rows)
-    X.to_parquet(tmp_path / "0.parquet")
-    X[:0].to_parquet(tmp_path / "1.parquet")  # no rows, and a file of answers all the same
-    source, folder = scan(tmp_path / "*.parquet"), tmp_path / "answers"
-    with pytest.raises(ValueError, match=r"LSSVC has no 'predict_label'.*Nothing was written"):
-        source.answers(model, folder, "predict_label")
-    assert not folder.exists()
-    files = source.answers(model, folder, "predict")
-    assert [len(pd.read_parquet(file)) for file in files] == [60, 0]
-    X.assign(c=np.nan).to_parquet(tmp_path / "2.parquet")
-    with pytest.raises(ValueError, match="NaN"):
-        scan(tmp_path / "*.parquet").answers(model, tmp_path / "again")
-    assert not list((tmp_path / "again").iterdir())

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zarr
 
-from traceless import LSSVC, LSSVR, RangeError, scan
+from traceless import LSSVR, RangeError, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import arrays, row_groups
@@ -35,15 +34,6 @@ def write_parquet(folder, rows, **options):
     return ["y", "z"] if rows[1].ndim == 2 else "y"
 
 
-def save(kind, file, array):
-    if kind == "npy":
-        np.save(file, array)
-        return
-    options = {"zarr_format": 2} if array.dtype.kind == "U" else {}
-    chunks = (min(17, len(array)) or 1, *array.shape[1:])
-    zarr.create_array(file, data=array, chunks=chunks, **options)
-
-
 # --- the same knowledge ---------------------------------------------------------------------
 
 
@@ -57,43 +47,32 @@ def test_parquet(n_jobs, batch_rows, recipe, rows, digest, tmp_path):
     assert source.knowledge(recipe, n_jobs).digest() == digest
 
 
-@pytest.mark.parametrize("kind", ["npy", "zarr"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_arrays(kind, n_jobs, recipe, rows, digest, tmp_path):
+def test_arrays(n_jobs, recipe, rows, digest, tmp_path):
     for name in "Xyw":
         (tmp_path / name).mkdir()
     for k, part in enumerate(parts(rows)):
         for name, array in zip("Xyw", part, strict=True):
-            save(kind, tmp_path / name / f"{k}.{kind}", np.ascontiguousarray(array))
+            np.save(tmp_path / name / f"{k}.npy", np.ascontiguousarray(array))
     for batch_rows in (None, 13):
         source = scan(
             tmp_path / "X",
-            f"{tmp_path}/y/*.{kind}",
-            sample_weight=[tmp_path / "w" / f"{k}.{kind}" for k in range(4)],
+            f"{tmp_path}/y/*.npy",
+            sample_weight=[tmp_path / "w" / f"{k}.npy" for k in range(4)],
             batch_rows=batch_rows,
         )
         assert (source.n_features, source.feature_names) == (5, None)
         assert source.knowledge(recipe, n_jobs).digest() == digest
 
 
-@pytest.mark.parametrize("kind", ["npy", "zarr"])
-def test_a_target_among_the_columns(kind, tmp_path, rng):
+def test_a_target_among_the_columns(tmp_path, rng):
     table = rng.integers(0, 3, size=(50, 4)).astype(float)
-    save(kind, tmp_path / f"t.{kind}", table)
+    path = tmp_path / "t.npy"
+    np.save(path, table)
     known = LINEAR.knowledge((table[:, [0, 2]], table[:, 3], table[:, 1]))
-    path = tmp_path / f"t.{kind}"
     assert scan(path, -1, sample_weight=1).knowledge(LINEAR) == known
     assert scan(path, 3, sample_weight=1, columns=[0, 2]).knowledge(LINEAR) == known
     assert scan(path, 3, sample_weight=1, columns=[2, -4]).knowledge(LINEAR) != known
-
-
-def test_a_sharded_zarr_array_is_read_by_shards(tmp_path, rng):
-    X = rng.normal(size=(100, 2))
-    zarr.create_array(tmp_path / "X.zarr", data=X, chunks=(5, 2), shards=(20, 2))
-    np.save(tmp_path / "y.npy", np.arange(100) % 3)
-    source = scan(tmp_path / "X.zarr", tmp_path / "y.npy", batch_rows=7)
-    assert [s.stop for s in source.partitions] == [20, 40, 60, 80, 100]
-    assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.arange(100) % 3, None))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +180,7 @@ def test_files_that_are_not_there(tmp_path, table):
 
 def test_kinds(tmp_path, table):
     (tmp_path / "t.csv").write_text("1,2")
-    with pytest.raises(ValueError, match=r"t\.csv is of no known kind.*\.parquet, \.npy, \.zarr"):
+    with pytest.raises(ValueError, match=r"t\.csv is of no known kind.*\.parquet, \.npy"):
         scan(tmp_path, "y")
     pq.write_table(table, tmp_path / "t.parquet")
     np.save(tmp_path / "t.npy", np.ones((2, 2)))
@@ -315,21 +294,6 @@ def test_damaged_files(tmp_path, table, rng):
     with pytest.raises(ValueError, match=r"t\.npy cannot be read"):
         scan(file, 0)
 
-    file = tmp_path / "t.zarr"
-    zarr.create_array(file, data=rng.normal(size=(500, 3)), chunks=(100, 3))
-    source = scan(file, 2)
-    (file / "c" / "2" / "0").write_bytes(b"damaged")
-    with pytest.raises(ValueError, match=r"c/2/0 has changed since it was scanned"):
-        source.knowledge(LINEAR)
-    with pytest.raises(ValueError, match=r"t\.zarr cannot be read"):
-        scan(file, 2).knowledge(LINEAR)
-    (file / "zarr.json").unlink()
-    with pytest.raises(ValueError, match=r"t\.zarr cannot be read"):
-        scan(file, 2)
-    zarr.create_group(tmp_path / "group.zarr")
-    with pytest.raises(ValueError, match=r"group\.zarr cannot be read"):
-        scan(tmp_path / "group.zarr", 2)
-
 
 def test_arrays_that_do_not_belong_together(tmp_path):
     shapes = {"X": (5, 3), "Z": (5, 2), "y": (5,), "short": (4,)}
@@ -349,17 +313,15 @@ def test_arrays_that_do_not_belong_together(tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             scan(paths, target, **options)
-    with pytest.raises(TypeError, match=r"no target to learn: name it, scan\(path, target\)"):
-        LSSVC().fit(scan(X))
+    with pytest.raises(TypeError, match="target must be a column's number or files"):
+        scan(X, None)
 
 
-@pytest.mark.parametrize(("library", "suffix"), [("pyarrow", "parquet"), ("zarr", "zarr")])
-def test_the_extra_is_named_when_it_is_not_installed(library, suffix, tmp_path, monkeypatch):
-    file = tmp_path / f"t.{suffix}"
-    file.touch() if suffix == "parquet" else file.mkdir()
-    monkeypatch.setitem(sys.modules, library, None)
+def test_the_extra_is_named_when_it_is_not_installed(tmp_path, monkeypatch):
+    (tmp_path / "t.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'traceless\[files\]'"):
-        scan(file, 0)
+        scan(tmp_path / "t.parquet", "y")
 
 
 def test_a_large_row_group_is_cut_for_tasks(tmp_path, rng, monkeypatch):
@@ -377,14 +339,11 @@ def test_a_large_row_group_is_cut_for_tasks(tmp_path, rng, monkeypatch):
     assert grouped([one], 4) == [[one]]
 
 
-@pytest.mark.parametrize("save", [np.save, lambda f, a: zarr.create_array(f, data=a)])
 @pytest.mark.parametrize("place", ["a file", "a column"])
-def test_a_wrong_rho_is_found_before_the_pass(save, place, tmp_path, monkeypatch):
-    suffix = "npy" if save is np.save else "zarr"
+def test_a_wrong_rho_is_found_before_the_pass(place, tmp_path, monkeypatch):
     for name, shape in {"X": (6, 2), "y": (6, 3)}.items():
-        save(f"{tmp_path}/{name}.{suffix}", np.ones(shape))
-    target = f"{tmp_path}/y.{suffix}" if place == "a file" else 1
-    source = scan(f"{tmp_path}/X.{suffix}", target)
+        np.save(tmp_path / f"{name}.npy", np.ones(shape))
+    source = scan(tmp_path / "X.npy", tmp_path / "y.npy" if place == "a file" else 1)
     assert source.n_targets == (3 if place == "a file" else 1)
     monkeypatch.setattr(arrays.RowRange, "batches", None)  # no row is read
     with pytest.raises(ValueError, match=r"rho has 2 numbers, and there (are 3|is one) target"):

@@ -149,5 +149,5 @@ def test_importing_traceless_imports_no_engine():
         "print({m.partition('.')[0] for m in set(sys.modules) - before})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    engines = {"dask", "distributed", "pyspark", "pyarrow", "zarr", "polars", "pandas"}
+    engines = {"dask", "distributed", "pyspark", "pyarrow", "polars", "pandas"}
     assert not engines & set(ast.literal_eval(done.stdout))

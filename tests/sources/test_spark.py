@@ -1,4 +1,3 @@
-import gc
 import os
 import pickle
 import re
@@ -185,63 +184,6 @@ def test_answers_are_columns(iris):
         on_spark(model, df.withColumn("c", df["c"].cast("string")))
     with pytest.raises(TypeError, match=r"on_spark\(model, df\)"):
         model.predict(df)
-
-
-def test_a_pipeline_of_spark_ml(iris, tmp_path):
-    from pyspark.ml import Pipeline, PipelineModel
-    from pyspark.ml.feature import VectorAssembler
-
-    from traceless.sources.spark_ml import SparkEstimator
-
-    X, y, names, df = iris
-    df = df.withColumnRenamed("a.b", "b")
-    assembler = VectorAssembler(inputCols=["b", *names[1:]], outputCol="features")
-    ours = SparkEstimator(estimator=LSSVC(), labelCol="y", probabilityCol="p")
-    model = Pipeline(stages=[assembler, ours]).fit(df)
-    expected = LSSVC().fit(X, y)
-    assert model.stages[1].traceless.digest() == expected.digest()
-    model.write().overwrite().save(str(tmp_path / "model"))
-    again = PipelineModel.load(str(tmp_path / "model"))
-    assert again.stages[1].traceless.digest() == model.stages[1].traceless.digest()
-    for one in (model, again):
-        rows = sorted(one.transform(df).collect(), key=lambda row: int(row["id"][4:]))
-        assert [row["prediction"] for row in rows] == expected.predict(X).tolist()
-        assert np.array_equal([row["p"].toArray() for row in rows], expected.predict_proba(X))
-
-
-# CrossValidator leaves its pool of threads to the garbage collector
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_evaluators_and_tuning_of_spark_ml(iris, tmp_path):
-    from pyspark.ml import Pipeline
-    from pyspark.ml.evaluation import BinaryClassificationEvaluator as Area
-    from pyspark.ml.evaluation import MulticlassClassificationEvaluator as Right
-    from pyspark.ml.feature import VectorAssembler
-    from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
-
-    from traceless.sources.spark_ml import SparkEstimator
-
-    X, y, names, df = iris
-    assembler = VectorAssembler(inputCols=names[1:], outputCol="features")
-    rows = assembler.transform(df)
-    ours = SparkEstimator(LSSVC(), labelCol="y", probabilityCol="p", rawPredictionCol="s")
-    right = Right(labelCol="y", metricName="accuracy")
-    alone = LSSVC().fit(X[:, 1:], y)
-    assert right.evaluate(ours.fit(rows).transform(rows)) == alone.score(X[:, 1:], y)
-    two = rows.withColumn("y", (rows["y"] > 1).cast("int"))
-    answered = ours.fit(two).transform(two)
-    areas = [Area(labelCol="y", rawPredictionCol=column).evaluate(answered) for column in "sp"]
-    assert areas[0] == pytest.approx(areas[1])
-    assert areas[0] > 0.9
-    grid = ParamGridBuilder().addGrid(ours.rho, [1e9, 1e-3]).build()
-    chosen = CrossValidator(
-        estimator=ours, estimatorParamMaps=grid, evaluator=right, numFolds=2, seed=1
-    ).fit(rows)
-    assert chosen.bestModel.traceless.rho == 1e-3
-    Pipeline(stages=[assembler, ours]).save(str(tmp_path / "pipeline"))
-    again = Pipeline.load(str(tmp_path / "pipeline")).fit(df)
-    assert again.stages[1].traceless.digest() == alone.digest()
-    del chosen
-    gc.collect()  # of that pool, while its warning is ignored
 
 
 @pytest.mark.parametrize("kind", ["columns", "vectors", "arrays"])

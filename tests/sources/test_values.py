@@ -13,7 +13,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zarr
 
 from traceless import LSSVC, LSSVR, PathSVC, from_batches, scan
 
@@ -126,26 +125,15 @@ def by_parquet(model, table, tmp_path):
     return model.fit(scan(tmp_path, "y", sample_weight="w" if "w" in table.column_names else None))
 
 
-def by_array_files(model, table, tmp_path, save, suffix):
+def by_npy(model, table, tmp_path):
     rows = arrays(table)
     if any(a is not None and a.dtype.kind == "O" for a in rows):
         pytest.skip("such files hold no Python objects")
     for name, values in zip("Xyw", (rows[0], rows[1][:, None], rows[2]), strict=True):
         if values is not None:
-            save(f"{tmp_path}/{name}.{suffix}", values)
-    X, y, w = (f"{tmp_path}/{name}.{suffix}" for name in "Xyw")
-    return model.fit(scan(X, y, sample_weight=None if rows[2] is None else w, missing_chunks=True))
-
-
-def by_npy(model, table, tmp_path):
-    return by_array_files(model, table, tmp_path, np.save, "npy")
-
-
-def by_zarr(model, table, tmp_path):
-    def save(file, values):
-        zarr.create_array(file, data=values, chunks=(4, *values.shape[1:]), zarr_format=2)
-
-    return by_array_files(model, table, tmp_path, save, "zarr")
+            np.save(tmp_path / f"{name}.npy", values)
+    X, y, w = (tmp_path / f"{name}.npy" for name in "Xyw")
+    return model.fit(scan(X, y, sample_weight=None if rows[2] is None else w))
 
 
 def by_dask_frame(model, table, tmp_path):
@@ -171,7 +159,7 @@ def by_duckdb(model, table, tmp_path):
 
 
 BY = [
-    *(by_numpy_columns, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy, by_zarr),
+    *(by_numpy_columns, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy),
     *(by_dask_frame, by_dask_array, by_batches, by_duckdb),
 ]
 IGNORED = "ignore:A column-vector y was passed"

@@ -29,10 +29,10 @@ from traceless.knowledge.values import check_features
 from traceless.parameters import check_parameters
 from traceless.solvers.ridge import Penalty
 from traceless.sources.arrow import check_once, check_present
-from traceless.sources.queries import from_query
 from traceless.sources.scanning import scan
 from traceless.sources.source import Source, as_source
 from traceless.sources.spark import from_spark
+from traceless.sources.streams import from_batches
 
 _ROWS = 4096  # predicted at a time
 
@@ -56,8 +56,7 @@ def fit_by(
         single models.
     rows : dataframe, path, or stream of batches
         A dataframe of pandas, polars, Dask or Spark, an Arrow table, a DuckDB relation, files as
-        `scan` takes them, or batches with named columns as `from_batches` takes them. Where the map
-        is `Linear`, with up to 32 features, polars and DuckDB add up the groups themselves.
+        `scan` takes them, or batches with named columns as `from_batches` takes them.
     key : str or list of str
         The column that says which group a row is of: whole numbers or text, no nulls. Groups by
         several columns are named by tuples.
@@ -291,7 +290,7 @@ def _source(rows: Any, key: Any, target: Any, columns: Any) -> Source:
     if module.startswith("pyspark."):
         return from_spark(rows, target, sample_weight=key, columns=columns)
     if not module.startswith(("dask.", "dask_expr.")):
-        return from_query(rows, key, target, columns)
+        return from_batches(rows, target, columns=columns, sample_weight=key)
     several = [target] if isinstance(target, str) else list(target)
     keys = [key] if isinstance(key, str) else list(key)
     check_present(list(rows.columns), [*keys, *several], "the Dask dataframe")

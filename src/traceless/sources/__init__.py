@@ -4,8 +4,8 @@ Knowledge is a sum of integers, so it does not matter where the rows are, how th
 into partitions, or in which order the partitions are added: the result has the same bits. An
 engine computes the knowledge of a partition and ``+``, nothing else.
 
-- `scan` reads Parquet, NumPy and Zarr files that need not fit into memory, in this process
-  or in several (joblib).
+- `scan` reads Parquet and NumPy files that need not fit into memory, in this process or in
+  several (joblib).
 - Dask arrays and dataframes are learned where they are: pass them to ``fit``.
 - `from_spark` does so for a Spark DataFrame.
 - `from_batches` takes any stream of batches: an iterator, a query, a loader.

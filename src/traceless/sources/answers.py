@@ -34,8 +34,8 @@ def where_the_rows_are(method: F) -> F:
             return _mapped(self, method.__name__, X)
         if isinstance(X, Source):
             raise TypeError(
-                f"{method.__name__} takes rows, and got a source. To write what a model says of "
-                "files beside them, use scan(path).answers(model, folder)."
+                f"{method.__name__} takes rows, and got a source: read a batch of its files, and "
+                "pass that."
             )
         if module.startswith("pyspark."):
             raise TypeError(

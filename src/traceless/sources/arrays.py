@@ -1,11 +1,9 @@
-"""NumPy and Zarr files: one array of rows per file, labels in another or in a column."""
+"""NumPy files: one array of rows per file, labels in another or in a column."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, listed, one_kind, reading
-from traceless.sources.stamps import Absent, Stamp, check_rows, unchanged
+from traceless.sources.stamps import Stamp, check_rows, unchanged
 
 Place = Path | int | None  # of labels or weights: a file, or a column of the rows
 
@@ -29,13 +27,13 @@ class RowRange:
     weight: Place
     start: int
     stop: int
-    stamps: tuple[Stamp | Absent, ...]  # of all files that say something of these rows
+    stamps: tuple[Stamp, ...]  # of all files that hold some of it
 
     @property
     def n_targets(self) -> int:
         """Number of columns of y."""
         if not isinstance(self.target, Path):
-            return 0 if self.target is None else 1
+            return 1
         shape = opened(self.target).shape
         return 1 if len(shape) == 1 else int(shape[1])
 
@@ -52,9 +50,7 @@ class RowRange:
         return None if place is None else rows[:, place]
 
     def _read(self, file: Path) -> Any:
-        array = opened(file)
-        with reading(file, OSError, ValueError, RuntimeError):  # a damaged chunk
-            rows = array[self.start : self.stop]
+        rows = opened(file)[self.start : self.stop]
         check_rows(file, len(rows), self.stop - self.start)
         return rows
 
@@ -65,13 +61,10 @@ def scan_arrays(
     weight: Any,
     columns: Any,
     batch_rows: int | None,
-    missing_chunks: bool,
 ) -> tuple[list[RowRange], int]:
     """The partitions, and the number of features; see `traceless.scan`."""
     width = _table(files[0]).shape[1]
-    targets: list[Any] = [None] * len(files)
-    if target != []:
-        targets = _places(target, files, width, "target")
+    targets = _places(target, files, width, "target")
     weights = [None] * len(files)
     if weight is not None:
         weights = _places(weight, files, width, "sample_weight")
@@ -79,64 +72,19 @@ def scan_arrays(
     features = _features(columns, taken, width, files[0])
     partitions: list[RowRange] = []
     for file, y, w in zip(files, targets, weights, strict=True):
-        used = [(place, *_stamped(place)) for place in (file, y, w) if isinstance(place, Path)]
-        array, rows = _table(file), batch_rows or default_batch_rows(width)
-        _check_fit(file, array.shape, width, [y, w])
-        if file.suffix == ".zarr":  # whole chunks (or shards), so that none is read twice
-            chunk = (array.shards or array.chunks)[0]
-            rows = chunk * math.ceil(rows / chunk)
-        n = array.shape[0]
-        for start in range(0, max(n, 1), rows):
-            stop = min(start + rows, n)
-            stamps: list[Stamp | Absent] = [stamp for _, stamp, _ in used]
-            for place, _, held in used:
-                stamps += _chunks(place, held, start, stop, missing_chunks)
-            partitions.append(RowRange(file, features, y, w, start, stop, tuple(stamps)))
+        stamps = tuple([Stamp.of(place) for place in (file, y, w) if isinstance(place, Path)])
+        shape, rows = _table(file).shape, batch_rows or default_batch_rows(width)
+        _check_fit(file, shape, width, [y, w])
+        for start in range(0, max(shape[0], 1), rows):
+            stop = min(start + rows, shape[0])
+            partitions.append(RowRange(file, features, y, w, start, stop, stamps))
     return partitions, width if features is None else len(features)
 
 
 def opened(file: Path) -> Any:
     """The array in a file: mapped, not read."""
     with reading(file, OSError, ValueError, EOFError, LookupError, TypeError):
-        if file.suffix == ".npy":
-            return np.load(file, mmap_mode="r", allow_pickle=False)
-        import zarr
-
-        return zarr.open_array(file, mode="r")
-
-
-def _stamped(file: Path) -> tuple[Stamp, Any]:
-    """The array in a file, and as it was before the array was opened what says its shape."""
-    opened(file)  # says so if it cannot be
-    described = file
-    if file.suffix == ".zarr":
-        newer = file / "zarr.json"
-        described = newer if newer.exists() else file / ".zarray"
-    return Stamp.of(described), opened(file)
-
-
-def _chunks(
-    file: Path, array: Any, start: int, stop: int, missing_chunks: bool
-) -> Iterator[Stamp | Absent]:
-    """The files of a Zarr array that hold some rows of it, one for each chunk (or shard)."""
-    if file.suffix == ".npy":
-        return
-    chunks = array.shards or array.chunks
-    counts = [range(math.ceil(n / size)) for n, size in zip(array.shape, chunks, strict=True)]
-    counts[0] = range(start // chunks[0], math.ceil(stop / chunks[0]))
-    for place in product(*counts):
-        chunk = file / array.metadata.encode_chunk_key(place)
-        if chunk.exists():
-            yield Stamp.of(chunk)
-        elif missing_chunks:
-            yield Absent(chunk)
-        else:
-            raise ValueError(
-                f"{file} has no file {chunk.relative_to(file)} for rows from {start} on. Zarr "
-                f"reads {array.fill_value!r} for a chunk that is missing, whether it was lost or "
-                "never written because it holds nothing else. If it is the latter, pass "
-                "missing_chunks=True. Nothing was learned."
-            )
+        return np.load(file, mmap_mode="r", allow_pickle=False)
 
 
 def _table(file: Path) -> Any:

@@ -32,6 +32,8 @@ def choose(
     present: list[str], columns: Any, target: Any, weight: Any, where: str
 ) -> tuple[tuple[str, ...], str | tuple[str, ...]]:
     """The features (by default all that are neither target nor weight), and the target."""
+    if not target:
+        raise TypeError(f"The columns of {where} have names: say which is the target, target=...")
     if not isinstance(target, str):
         target = tuple(target)
     rest = _not_features(target, weight)
@@ -168,8 +170,6 @@ def rows_of(batch: Any, columns: Columns, where: str) -> Rows:
         X = table.T
     if isinstance(columns.target, str):
         y = _labels(batch, columns.target, where)
-    elif not columns.target:
-        y = np.empty((batch.num_rows, 0))
     else:
         y = np.column_stack([_labels(batch, name, where) for name in columns.target])
     weight = columns.weight

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from traceless.sources.layouts import File, check_no_table, hidden
 from traceless.sources.remote import is_address, remote_files
 
-KINDS = (".parquet", ".npy", ".zarr")
+KINDS = (".parquet", ".npy")
 F = TypeVar("F", Path, File)
 
 
@@ -124,7 +124,7 @@ def unreadable(file: Any, error: Exception) -> ValueError:
 def _expanded(path: str) -> list[Path]:
     """The files of one path or pattern."""
     one = Path(path)
-    if one.is_file() or (one.is_dir() and one.suffix == ".zarr"):
+    if one.is_file():
         return [one]
     if one.is_dir():
         files = list(_inside(one))
@@ -137,7 +137,7 @@ def _expanded(path: str) -> list[Path]:
     files = [
         file
         for file in map(Path, matches)
-        if (file.is_file() or file.suffix == ".zarr") and not any(map(hidden, file.parts[named:]))
+        if file.is_file() and not any(map(hidden, file.parts[named:]))
     ]
     if not files:
         what = "No file matches the pattern" if glob.has_magic(path) else "There is no file"
@@ -150,7 +150,7 @@ def _inside(folder: Path) -> Iterator[Path]:
     for file in sorted(folder.iterdir()):
         if hidden(file.name):
             continue
-        if file.is_file() or file.suffix == ".zarr":
+        if file.is_file():
             yield file
         elif "=" in file.name:
             yield from _inside(file)

@@ -15,7 +15,6 @@ from traceless.sources.layouts import delta_files, hive_columns, is_delta
 from traceless.sources.partitions import Partition, sum_partitions
 from traceless.sources.row_groups import scan_parquet
 from traceless.sources.spark import partitions_on_spark
-from traceless.sources.written_answers import write_answers
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe
@@ -38,42 +37,6 @@ class Partitioned(Source):
         if self.client is not None:
             return sum_on_dask(recipe, self.partitions, self.client)
         return sum_partitions(recipe, self.partitions, n_jobs)
-
-    def answers(
-        self,
-        model: Any,
-        folder: Any,
-        methods: str | Sequence[str] = ("predict",),
-        n_jobs: int | None = None,
-    ) -> list[Path]:
-        """Write what a fitted model says of every row to Parquet files, a batch at a time.
-
-        Parameters
-        ----------
-        model : fitted LSSVC or LSSVR
-        folder : path
-            An empty or new one. One file is written for each partition, in the order of the rows.
-        methods : str or sequence of str, default=("predict",)
-            What to ask: ``predict``, ``decision_function``, ``predict_proba``. Several numbers
-            for each row are columns such as ``predict_proba yes``.
-        n_jobs : int, optional
-            Processes that read and write.
-
-        Returns
-        -------
-        list of Path
-        """
-        names = getattr(model, "feature_names_in_", None)
-        if self.n_features != model.n_features_in_ or (
-            names is not None and self.feature_names not in (None, list(names))
-        ):
-            raise ValueError(
-                f"The model was fitted with {model.n_features_in_} columns"
-                f"{'' if names is None else f' {list(names)}'}, and the files have "
-                f"{self.n_features}: {self.feature_names}. Choose them with columns=[...]."
-            )
-        several = [methods] if isinstance(methods, str) else methods
-        return write_answers(model, self.partitions, folder, several, n_jobs)
 
     def on(self, engine: Any) -> Source:
         """The same rows, read by the tasks of an engine.
@@ -100,13 +63,12 @@ class Partitioned(Source):
 
 def scan(
     path: Any,
-    target: Any = None,
+    target: Any,
     *,
     sample_weight: Any = None,
     columns: Any = None,
     batch_rows: int | None = None,
     version: int | None = None,
-    missing_chunks: bool = False,
     filesystem: Any = None,
 ) -> Partitioned:
     """Open files of rows that need not fit into memory, to learn or forget them.
@@ -115,15 +77,14 @@ def scan(
     ----------
     path : path, or list of paths
         A file, a folder of files, or a pattern such as ``"data/**/*.parquet"``. The files
-        must be of one kind, known by the suffix: ``.parquet``, ``.npy`` or ``.zarr``. Also the
-        folder of a Delta table, and for Parquet an address such as ``"s3://bucket/folder"``.
+        must be of one kind, ``.parquet`` or ``.npy``. Also the folder
+        of a Delta table, and for Parquet an address such as ``"s3://bucket/folder"``.
         Folders such as ``year=2025`` are a column of the Parquet files in them; files and folders
         whose names start with ``_`` or ``.`` are left out.
-    target : str, list of str, int, or paths, optional
+    target : str, list of str, int, or paths
         For Parquet the name of a column, or a list of names for a regression with several
         targets. For arrays the number of a column, or as many files of labels or targets as
-        there are files of rows, given like `path`. None for rows that are only to be asked
-        about (``answers``).
+        there are files of rows, given like `path`.
     sample_weight : str, int or paths, optional
         Where the weights are, likewise.
     columns : list of str or int, optional
@@ -133,9 +94,6 @@ def scan(
     version : int, optional
         Of a Delta table; the newest by default. The source's ``table_version`` says which, and
         ``merged_`` of a model that has learned it.
-    missing_chunks : bool, default=False
-        Take a chunk of a Zarr array that is not there as one full of the fill value. Zarr writes
-        no such chunks unless told to, but a lost one looks the same.
     filesystem : pyarrow.fs.FileSystem or fsspec filesystem, optional
         Where the Parquet files are. By default the address says it.
 
@@ -158,7 +116,6 @@ def scan(
     """
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be at least 1, got {batch_rows}.")
-    target = [] if target is None else target
     n_targets = 1 if isinstance(target, str) else len(target) if isinstance(target, list) else None
     if filesystem is None and is_delta(path):
         files, constants, version, name = delta_files(Path(path).expanduser().resolve(), version)
@@ -176,7 +133,5 @@ def scan(
         raise ValueError(
             f"{files[0]}: only Parquet is read from there; convert or copy the arrays."
         )
-    partitions, width = scan_arrays(
-        here, target, sample_weight, columns, batch_rows, missing_chunks
-    )
+    partitions, width = scan_arrays(here, target, sample_weight, columns, batch_rows)
     return Partitioned(partitions, width, None, partitions[0].n_targets)

@@ -35,8 +35,6 @@ def as_source(X: Any, y: Any, sample_weight: Any = None) -> Source | None:
                 "A source of rows brings its own target and weights: pass it alone, and name "
                 "them where it is made, as in scan(path, target, sample_weight=...)."
             )
-        if X.n_targets == 0:
-            raise TypeError("This source has no target to learn: name it, scan(path, target).")
         return X
     if isinstance(X, str | os.PathLike):
         raise TypeError(

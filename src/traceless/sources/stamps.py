@@ -59,21 +59,6 @@ class Stamp:
         return f"{self.size} bytes of {moment:%Y-%m-%d %H:%M:%S.%f}"
 
 
-@dataclass(frozen=True)
-class Absent:
-    """A file that was not there: a chunk of which Zarr says what its rows are."""
-
-    file: Path
-
-    def check(self) -> None:
-        """Raise if it is there now."""
-        if self.file.exists():
-            raise ValueError(
-                f"{self.file} has changed since it was scanned: it was not there, and now is. Scan "
-                "it again when nobody writes to it any more. Nothing was changed."
-            )
-
-
 def gone(file: Any) -> FileNotFoundError:
     """The error for a file that was there."""
     return FileNotFoundError(
@@ -83,7 +68,7 @@ def gone(file: Any) -> FileNotFoundError:
 
 
 @contextmanager
-def unchanged(stamps: Iterable[Stamp | Absent]) -> Iterator[None]:
+def unchanged(stamps: Iterable[Stamp]) -> Iterator[None]:
     """Check that files are as they were, before they are read and after it."""
     for stamp in stamps:
         stamp.check()

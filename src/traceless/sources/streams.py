@@ -243,8 +243,6 @@ def _column(name: str, values: Any) -> Any:
 
 
 def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Columns:
-    if target is None:
-        raise TypeError("Columns have names here: say which one is the target, target=...")
     features, target = choose(batch.schema.names, columns, target, weight, WHERE)
     width = len(features)
     kind = batch.schema.field(features[0]).type
