@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from sklearn.base import clone
 
 from papers.datasets import Floats, Images, Labels, find_mnist, mnist_images, small_images
 from papers.report import Paper, Plan
@@ -185,7 +186,7 @@ def _one_block(
 ) -> Callable[[], object]:
     """The same update by the paper's equations, the whole batch at once."""
     bound = phi.bind(data.X.shape[1])
-    w, C = coefficients(model), model.auxiliary_
+    w, C = coefficients(model), auxiliary(model)
     X, y = data.X[start : start + batch], 2.0 * data.y[start : start + batch] - 1.0
     return lambda: theorem_1(w, C, (bound.codes(X) * bound.steps).T, y)
 
@@ -203,6 +204,14 @@ def coefficients(model: LSSVC) -> Floats:
     return np.append(model.feature_coef_[0], model.intercept_)
 
 
+def auxiliary(model: LSSVC) -> Floats:
+    """The paper's auxiliary matrix C = I - ρP (eq. 4)."""
+    state, size = model.export_state(), len(coefficients(model))
+    P = np.zeros((size, size))
+    P[np.triu_indices(size)] = state["P"]
+    return np.eye(size) - RHO * (P + np.triu(P, 1).T)
+
+
 def storage(data: Data, plan: Plan) -> Rows:
     """(e) Bytes of the training rows, of w and C, and of the whole model, by number of rows."""
     rows: Rows = []
@@ -214,7 +223,7 @@ def storage(data: Data, plan: Plan) -> Rows:
                 "size": size,
                 "rows_float64": data.X[:size].nbytes,
                 "rows_bytes": data.X[:size].size,
-                "w_and_C": coefficients(model).nbytes + model.auxiliary_.nbytes,
+                "w_and_C": coefficients(model).nbytes + auxiliary(model).nbytes,
                 "whole_model": len(pickle.dumps(model)),
             }
         )
@@ -251,11 +260,12 @@ def estimate(x: Floats, noise: str, error: float, rng: np.random.Generator) -> F
 def without(model: LSSVC, x: Floats, y: Labels) -> Floats:
     """Return w after forgetting an estimate; infinite where the estimate is refused.
 
-    It is refused if no data with such a row could have the model's sums.
+    It is refused if no data with such a row could have the model's sums. The exact sums never held
+    an estimate, so it is forgotten by a model that has w and P alone.
     """
-    guess = copy.deepcopy(model)
+    guess = clone(model).import_state(model.export_state())
     try:
-        guess.forget_estimate(x, y)
+        guess.forget(x, y)
     except NotLearnedError:
         return np.full(model.feature_coef_.size + 1, np.inf)
     return coefficients(guess)

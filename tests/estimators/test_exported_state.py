@@ -6,7 +6,7 @@ import pytest
 from cases import PAPER
 from traceless import LSSVC, NotLearnedError
 from traceless.exceptions import UnsealableError
-from traceless.features import Linear, RandomFourier
+from traceless.features import RandomFourier
 
 
 def data(rng, n=300, classes=3):
@@ -16,18 +16,6 @@ def data(rng, n=300, classes=3):
 
 def close(a, b):
     np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max())
-
-
-def test_the_auxiliary_matrix_of_the_paper(rng):
-    X, y = data(rng)
-    model = LSSVC(solver="woodbury", **PAPER, rho=0.7).fit(X, y)
-    F = Linear().transform(X)
-    C = F.T @ np.linalg.solve(F @ F.T + 0.7 * np.eye(300), F)
-    np.testing.assert_allclose(model.auxiliary_, C, atol=1e-9)
-    with pytest.raises(AttributeError, match="needs solver='woodbury'"):
-        _ = LSSVC().fit(X, y).auxiliary_
-    with pytest.raises(AttributeError, match="free_intercept=False and standardize=False"):
-        _ = LSSVC(solver="woodbury").fit(X, y).auxiliary_
 
 
 def test_export_and_import_of_the_papers_state(rng, tmp_path):
@@ -67,26 +55,3 @@ def test_an_imported_state_is_all_or_nothing(rng):
         user.update(add=(X[:2], y[:2]), forget=(X[:3] + 9, y[:3]))
     assert (user.decision_function(X) == before).all()
     assert user.n_samples_ == 30
-
-
-def test_forgetting_an_estimate_by_name(rng):
-    X, y = data(rng)
-    exact = LSSVC(solver="woodbury", **PAPER).fit(X[1:], y[1:])
-    model = LSSVC(solver="woodbury", **PAPER).fit(X, y)
-    guess = X[:1] + 0.05 * np.linalg.norm(X[0]) * np.array([[0.5, 0.5, -0.5, 0.5]])
-    predicted = model.forget_estimate(guess, y[:1], error=0.05)
-    real = np.linalg.norm(model.coef_ - exact.coef_) / np.linalg.norm(exact.coef_)
-    assert 0.1 * predicted < real < 10 * predicted
-    with pytest.raises(UnsealableError, match="forgotten an estimate"):
-        model.digest()
-    with pytest.raises(AttributeError, match="needs solver='woodbury'"):
-        LSSVC().fit(X, y).forget_estimate(guess, y[:1])
-
-
-def test_an_estimate_that_is_refused_changes_nothing(rng):
-    X, y = data(rng, n=30)
-    model = LSSVC(RandomFourier(100, gamma=0.2), solver="woodbury", **PAPER).fit(X, y)
-    digest = model.digest()
-    with pytest.raises(NotLearnedError, match=r"too many|not in the data"):
-        model.forget_estimate(X + 5, y)
-    assert model.digest() == digest

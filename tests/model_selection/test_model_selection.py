@@ -821,15 +821,3 @@ def test_rows_by_any_other_key(rng):
         assert (rows[key] == X[key]).all()
     assert (rows[np.array([4, 2]), ...] == X[[4, 2]]).all()
     assert UncopiedRows.of([[1.0]]) == [[1.0]]
-
-
-@pytest.mark.parametrize("cv", [3, LeaveOneOut()])
-def test_a_rho_for_each_target(rng, cv):
-    X, Y = rng.normal(size=(24, 12)), rng.normal(size=(24, 2))
-    model = LSSVR(rho=[0.5, 20.0])
-    expected = model_selection.cross_val_predict(model, X, Y, cv=cv)
-    np.testing.assert_array_equal(cross_val_predict(model, X, Y, cv=cv), expected)
-    best = select_rho(model, X, Y, [0.1, 1.0], cv=3).best
-    assert best == select_rho(LSSVR(), X, Y, [0.1, 1.0], cv=3).best
-    with pytest.raises(ValueError, match="one rho for all targets"):
-        leave_one_out(model, X, Y)

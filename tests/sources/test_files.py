@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from traceless import LSSVR, RangeError, scan
+from traceless import RangeError, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
-from traceless.sources import arrays, row_groups
+from traceless.sources import row_groups
 from traceless.sources.partitions import grouped
 
 EDGES = [0, 30, 30, 170, 400]  # of files; one holds nothing
@@ -337,14 +337,3 @@ def test_a_large_row_group_is_cut_for_tasks(tmp_path, rng, monkeypatch):
     assert len(grouped([one], 99)) == 8  # each reads what comes before it too
     monkeypatch.setattr(row_groups, "LEAST_ROWS", 60)
     assert grouped([one], 4) == [[one]]
-
-
-@pytest.mark.parametrize("place", ["a file", "a column"])
-def test_a_wrong_rho_is_found_before_the_pass(place, tmp_path, monkeypatch):
-    for name, shape in {"X": (6, 2), "y": (6, 3)}.items():
-        np.save(tmp_path / f"{name}.npy", np.ones(shape))
-    source = scan(tmp_path / "X.npy", tmp_path / "y.npy" if place == "a file" else 1)
-    assert source.n_targets == (3 if place == "a file" else 1)
-    monkeypatch.setattr(arrays.RowRange, "batches", None)  # no row is read
-    with pytest.raises(ValueError, match=r"rho has 2 numbers, and there (are 3|is one) target"):
-        LSSVR(rho=[1.0, 2.0]).fit(source)

@@ -234,20 +234,6 @@ def test_what_can_be_wrong(table, tmp_path):
         LSSVC().fit(from_batches([digits | {"a": [1.0, 2.0]}, digits], "y"))
 
 
-def test_a_wrong_rho_is_found_before_the_pass(table):
-    X, _, w = rows(table)
-    read = []
-
-    def batches():
-        for i, j in pairwise(CUTS):
-            read.append(i)
-            yield X[i:j], w[i:j]
-
-    with pytest.raises(ValueError, match="rho has 2 numbers, and there is one target"):
-        LSSVR(rho=[1.0, 2.0]).fit(from_batches(batches))
-    assert len(read) == 1  # to know the columns
-
-
 def test_parquet_by_a_dataset_with_a_filter(table, tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     data = pyarrow.dataset.dataset(tmp_path).filter(pyarrow.dataset.field("a") > 0)

@@ -207,8 +207,8 @@ class CoefficientDisplay:
                 "Coefficients are drawn with the errors of an LSSVR with one target, got "
                 f"{type(estimator).__name__} with coefficients of shape {coef.shape}."
             )
-        half = estimator.feature_coef_std_ * estimator._errors().quantile(level)
-        moments = estimator._moments_by_rho()[0][0]
+        errors, moments = estimator._errors(), estimator._moments()
+        half = errors.of_coefficients()[0][0] * errors.quantile(level)
         spread = np.sqrt(moments.C.diagonal()[: len(coef)] / moments.weight)
         scale = spread if scaled else np.ones(len(coef))
         first = np.argsort(-np.abs(coef * scale), kind="stable")[:n_largest]

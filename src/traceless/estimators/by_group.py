@@ -244,7 +244,7 @@ class GroupedModels:
     @property
     def _rho(self) -> float:
         rho = self.estimator.rho
-        if isinstance(rho, str) or np.ndim(rho):
+        if isinstance(rho, str):
             raise ValueError(f"Models by group share one number rho, got {rho!r}.")
         return float(rho)
 

@@ -6,17 +6,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from traceless.arithmetic.integers import Floats
 from traceless.device.tensors import like, taken, to_array
 from traceless.estimators.least_squares import ROWS, LeastSquares
 from traceless.estimators.summary import Summary
-from traceless.solvers.class_weights import shared_weights
 from traceless.solvers.drop_costs import drop_costs
 from traceless.solvers.errors import Errors, errors
-from traceless.solvers.moments import Moments
 from traceless.transaction import snapshot
 
 _BIAS = "No standard error covers the bias of a rho that is too large."
@@ -64,9 +61,7 @@ class Explained(LeastSquares):
                 of_column[j].append(feature)
         blocks = [np.array(features, dtype=np.intp) for features in of_column]
         W, worst = np.atleast_2d(now.feature_coef_), now._worst_losses()[:, None]
-        rises = np.empty((len(W), len(blocks)))
-        for moments, own in now._moments_by_rho():
-            rises[own] = drop_costs(moments.P, W[own], blocks)
+        rises = drop_costs(now._moments().P, W, blocks)
         return np.asarray(
             np.divide(rises, worst, out=np.zeros_like(rises), where=worst > 0).mean(0)
         )
@@ -85,12 +80,6 @@ class Explained(LeastSquares):
         """Σω(y - ȳ)² of each problem; Σωy² for a map without a constant feature."""
         raise NotImplementedError
 
-    def _moments_by_rho(self) -> list[tuple[Moments, NDArray[np.intp]]]:
-        """Moments with each ρ, and the targets or classes that have it."""
-        state, phi, penalty, weights = self._problem()
-        n, shared = self._weights()[0].Z.shape[1], shared_weights(weights)
-        return [(state.moments(own, phi, shared), which) for own, which in penalty.apart(n)]
-
     def _column_names(self) -> list[str]:
         """Names of the features: those of the columns where they have any."""
         names = getattr(self, "feature_names_in_", None)
@@ -103,10 +92,9 @@ class Explained(LeastSquares):
         _, free_intercept, standardize = self._problem()[2]
         penalty = "coefficients in standard deviations" if standardize else "coefficients"
         whole = "" if free_intercept else " and intercept"
-        rhos = ", ".join(f"{rho:.6g}" for rho in np.ravel(self.rho_))
         return {
             "rows": self.n_samples_,
-            "rho": f"{rhos}{chosen}; penalises {penalty}{whole}",
+            "rho": f"{self.rho_:.6g}{chosen}; penalises {penalty}{whole}",
         }
 
 
@@ -124,12 +112,7 @@ class PredictionErrors(Explained):
 
         0 for a column that never varied, whose coefficient is 0 by definition.
         """
-        self._check_columns("coef_std_", "error")
-        return self.feature_coef_std_
-
-    @property
-    def feature_coef_std_(self) -> Floats:
-        """Standard errors of `feature_coef_`."""
+        self._check_columns("coef_std_", "error", "summary() has those of the features")
         each = self._errors().of_coefficients()[0]
         return each[0] if len(each) == 1 else each
 
@@ -218,7 +201,7 @@ class PredictionErrors(Explained):
         if now._bind().has_bias:
             names = ["intercept", *names]
             coef, each = np.column_stack([intercept, coef]), np.column_stack([own, each])
-        n_targets, half = len(coef), found.quantile(level)[:, None] * each
+        n_targets, half = len(coef), found.quantile(level) * each
         table: dict[str, Any] = {}
         if n_targets > 1:
             table["target"] = np.repeat(np.arange(n_targets), len(names)).tolist()
@@ -232,7 +215,7 @@ class PredictionErrors(Explained):
         }.items():
             table[name] = values.ravel().tolist()
         facts = now._facts() | {
-            "degrees of freedom": _listed(found.degrees_of_freedom),
+            "degrees of freedom": f"{found.moments.degrees_of_freedom:.6g}",
             "noise": _listed(found.noise),
             "R²": _listed(found.determination),
         }
@@ -244,7 +227,7 @@ class PredictionErrors(Explained):
         found: Errors = state.answer(
             "errors",
             penalty,
-            lambda known: errors(known, self._moments_by_rho(), phi, self._weights()[0]),
+            lambda known: errors(known, self._moments(), phi, self._weights()[0]),
         )
         return found
 

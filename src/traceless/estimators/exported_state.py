@@ -1,9 +1,8 @@
 """The (w, C) state of Lee et al. 2019: what an end user needs to update a model.
 
 Estimators with ``solver="woodbury"`` keep P = (ρI + S)⁻¹, from which the paper's auxiliary
-matrix is C = I - ρP. It can be handed out without the knowledge of the rows, and rows can
-be forgotten of which only an estimate is at hand (section 4). All of it is for the papers' penalty:
-``free_intercept=False``, ``standardize=False``.
+matrix is C = I - ρP. It can be handed out without the knowledge of the rows, for the papers'
+penalty: ``free_intercept=False``, ``standardize=False``.
 """
 
 from __future__ import annotations
@@ -12,11 +11,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
-from traceless.arithmetic.integers import Floats
-from traceless.device.tensors import on_host
-from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
 from traceless.exceptions import MismatchError
 from traceless.parameters import positive
@@ -26,35 +20,6 @@ from traceless.transaction import changing
 
 class ExportedState(LeastSquares):
     """Estimators whose state can be handed out as (w, C)."""
-
-    def forget_estimate(
-        self, X: Any, y: Any, sample_weight: Any = None, *, error: float = 0.1
-    ) -> float:
-        """Forget rows of which only an estimate is at hand (Lee et al. 2019, section 4).
-
-        Something of the rows stays behind, so the model gives up its knowledge: it can no
-        longer be sealed, merged or given a digest. Needs ``solver="woodbury"``.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The estimates.
-        error : float, default=0.1
-            How far off the features of the estimates are, relatively.
-
-        Returns
-        -------
-        float
-            The relative error of the coefficients to be expected from that.
-        """
-        with changing(self) as draft:
-            live = draft._live("forget_estimate")
-            draft._check_unguarded("forget_estimate forgets what was never learned")
-            rows = on_host(checked_arrays(draft, (X, y, sample_weight), draft._task, reset=False))
-            rho = positive("rho", draft.rho)
-            size = positive("error", error, zero=True)
-            draft._state, expected = live.forget_estimate(rows, rho, draft._code, size)
-        return expected
 
     def export_state(self) -> dict[str, Any]:
         """The paper's state: what an end user needs to update the model, and no more.
@@ -89,13 +54,6 @@ class ExportedState(LeastSquares):
             draft._start_anew()
             draft._import(state)
         return self
-
-    @property
-    def auxiliary_(self) -> Floats:
-        """The auxiliary matrix C = I - ρP of Lee et al. (eq. 4)."""
-        rho = positive("rho", self.rho)
-        P = self._live("auxiliary_").whole_inverse(rho).full()
-        return np.asarray(np.eye(len(P)) - rho * P)
 
     def _check_unguarded(self, why: str) -> None:
         if self.guard:

@@ -31,7 +31,6 @@ from traceless.estimators.inputs import (
     take_names,
     task_of,
 )
-from traceless.estimators.rhos import RHOS, rhos
 from traceless.estimators.row_guard import Guard
 from traceless.estimators.scoring import scores
 from traceless.exceptions import MismatchError
@@ -48,6 +47,7 @@ from traceless.parameters import (
     FLAG,
     JOBS,
     NOTHING,
+    POSITIVE,
     Constraint,
     check_parameters,
     choice,
@@ -75,7 +75,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     constraints: ClassVar[dict[str, Constraint]] = {
         "feature_map": NOTHING
         | instance("a FeatureMap such as traceless.features.Linear()", FeatureMap, error=TypeError),
-        "rho": RHOS | choice("evidence"),
+        "rho": POSITIVE | choice("evidence"),
         "free_intercept": FLAG,
         "standardize": NOTHING | FLAG,
         "solver": choice(*_SOLVERS),
@@ -86,16 +86,16 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     }
     feature_map: FeatureMap | None
     rho: float | str
-    free_intercept: bool = False  # of models that were pickled before there was any
-    standardize: bool | None = False
+    free_intercept: bool
+    standardize: bool | None
     solver: str
     n_jobs: int | None
     verbose: bool
     class_weight: Any = None
     weighting: str = "shared"
     classwise: bool | None = None  # False: what is merged is pooled
-    guard: bool = False  # these two also of models that were pickled before there were any
-    fingerprint: bool = False
+    guard: bool
+    fingerprint: bool
     n_features_in_: int
     _task: Task
     _state: Cholesky
@@ -272,7 +272,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
     @property
     def coef_(self) -> Floats:
         """Coefficients of the columns; AttributeError if the features are not the columns."""
-        self._check_columns("coef_", "coefficient")
+        self._check_columns("coef_", "coefficient", "feature_coef_ has those of the features")
         return self.feature_coef_
 
     @property
@@ -285,13 +285,12 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """Coefficients of the constant feature; 0 if the feature map has none."""
         return self._intercepts()
 
-    def _check_columns(self, name: str, what: str) -> None:
+    def _check_columns(self, name: str, what: str, instead: str) -> None:
         """Raise if the features are not the columns: RFE would choose columns at random."""
         if not self._map().features_are_columns:
             raise AttributeError(
                 f"{name} has one {what} for each column, as with Linear(); the features of "
-                f"{type(self._map()).__name__} are not the columns. feature_{name} has their "
-                f"{what}s, in the order of feature_map.transform(X)."
+                f"{type(self._map()).__name__} are not the columns. {instead}."
             )
 
     @property
@@ -358,17 +357,11 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         """The knowledge of the first rows that are learned, and some of these: X and y."""
         if not isinstance(rows, Source):
             return self._knowledge_of(rows, recipe), rows[:2]
-        self._check_before(rows)
+        if isinstance(self.class_weight, Mapping):  # before the pass over all rows
+            class_weights(self.class_weight, self.weighting, [*self.class_weight], [])
         looking = LookingRecipe.of(recipe, self._map().input_steps(self.n_features_in_))
         looked: Any = self._knowledge_of(rows, looking)
         return looked.knowledge, (looked.X, looked.y)
-
-    def _check_before(self, source: Source) -> None:
-        """Check what would otherwise be found when the pass over all rows is done."""
-        if isinstance(self.class_weight, Mapping):
-            class_weights(self.class_weight, self.weighting, [*self.class_weight], [])
-        if source.n_targets is not None and not isinstance(self.rho, str):
-            rhos(self.rho, 1 if self._task == "classification" else source.n_targets)
 
     def _keep_guard(
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
@@ -533,9 +526,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
             rho = self._evidence(state, phi, weights)
         elif type(rho) is not float or not 0.0 < rho < np.inf:
             check_parameters(self, "rho")
-            n = 1 if self._task == "classification" else len(state.responses)
-            each = rhos(rho, n - (self._task == "multilabel"))
-            rho = each[0] if len({*each}) == 1 else each
+            rho = float(rho)
         return state, phi, self._penalty(rho, phi), weights
 
     def _penalty(self, rho: Any, phi: BoundMap) -> Penalty:

@@ -414,8 +414,8 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
     feature_coef_ : ndarray of shape (n_outputs,) or (n_targets, n_outputs)
         The same of the features, of any map.
     intercept_ : float or ndarray of shape (n_targets,)
-    coef_std_, feature_coef_std_, intercept_std_ : float or ndarray
-        Standard errors of these, of their shapes.
+    coef_std_, intercept_std_ : float or ndarray
+        Standard errors of these, of their shapes: the first only with `Linear`.
     noise_std_ : float or ndarray of shape (n_targets,)
         The standard deviation of the noise.
     rho_ : float

@@ -50,8 +50,8 @@ def _has_one_covariance(self: Any) -> bool:
 class Posterior(LeastSquares):
     """Classifiers with probabilities."""
 
-    priors: Any = None  # these two also of models that were pickled before there were any
-    decision: str = "scores"
+    priors: Any
+    decision: str
 
     @available_if(_has_one_covariance)  # type: ignore[untyped-decorator]
     @where_the_rows_are

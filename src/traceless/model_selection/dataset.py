@@ -95,19 +95,13 @@ class Dataset:
     def has_closed_form(self) -> bool:
         """Whether one system serves all folds.
 
-        Class weights and ρ that are taken from the rows differ by fold, and targets with a ρ each
-        have a system each.
+        Class weights and ρ that are taken from the rows differ by fold.
         """
         weighted = getattr(self.estimator, "class_weight", None) is not None
-        return not weighted and not isinstance(self.probe.rho, str) and not np.ndim(self.probe.rho)
+        return not weighted and not isinstance(self.probe.rho, str)
 
     def check_closed_form(self, what: str) -> None:
-        """Raise if class weights or ρ would change as soon as a row leaves, or ρ are several."""
-        if np.ndim(self.probe.rho):
-            raise ValueError(
-                f"{what} holds rows out in closed form, which takes one rho for all targets, and "
-                f"got {self.probe.rho!r}. Use cross_val_predict, or one target at a time."
-            )
+        """Raise if class weights or ρ would change as soon as a row leaves."""
         if not self.has_closed_form:
             raise ValueError(
                 f"{what} holds rows out in closed form, which class weights and rho='evidence' do "

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, add, wide
 from traceless.arithmetic.products import Coefficients
@@ -175,30 +174,13 @@ def solved(
     """
     S = known.normal_equations()[0]
     m = whole_means(S) if penalty.free_intercept else None
-    if isinstance(penalty.rho, tuple):
-        Z = _solved_by_target(known, penalty, phi, code, intercept)
+    ridge = penalty.ridge(S, known, phi)
+    if class_weights is not None:
+        Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
     else:
-        ridge = penalty.ridge(S, known, phi)
-        if class_weights is not None:
-            Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
-        else:
-            Z = _solve_pooled(known, ridge, code, m, intercept)
+        Z = _solve_pooled(known, ridge, code, m, intercept)
     Z.setflags(write=False)
     return Z, None if m is None else m.astype(np.float64)
-
-
-def _solved_by_target(
-    known: Knowledge, penalty: Penalty, phi: BoundMap, code: Coding, intercept: bool
-) -> Floats:
-    """The same with a ρ for each target: one factorisation for each that is different."""
-    Z = np.empty((known.n_outputs + intercept, len(penalty.rho)))
-    for one, own in penalty.apart(len(penalty.rho)):
-
-        def some(V: Integers, own: NDArray[np.intp] = own) -> Any:
-            return code(V)[:, own]
-
-        Z[:, own] = solved(known, one, phi, some, None, intercept)[0]
-    return Z
 
 
 def _solve_pooled(

@@ -34,14 +34,12 @@ the number of rows does not change.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrmm
 from scipy.special import stdtrit
 
@@ -53,8 +51,6 @@ from traceless.solvers.moments import Moments
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge
-
-Groups = Sequence[tuple[Moments, NDArray[np.intp]]]
 
 _PIECE = 20  # bits of a coefficient that are multiplied at a time
 _SHORTEST = 8  # bits of a slice that are worth a product
@@ -68,8 +64,7 @@ class Errors:
 
     Attributes
     ----------
-    groups : sequence of (Moments, indices)
-        Targets with the same ρ, and the moments with that.
+    moments : Moments
     phi : BoundMap
     shift : ndarray, or None
         Whole numbers that are subtracted from codes, with a free intercept.
@@ -77,47 +72,31 @@ class Errors:
         Σω(y - ŷ)², and Σω(y - ȳ)²; Σωy² if there is no constant feature.
     """
 
-    groups: Groups
+    moments: Moments
     phi: BoundMap
     shift: Floats | None
     residual_squares: Floats
     total_squares: Floats
 
-    @cached_property
-    def degrees_of_freedom(self) -> Floats:
-        """The degrees of freedom d of the fit to each target."""
-        return self._by_target(lambda m: m.degrees_of_freedom)
-
     @property
-    def degrees_left(self) -> Floats:
+    def degrees_left(self) -> float:
         """The degrees of freedom n - d that are left to estimate the noise from."""
-        return self._n_rows - self.degrees_of_freedom
-
-    @property
-    def _n_rows(self) -> int:
-        return self.groups[0][0].n_rows
+        return self.moments.n_rows - self.moments.degrees_of_freedom
 
     @cached_property
     def noise(self) -> Floats:
         """σ̂ of each target; NaN, with a warning, if the rows leave nothing to estimate it from."""
         left = self.degrees_left
-        enough = left >= np.maximum(_LEAST, self._by_target(_rounding))
-        if enough.all():
+        if left >= max(_LEAST, _rounding(self.moments)):
             return np.sqrt(self.residual_squares / left)
         warnings.warn(
-            f"The noise cannot be estimated: {self._n_rows} rows are fitted with "
-            f"{self.degrees_of_freedom.max():.4g} degrees of freedom, which leaves next to none. "
+            f"The noise cannot be estimated: {self.moments.n_rows} rows are fitted with "
+            f"{self.moments.degrees_of_freedom:.4g} degrees of freedom, which leaves next to none. "
             "Errors are NaN. Learn more rows, or increase rho.",
             RuntimeWarning,
             stacklevel=4,
         )
-        return np.sqrt(np.where(enough, self.residual_squares, np.nan) / np.where(enough, left, 1))
-
-    def _by_target(self, of: Callable[[Moments], float]) -> Floats:
-        out = np.empty(len(self.residual_squares))
-        for moments, own in self.groups:
-            out[own] = of(moments)
-        return out
+        return np.full(len(self.residual_squares), np.nan)
 
     @property
     def determination(self) -> Floats:
@@ -130,36 +109,30 @@ class Errors:
 
     def of_coefficients(self) -> tuple[Floats, Floats]:
         """Errors of the coefficients, T × J, and of the intercepts, T."""
-        T, J = len(self.noise), len(self.phi.steps) - self.phi.has_bias
-        coef, intercept = np.empty((T, J)), np.zeros(T)
-        for m, own in self.groups:
-            spread = np.sqrt(m.P.diagonal())
-            coef[own] = np.outer(self.noise[own], spread[:J])
-            if m.is_centred:
-                far = m.root.T @ m.center
-                intercept[own] = self.noise[own] * np.sqrt(1.0 / m.weight + far @ far)
-            elif self.phi.has_bias:
-                intercept[own] = self.noise[own] * spread[-1]
-        return coef, intercept
+        m, spread = self.moments, np.sqrt(self.moments.P.diagonal())
+        coef = np.outer(self.noise, spread[: len(self.phi.steps) - self.phi.has_bias])
+        if not self.phi.has_bias:
+            return coef, np.zeros(len(coef))
+        if not m.is_centred:
+            return coef, self.noise * spread[-1]
+        far = m.root.T @ m.center
+        return coef, self.noise * np.sqrt(1.0 / m.weight + far @ far)
 
     def of_codes(self, codes: Floats) -> Floats:
         """Errors s of what rows will show, n × T; `codes` is given away for that."""
         if self.shift is not None:
             codes -= self.shift
-        out = np.empty((len(codes), len(self.noise)))
-        for (m, own), root in zip(self.groups, self._roots, strict=True):
-            own_noise = 1.0 + 1.0 / m.weight if m.is_centred else 1.0
-            squares = root.squares(codes) + own_noise
-            out[:, own] = np.sqrt(squares)[:, None] * self.noise[own]
-        return out
+        own_noise = 1.0 + 1.0 / self.moments.weight if self.moments.is_centred else 1.0
+        squares = self._root.squares(codes) + own_noise
+        return np.asarray(np.sqrt(squares)[:, None] * self.noise)
 
-    def quantile(self, level: float) -> Floats:
-        """How many errors to each side hold a share `level` of what each target will show."""
-        return np.asarray(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
+    def quantile(self, level: float) -> float:
+        """How many errors to each side hold a share `level` of what a target will show."""
+        return float(stdtrit(self.degrees_left, 0.5 + 0.5 * level))
 
     @cached_property
-    def _roots(self) -> list[_Root]:
-        return [_Root(m, self.phi.steps, self.shift) for m, _ in self.groups]
+    def _root(self) -> _Root:
+        return _Root(self.moments, self.phi.steps, self.shift)
 
 
 class _Root:
@@ -216,7 +189,7 @@ def _rounding(m: Moments) -> float:
     return float(4.0 * len(m.P) * 2.0**-53 * inflation)
 
 
-def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Coefficients) -> Errors:
+def errors(known: Knowledge, moments: Moments, phi: BoundMap, solution: Coefficients) -> Errors:
     """The errors of a regression whose coefficients were found for these moments."""
     step = float(known.specification["target_resolution"])
     unit = Fraction(step) ** 2 / (1 << known.weight_bits)
@@ -227,7 +200,7 @@ def errors(known: Knowledge, groups: Groups, phi: BoundMap, solution: Coefficien
         n, t = int(known.gram[J - 1, J - 1]), wide(known.gram[J - 1, J:])
         total, divisor = n * total - t * t, n
     return Errors(
-        groups,
+        moments,
         phi,
         solution.shift,
         _floats(residual_squares(known, solution), unit),

@@ -197,7 +197,6 @@ class Inverse:
         What U lacks by its rounding.
     """
 
-    frame: Frame | None = None  # all also of those that were pickled before there were any
     answer: Floats | None = None
     tail: Floats | None = None
 
@@ -432,22 +431,3 @@ class _Update:
         if not np.all(relative >= 0.999 * least):
             raise LinAlgError("the rows to be removed are not in the data, or P has decayed")
         self._strain += 1.0 + _GROWS * (1.0 / least_pivot - 1.0)
-
-
-def expected_error(inverse: Inverse, W: Floats, removed: Change, error: float) -> float:
-    """Relative error of W to be expected if removed rows were estimates (section 4, Fig. 1f).
-
-    To first order an error δ in a removed row φ changes w by P(δ(φ·w - y) + φ(δ·w)). With
-    δ random, ‖δ‖ = error · ‖φ‖, the expected square of its length is
-
-        ‖δ‖²/J · ((φ·w - y)² ‖P‖² + ‖Pφ‖² ‖w‖² + 2 (φ·w - y) (Pφ)·(Pw))
-    """
-    P, PF = inverse.full(), inverse.times(removed.F.T)
-    PW = inverse.times(W)
-    r = dgemm(1.0, removed.F.T, W, trans_a=True) - removed.Y
-    lengths = np.einsum("ij,ij->i", removed.F, removed.F)
-    squares = (r * r).sum(axis=1) * (P * P).sum()
-    squares += (PF * PF).sum(axis=0) * (W * W).sum()
-    squares += 2.0 * (r * dgemm(1.0, PF, PW, trans_a=True)).sum(axis=1)
-    expected = removed.weights**2 * lengths * squares / len(P)
-    return float(error * np.sqrt(expected.sum() / (W * W).sum()))

@@ -37,21 +37,12 @@ _TINY, _HUGE = np.finfo(np.float64).tiny, np.finfo(np.float64).max
 class Penalty(NamedTuple):
     """How coefficients are penalised: ρ, whether the intercept is, and in which units.
 
-    Free intercepts and standardised features are those of maps with a constant feature. There may
-    be a ρ for each target.
+    Free intercepts and standardised features are those of maps with a constant feature.
     """
 
-    rho: Any
+    rho: float
     free_intercept: bool = False
     standardize: bool = False
-
-    def apart(self, n_targets: int) -> list[tuple[Penalty, NDArray[np.intp]]]:
-        """A penalty for each ρ that is different, with the targets that have it."""
-        each = self.rho if isinstance(self.rho, tuple) else (self.rho,) * n_targets
-        return [
-            (self._replace(rho=rho), np.flatnonzero(np.array(each) == rho))
-            for rho in dict.fromkeys(each)
-        ]
 
     def ridge(self, S: Any, known: Knowledge, phi: BoundMap) -> Ridge:
         """The diagonal for the Σφφᵀ of some knowledge, the intercept's entry last."""

@@ -41,7 +41,7 @@ from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import Coding, Weights
 from traceless.solvers.equations import Equations, mended, polished
-from traceless.solvers.inverse import Frame, Inverse, expected_error, worth_updating
+from traceless.solvers.inverse import Frame, Inverse, worth_updating
 from traceless.solvers.queued_rows import QueuedRows, spread
 from traceless.solvers.ridge import Penalty
 
@@ -99,7 +99,7 @@ class Woodbury(Cholesky):
 
     def export(self, rho: float) -> dict[str, Any]:
         """The paper's state, as arrays and strings."""
-        inverse = self.whole_inverse(rho)
+        inverse = self.inverse(Penalty(rho))
         return {
             "format": STATE_FORMAT,
             "task": self.recipe.task,
@@ -122,7 +122,7 @@ class Woodbury(Cholesky):
 
     @property
     def has_knowledge(self) -> bool:
-        """False after `imported` and `forget_estimate`."""
+        """Whether the sums of the rows are here; False after `imported`."""
         return self._exact.known is not None
 
     @property
@@ -148,9 +148,8 @@ class Woodbury(Cholesky):
         known, queue, _ = self._exact
         if known is None:
             raise UnsealableError(
-                "This model came as (w, P) without the knowledge of its rows, or has forgotten an "
-                "estimate: it can learn, forget and predict, but it cannot be sealed, merged or "
-                "given a digest."
+                "This model came as (w, P) without the knowledge of its rows: it can learn, forget "
+                "and predict, but it cannot be sealed, merged or given a digest."
             )
         if queue:
             known = self._folded(known, queue)
@@ -178,8 +177,8 @@ class Woodbury(Cholesky):
         """Coefficients in float64; correctly rounded once sealed.
 
         Class weights change the whole matrix with every count, so P is of no use for them:
-        the knowledge is solved. So it is where each target has a ρ of its own, or features are
-        standardised beside a penalised intercept.
+        the knowledge is solved. So it is where features are standardised beside a penalised
+        intercept.
         """
         if self._exactly(penalty, class_weights):
             return super().coefficients(penalty, phi, code, class_weights)
@@ -191,7 +190,7 @@ class Woodbury(Cholesky):
     def _exactly(self, penalty: Penalty, class_weights: Weights | None) -> bool:
         """Whether P cannot answer, and the knowledge is solved."""
         mixed = penalty.standardize and not penalty.free_intercept
-        return class_weights is not None or self._sealed or isinstance(penalty.rho, tuple) or mixed
+        return class_weights is not None or self._sealed or mixed
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
         inverse = self.inverse(penalty)
@@ -226,13 +225,6 @@ class Woodbury(Cholesky):
             inverse = self._inverse = self._built(penalty)
         return inverse
 
-    def whole_inverse(self, rho: float) -> Inverse:
-        """P and U of the papers' penalty ρI; our own stay as they are."""
-        inverse, penalty = self._inverse, Penalty(rho)
-        if inverse is None or inverse.penalty != penalty:
-            inverse = self._built(penalty)
-        return Inverse(inverse.P(), inverse.U, rho)
-
     # --- changes -------------------------------------------------------------------------
 
     def updated(
@@ -255,23 +247,6 @@ class Woodbury(Cholesky):
         return self._after(
             [QueuedRows.of(self.recipe, rows, sign) for sign, rows in sides], certain
         )
-
-    def forget_estimate(
-        self, rows: Rows, rho: float, code: Coding, error: float
-    ) -> tuple[Woodbury, float]:
-        """Forget rows that are known only approximately; the knowledge is given up for it.
-
-        Also returns the relative error of the coefficients to be expected if the features of
-        the rows are off by `error`, relatively.
-        """
-        queued = QueuedRows.of(self.recipe, rows, -1)
-        bare = Woodbury(self.recipe, (self.responses, self.counts), self.whole_inverse(rho))
-        state = bare._after([queued])
-        inverse = state.inverse(Penalty(rho))
-        change = queued.aligned(state.responses)
-        W = np.asfortranarray(code(inverse.U))
-        expected = expected_error(inverse, W, change._replace(Y=code(change.Y)), error)
-        return state, expected
 
     def _after(self, new: list[QueuedRows], certain: bool = False) -> Woodbury:
         responses, counts = self._totals([(q.change.sign, q.names, q.counts) for q in new])
