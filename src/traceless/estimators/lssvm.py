@@ -57,7 +57,7 @@ class LSSVC(ClassifierMixin, ForgettableColumns, Posterior, Explained, ExportedS
     rho : float or "evidence", default=1.0
         Strength ρ > 0 of the regularisation, 1/C; scikit-learn's ``alpha``. It may be changed
         after training with ``set_params`` and takes effect at once, without the data. "evidence"
-        chooses it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
+        chooses it from the sums at each solve (docs/uncertainty.md); ``rho_`` says which.
     free_intercept : bool, default=True
         Leave the intercept out of the penalty, so that targets and columns far from zero cost
         nothing. It is the constant feature's coefficient; with False it is penalised as the
@@ -371,7 +371,7 @@ class LSSVR(MultiOutputMixin, RegressorMixin, ForgettableColumns, PredictionErro
     rho : float or "evidence", default=1.0
         Strength ρ > 0 of the regularisation; scikit-learn's ``alpha``. It may be changed after
         training with ``set_params`` and takes effect at once, without the data. "evidence" chooses
-        it from the sums at each solve (docs/errors-and-evidence.md); ``rho_`` says which.
+        it from the sums at each solve (docs/uncertainty.md); ``rho_`` says which.
     target_resolution : float, default=2**-14
         The grid that targets are rounded to, a power of two.
     free_intercept : bool, default=True
