@@ -1,9 +1,11 @@
 import json
+import os
 
 import pytest
 from people import people, table
 
 from traceless.store import Receipt
+from traceless.store.keys import SigningKey
 
 
 @pytest.fixture
@@ -119,3 +121,46 @@ def test_the_key_can_be_kept_elsewhere(call, forgot, tmp_path):
     call("learn", "shop", "gone.csv", "--signing-key", "safe.pem")
     call("key", "shop", "--signing-key", "safe.pem", "--replace-with", "safe.pem", code=2)
     assert call("verify", "shop").code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--private", "there.pem"),
+        ("--public", "there.pem"),
+        ("--private", "no/such/folder.pem"),
+        ("--private", "shop/key"),
+        ("--private", "shop"),
+        ("--private", "pipe"),
+        ("--private", "new.pem", "--public", "./new.pem"),
+        ("--replace-with", "there.pem", "--private", "there.pem"),
+        ("--signing-key", "there.pem"),
+        ("--signing-key", "there.pem", "--dry-run"),
+        ("--signing-key", "there.pem", "--replace-with", "other.pem"),
+    ],
+)
+def test_nothing_is_replaced_before_all_is_checked(call, shop, tmp_path, words):
+    for name in ("there.pem", "other.pem"):
+        (tmp_path / name).write_bytes(SigningKey.new().pem())
+    os.mkfifo(tmp_path / "pipe")
+    before = call("history", "shop", "--json").out, *contents(tmp_path)
+    call("key", "shop", "--replace", *words, code=2)
+    assert (call("history", "shop", "--json").out, *contents(tmp_path)) == before
+
+
+def contents(folder):
+    """All files but the lock, which names the last process."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+    return [(path, path.read_bytes()) for path in sorted(files)]
+
+
+@pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])
+def test_the_wrong_key_signs_nothing(call, shop, tmp_path, dry_run):
+    (tmp_path / "other.pem").write_bytes(SigningKey.new().pem())
+    said = call("forget", "shop", "people.csv", "--signing-key", "other.pem", *dry_run, code=2).err
+    assert "other.pem is another key" in said
+    assert (
+        "other.pem"
+        in call("key", "shop", "--private", "x", "--signing-key", "other.pem", code=2).err
+    )
+    assert call("status", "shop", "--json").json["sequence"] == 1

@@ -82,14 +82,30 @@ def test_a_key_may_lie_elsewhere(tmp_path, rows, elsewhere, how, monkeypatch):
     assert store.history() == history
 
 
-def test_a_key_may_be_moved_out_of_the_folder(store, rows, tmp_path, monkeypatch, elsewhere):
+def test_a_key_may_be_moved_out_of_the_folder(store, rows, tmp_path, monkeypatch):
     shutil.move(store.path / "key", tmp_path / "moved")
     with pytest.raises(StoreError, match="private half is not in"):
         store.learn(*rows)
-    with pytest.raises(StoreError, match="private half is not in"):
-        Store(store.path, signing_key=elsewhere).learn(*rows)
     monkeypatch.setenv(module.VARIABLE, str(tmp_path / "moved"))
     assert store.learn(*rows).check()
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_the_key_that_is_named_is_the_one_that_signs(
+    store, rows, elsewhere, monkeypatch, tmp_path, dry_run
+):
+    """Neither the folder's own key nor that of the variable takes the place of a wrong one."""
+    named, before = Store(store.path, signing_key=elsewhere), store.history()
+    shutil.copy(store.path / "key", tmp_path / "right")
+    for variable in (elsewhere, tmp_path / "right"):
+        monkeypatch.setenv(module.VARIABLE, str(variable))
+        with pytest.raises(StoreError, match=r"elsewhere\.pem.*another key"):
+            named.learn(*rows, dry_run=dry_run)
+        with pytest.raises(StoreError, match="another key"):
+            named.new_key(dry_run=dry_run)
+        with pytest.raises(StoreError, match="another key"):
+            named.private_key()
+    assert store.history() == before
 
 
 def test_what_is_no_key_is_refused(store, rows, tmp_path):

@@ -14,9 +14,8 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Grid, Result, fields, write_files
+from traceless.cli.output import Grid, Outputs, Result, fields
 from traceless.cli.trials import How, change_options
-from traceless.exceptions import StoreError
 
 if TYPE_CHECKING:
     from traceless.store import Receipt, Store
@@ -78,15 +77,18 @@ def receipt(store: Store, number: int | None, html: str | None, out: str | None)
     has it, and the rows that remained, can check it without the store: see "traceless verify
     --receipt".
     """
+    files = Outputs(html, out)
     try:
         found = store.receipt(number)
     except LookupError as error:
         raise click.UsageError(str(error)) from error
-    text, written = found.to_json(), [path for path in (html, out) if path is not None]
-    texts = {html: [found.to_html()], out: [text]}
-    write_files({path: texts[path] for path in written})
-    shown = f"Written: {', '.join(written)}" if written else text
-    return Result({"receipt": json.loads(text), "written": written}, [shown])
+    text, written = found.to_json(), list(files)
+    files.write(html, [found.to_html()])
+    files.write(out, [text])
+    return Result(
+        {"receipt": json.loads(text), "written": written},
+        [f"Written: {', '.join(written)}" if written else text],
+    )
 
 
 @command("traceless head shop", "traceless head shop > kept-elsewhere.txt")
@@ -139,25 +141,21 @@ def key(
         raise click.UsageError("--dry-run is for --replace and --replace-with alone.")
     if how.dry_run:
         return how.made(partial(store.new_key, replace_with))
+    files = Outputs(public, private)
     if replaces:
         receipt = store.new_key(replace_with)
         data["receipt"] = receipt.as_dict()
         shown.append(f"Change {receipt.sequence} hands over to another key.")
-    found = store.public_key
-    if found is None:
-        raise StoreError(
-            "This store is of an older version, and has no key. Give it one with traceless upgrade."
-        )
-    files: dict[str, list[str]] = {}
+    found = store.public_key or ""
     if public is not None:
-        files[public] = [keys.public_pem(found)]
+        files.write(public, [keys.public_pem(found)])
     if private is not None:
-        files[private] = [store.private_key()]
-    write_files(files, private=(private,))
+        files.write(private, [store.private_key()], private=True)
     shown.append(fields({"public key": found}))
-    if files:
-        shown.append(f"Written: {', '.join(files)}")
-    return Result({**data, "public_key": found, "written": list(files)}, shown)
+    written = list(files)
+    if written:
+        shown.append(f"Written: {', '.join(written)}")
+    return Result({**data, "public_key": found, "written": written}, shown)
 
 
 @command(

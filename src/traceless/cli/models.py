@@ -11,7 +11,7 @@ import click
 from traceless.cli import inputs
 from traceless.cli.chosen import Chosen, files_argument
 from traceless.cli.command import command
-from traceless.cli.output import Grid, Result, csv_text, echo, fields, target_of, write_files
+from traceless.cli.output import Grid, Outputs, Result, csv_text, echo, fields, target_of
 
 if TYPE_CHECKING:
     from traceless.sources import Table
@@ -45,6 +45,7 @@ def predict(
     The target column is not needed. With --interval 0.95 a target lies between the columns "low"
     and "high" in 95 of 100 cases.
     """
+    files = Outputs(out)
     model, table, kept = store.model(), chosen.table, inputs.split_names(keep)
     answers = _answers(model, table, scores, probabilities, interval)
     header = [*kept, *(heading for headings, _ in answers for heading in headings)]
@@ -64,7 +65,7 @@ def predict(
     if out is None:
         echo(texts())
     else:
-        write_files({out: texts()})
+        files.write(out, texts())
     return Result({"rows": count, "out": out}, [f"{count} answers are in {out}."] if out else [])
 
 

@@ -13,7 +13,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,6 +111,8 @@ def target_of(path: str) -> Path:
         raise click.UsageError(f"{path} is a folder. Name a file in it. Nothing was written.")
     if not target.parent.is_dir():
         raise click.UsageError(f"{path}: there is no folder {Path(path).parent} to write it to.")
+    if not os.access(target.parent, os.W_OK):
+        raise click.UsageError(f"{path}: nothing can be written to its folder.")
     if target.is_file() and not click.get_current_context().meta.get("force"):
         if not can_be_asked():
             raise click.UsageError(
@@ -126,36 +128,66 @@ def can_be_asked() -> bool:
     return sys.stdin.isatty()
 
 
-def write_files(files: Mapping[str, Iterable[str]], private: Sequence[str | None] = ()) -> None:
-    """Write the files that a command names; each appears when it is complete.
+class Outputs:
+    """The files that a command names, checked before it does anything else.
 
-    All targets are checked by `target_of` first. Pipes and devices are written to, not replaced.
+    Pipes and devices are written to, not replaced.
 
     Parameters
     ----------
-    files : mapping of paths to the pieces of their texts
-    private : sequence of paths
-        Those among them that only their owner may read.
-    """
-    from traceless.files import container
+    *paths : str or None
+        None is an option that was not given.
 
-    there = [path for path in files if Path(path).exists()]
-    pipes = [path for path in there if not (Path(path).is_file() or Path(path).is_dir())]
-    targets = {path: target_of(path) for path in files if path not in pipes}
-    for path, texts in files.items():
-        if path in targets:
-            owner = 0o600, os.geteuid(), os.getegid()
-            mode = container.Permissions(*owner) if path in private else None
-            container.replace(targets[path], (text.encode() for text in texts), mode)
-        else:
-            with open(path, "w", encoding="utf-8", newline="", opener=_open_pipe) as file:
+    Raises
+    ------
+    Declined, click.UsageError
+        As by `target_of`; or two of them are one file.
+    """
+
+    def __init__(self, *paths: str | None) -> None:
+        self._targets: dict[str, Path | int] = {}
+        for path in paths:
+            if path is None:
+                continue
+            there = Path(path)
+            special = there.exists() and not (there.is_file() or there.is_dir())
+            target = _open_pipe(path) if special else target_of(path)
+            if target in self._targets.values():
+                raise click.UsageError(f"{path} is named twice. Nothing was written.")
+            self._targets[path] = target
+
+    def write(self, path: str | None, texts: Iterable[str], private: bool = False) -> None:
+        """Write one of them, if it was given; it appears when it is complete.
+
+        Parameters
+        ----------
+        path : str or None
+        texts : iterable of str
+            The pieces of its text.
+        private : bool
+            Only its owner may read it.
+        """
+        from traceless.files import container
+
+        target = None if path is None else self._targets[path]
+        if isinstance(target, Path):
+            mode = container.Permissions(0o600, os.geteuid(), os.getegid()) if private else None
+            container.replace(target, (text.encode() for text in texts), mode)
+        elif target is not None:
+            with open(target, "w", encoding="utf-8", newline="") as file:
                 file.writelines(texts)
 
+    def __str__(self) -> str:
+        return ", ".join(self._targets)
 
-def _open_pipe(path: str, flags: int) -> int:
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._targets)
+
+
+def _open_pipe(path: str) -> int:
     """Open a pipe or a device; refuse a pipe without a reader, which would block for ever."""
     try:
-        handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         if error.errno != errno.ENXIO:
             raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.output import Result, write_files
+from traceless.cli.output import Outputs, Result
 
 if TYPE_CHECKING:
     from traceless.store import Store
@@ -31,13 +31,14 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
     """
     from traceless.cli import report_page
 
+    files = Outputs(html)
     scores, measures = "", None
     if on:
         table = inputs.open_table(store.about, on, format_)
         scores, measures = report_page.scores_on(store, table, on)
     found = store.verify()
     page = report_page.page(store, found, scores, datetime.now(UTC))
-    write_files({html: [page]})
+    files.write(html, [page])
     data = {"written": html, "verified": found.ok, "scores": measures}
     said = [] if found.ok else ["A check failed: see traceless verify."]
     return Result(data, [f"Written: {html}", *said], found.ok)

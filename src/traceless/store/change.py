@@ -109,11 +109,11 @@ class Change:
 
     @cached_property
     def signing_key(self) -> SigningKey | None:
-        """The key of the store; a dry run needs none."""
-        if self.asked.dry_run:
+        """The key of the store; a dry run needs none, and only looks at the one that is named."""
+        if self.asked.dry_run and not self.asked.signing_key:
             return None
-        public = self.before.next_signer or ""
-        return keys.find(self.folder, self.asked.signing_key, public)
+        found = keys.find(self.folder, self.asked.signing_key, self.before.next_signer or "")
+        return None if self.asked.dry_run else found
 
     # --- entries --------------------------------------------------------------------------
 

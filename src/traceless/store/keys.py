@@ -17,7 +17,6 @@ import os
 import stat
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from traceless.exceptions import StoreError
@@ -135,18 +134,27 @@ def chosen(given: Any) -> tuple[SigningKey, bool]:
 def find(folder: Folder, given: Any, public: str) -> SigningKey:
     """The private half of the public key of the store in a folder.
 
-    It is the file given, or that which TRACELESS_SIGNING_KEY names, or that in the folder.
+    It is the file given; without one, that which TRACELESS_SIGNING_KEY names, or that in the
+    folder.
     """
-    elsewhere = [Path(path) for path in (given, os.environ.get(VARIABLE)) if path]
-    for path in elsewhere:
-        key = SigningKey.read(path)
+    if given:
+        key = SigningKey.read(given)
+        if key.public != public:
+            raise StoreError(
+                f"{given} is another key: the changes of this store are signed with the key "
+                f"{public[:16]}…. Nothing was changed."
+            )
+        return key
+    looked, variable = str(folder.path / "key"), os.environ.get(VARIABLE)
+    if variable:
+        looked = f"{variable}, {looked}"
+        key = SigningKey.read(variable)
         if key.public == public:
             return key
     for name in ("key", "key.new"):
         inside = _inside(folder, name)
         if inside is not None and inside.public == public:
             return inside
-    looked = ", ".join(str(path) for path in (*elsewhere, folder.path / "key"))
     raise StoreError(
         f"The changes of this store are signed with the key {public[:16]}…, and its private half "
         f"is not in {looked}. Say where it is with {VARIABLE} or signing_key=FILE "
