@@ -71,10 +71,6 @@ def some_that_wait(path):
     Store(path).forget(X[:5], Y[:5], batch=True, key="waits")
 
 
-def an_old_store(path):
-    shutil.copytree(HERE.parent / "fixtures" / "stores-v2" / "lssvc", path)
-
-
 class Change(NamedTuple):
     """A change: the store before, what is done to it, and whether it may come again by its key."""
 
@@ -105,7 +101,6 @@ CHANGES = {
     "destroy secret": Change(some_rows, lambda at: Store(at).destroy("secret", key="k")),
     "destroy model": Change(some_rows, lambda at: Store(at).destroy("model", key="k")),
     "new key": Change(some_rows, lambda at: Store(at).new_key(), has_key=False),
-    "upgrade": Change(an_old_store, lambda at: Store(at).upgrade(), has_key=False),
 }
 
 
@@ -176,7 +171,7 @@ def state(path):
     status = store.status()
     kinds = [entry.kind for entry in store.history()]
     waits = [queued.key for queued in store.pending()]
-    there = status.has_model, status.has_secret, status.version
+    there = status.has_model, status.has_secret
     return kinds, waits, status.rows, status.digest, status.waiting, there
 
 

@@ -357,7 +357,7 @@ def test_permissions_whatever_the_umask(tmp_path, rows, umask, shared):
 
 
 def test_a_secret_of_an_open_store_is_private(store, rows):
-    (store.path / "ledger.sqlite").chmod(0o644)  # as older versions made it
+    (store.path / "ledger.sqlite").chmod(0o644)
     store._folder.write_private("secret", store._folder.read_private("secret"))
     store.learn(*rows)
     assert stat.S_IMODE((store.path / "secret").stat().st_mode) == 0o600

@@ -82,7 +82,7 @@ def test_a_forged_receipt_or_head_is_found_out(store):
 
 
 @pytest.mark.parametrize(
-    "line", ["", "traceless", "traceless 3 x 1 y z", "git " + "0" * 64, "traceless 3 " + "a " * 5]
+    "line", ["", "traceless", "traceless 1 x 1 y z", "git " + "0" * 64, "traceless 1 " + "a " * 5]
 )
 def test_what_is_no_head_is_said(store, line):
     with pytest.raises(ValueError, match="not the head of a store"):

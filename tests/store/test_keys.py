@@ -42,7 +42,7 @@ def test_the_signature_can_be_checked_without_this_library(store, tmp_path):
     """As openssl does it: of a text and 32 bytes, with the public half of the file."""
     last = store.receipt()
     message, signature, public = tmp_path / "m", tmp_path / "s", tmp_path / "p"
-    message.write_bytes(b"traceless entry 3\0" + bytes.fromhex(last.hash))
+    message.write_bytes(b"traceless entry 1\0" + bytes.fromhex(last.hash))
     signature.write_bytes(bytes.fromhex(last.signature))
     openssl = shutil.which("openssl")
     if openssl is None:
@@ -224,6 +224,6 @@ KEPT = ("waiting", "unknown", "alive", "generation", "sha256", "origin")
 def test_one_line_stands_for_the_history(store, rows):
     line = store.head().split()
     last = store.receipt()
-    assert line == ["traceless", "3", last.store["store"], "1", last.hash, last.signature]
+    assert line == ["traceless", "1", last.store["store"], "1", last.hash, last.signature]
     store.learn(*rows)
     assert store.head().split()[3] == "2"

@@ -96,14 +96,6 @@ def test_every_kind_of_entry_has_a_title_and_a_sentence(store):
         assert "an entry of the kind" not in said(replace(store.receipt(), kind=kind))
 
 
-def test_older_versions_claim_less(store):
-    receipt = store.receipt()
-    old = replace(receipt, version=2, signer=None, signature="", added=None, removed=None)
-    assert "it is not signed" in said(old)
-    assert "it is signed with the key below" in said(receipt)
-    assert "it is not signed" not in said(receipt)
-
-
 def test_one_record_and_the_last_ones(store):
     receipt = store.forget(X[:1], Y[:1])
     assert "1 record was removed from" in said(receipt)

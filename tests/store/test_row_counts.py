@@ -163,18 +163,3 @@ def test_rows_that_no_change_could_leave_are_found(counts, row):
     counts._sql.execute("INSERT INTO alive VALUES (?, ?, ?, ?)", row)
     with pytest.raises(StoreError, match="no change could leave"):
         counts.totals()
-
-
-def test_a_table_of_version_2_is_read():
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.execute(
-        "CREATE TABLE alive (digest BLOB PRIMARY KEY, count INTEGER NOT NULL, "
-        "queued INTEGER NOT NULL) WITHOUT ROWID"
-    )
-    connection.executemany("INSERT INTO alive VALUES (?, ?, ?)", [(A, 2, 1), (B, 1, 0)])
-    counts = RowCounts(connection)
-    assert held(counts) == {(A, NONE): 2, (B, NONE): 1}
-    assert counts.reserved() == {(A, NONE): 1}
-    assert counts.checksum() == 2 * int.from_bytes(A, "little") + int.from_bytes(B, "little")
-    assert np.array_equal(counts.totals()[1], lanes_of([A, A, B], [NONE] * 3))
-    connection.close()

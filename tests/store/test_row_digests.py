@@ -1,4 +1,4 @@
-"""Digests of rows, and the checksum over them."""
+"""Digests of rows and of ids."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from traceless.store.row_digests import HashedId, RowHasher, Tally, checksum_text, digest_sum
+from traceless.store.row_digests import HashedId, RowHasher, Tally
 from traceless.store.row_lanes import lanes_of
 
 SECRET = bytes(range(32))
@@ -41,17 +41,6 @@ def test_a_digest_does_not_depend_on_the_batch(X, labels):
     assert together.classes == {k: int((y == k).sum()) for k in np.unique(y).tolist()}
     differ = len({(x.tobytes(), label) for x, label in zip(X + 0.0, y, strict=True)})
     assert len(set(alone)) == differ
-
-
-@given(st.lists(st.binary(min_size=16, max_size=16), max_size=40), st.randoms())
-def test_the_checksum_is_a_sum_in_any_order(digests, chance):
-    whole = sum(int.from_bytes(d, "little") for d in digests)
-    text = checksum_text
-    shuffled = chance.sample(digests, len(digests))
-    cut = chance.randint(0, len(digests))
-    assert text(digest_sum(shuffled)) == text(whole)
-    assert text(digest_sum(shuffled[:cut]) + digest_sum(shuffled[cut:])) == text(whole)
-    assert text(whole - digest_sum(shuffled[cut:])) == text(digest_sum(shuffled[:cut]))
 
 
 def test_rows_differ_by_label_type_weight_width_and_secret():
@@ -131,7 +120,6 @@ def test_requests_are_recognised_by_rows_and_the_ids_given():
 
     plain = tally((X, y, None))
     digests = hasher((X, y, None)).digests
-    assert str(plain) == f"4 {checksum_text(digest_sum(digests))}"  # as in version 2
     names = list("ppqq")
     hashed = [hasher.id_hash(name) for name in names]
     found = tally((X, y, None), held_as=hashed)  # asked for without ids, and found under some

@@ -112,7 +112,7 @@ class TestOpen:
         import sqlite3
 
         connection = sqlite3.connect(store.path / "ledger.sqlite")
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 2")
         connection.close()
         with pytest.raises(StoreError, match="newer version of traceless"):
             Store(store.path)

@@ -146,7 +146,7 @@ def key(
         receipt = store.new_key(replace_with)
         data["receipt"] = receipt.as_dict()
         shown.append(f"Change {receipt.sequence} hands over to another key.")
-    found = store.public_key or ""
+    found = store.public_key
     if public is not None:
         files.write(public, [keys.public_pem(found)])
     if private is not None:

@@ -1,4 +1,4 @@
-"""Who may change a store: the holder of its lock and of its signing key, in its current version."""
+"""Who may change a store: the holder of its lock and of its signing key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from traceless.store.receipts import Receipt
 
 if TYPE_CHECKING:
     from traceless.store.change import Cached
-    from traceless.store.ledger import Ledger
     from traceless.store.writer import Writer
 
 
@@ -60,31 +59,8 @@ class StoreAccess(StoreReader):
         """The private half of the signing key as PEM, for a backup elsewhere."""
         from traceless.store import keys
 
-        found = keys.find(self._folder, self._signing_key, self.public_key or "")
+        found = keys.find(self._folder, self._signing_key, self.public_key)
         return found.pem().decode()
-
-    def upgrade(self, signing_key: Any = None, *, dry_run: bool = False) -> Receipt:
-        """Upgrade a store of an older version in place, all or nothing.
-
-        Parameters
-        ----------
-        signing_key : str or path, optional
-            As for `Store.new`.
-        dry_run : bool, default=False
-            As for `learn`.
-
-        Returns
-        -------
-        Receipt
-            Of the kind "upgrade": its signature covers all earlier entries.
-        """
-        from traceless.store.upgrade import upgrade
-
-        given = signing_key or self._signing_key
-        with self._locked(dry_run) as ledger:
-            receipt = upgrade(self._folder, ledger, given, dry_run)
-        self._signing_key = given
-        return receipt
 
     # --- inside ---------------------------------------------------------------------------
 
@@ -96,20 +72,14 @@ class StoreAccess(StoreReader):
         from traceless.store.change import Asked
         from traceless.store.writer import Writer
 
-        with self._locked(dry_run) as ledger:
-            cached, self._cache = self._cache, None  # under the lock: threads may share a store
-            asked = Asked(key, dry_run, self._signing_key)
-            writer = Writer(self._folder, ledger, asked, cached)
-            self._about = writer.origin["about"]
-            yield writer
-            self._cache = writer.cached
-            writer.tidy()
-
-    @contextmanager
-    def _locked(self, dry_run: bool) -> Iterator[Ledger]:
-        """The ledger, in a transaction that writes, while no other process does."""
         folder, patience = self._folder, max(self._wait, 1.0)
         with write_lock(folder.lock, self._wait, folder.permissions(), dry_run):
             folder.sweep()
             with open_ledger(folder.ledger, "BEGIN IMMEDIATE", patience) as ledger:
-                yield ledger
+                cached, self._cache = self._cache, None  # under the lock: threads may share a store
+                asked = Asked(key, dry_run, self._signing_key)
+                writer = Writer(folder, ledger, asked, cached)
+                self._about = writer.origin["about"]
+                yield writer
+                self._cache = writer.cached
+                writer.tidy()

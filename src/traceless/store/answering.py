@@ -15,12 +15,6 @@ class Answering(Change):
     """One change of a store, made once however often it is requested with the same key."""
 
     def __init__(self, folder: Folder, ledger: Ledger, asked: Asked, cached: Cached = None) -> None:
-        if ledger.version < 3:
-            raise StoreError(
-                f"This store is of version {ledger.version}: it can be read, and must be upgraded "
-                f"before it is changed, with Store.upgrade (or traceless upgrade {folder.path}). "
-                "Nothing was changed."
-            )
         super().__init__(folder, ledger, asked, cached)
         self._known = None if asked.key is None else ledger.request(asked.key)
         if self._known is None:
@@ -32,11 +26,10 @@ class Answering(Change):
             self.ledger.sql.execute("ROLLBACK")
             self.folder.tidy(self.ledger)
 
-    def _first_answer(self, kind: str, rows: int, *requests: str | None) -> Receipt:
+    def _first_answer(self, kind: str, rows: int, request: str | None) -> Receipt:
         """The receipt of the request that came with this key before.
 
-        Raises if that was another request: of another kind or number of rows, or with none of
-        these hashes.
+        Raises if that was another request: of another kind, number of rows, or hash.
         """
         before = cast(Request, self._known)
         if self.secret is None and rows:
@@ -46,7 +39,7 @@ class Answering(Change):
                 f"({before.sequence}), and give a new request a key of its own. Nothing was "
                 "changed."
             )
-        same = before.request in requests
+        same = before.request == request
         if (kind, rows) != (before.kind, before.rows) or not same:
             raise StoreError(
                 f"The key {before.key!r} is that of another request: {before.kind} of "
@@ -54,7 +47,7 @@ class Answering(Change):
                 f"{'' if same else ' other'} rows. Give every request a key of its own. Nothing "
                 "was changed."
             )
-        answer = self.ledger.receipt(cast(int, before.sequence), replayed=True)
+        answer = self.ledger.receipt(before.sequence, replayed=True)
         if answer.kind == "cancel":
             raise StoreError(
                 f"The request with the key {before.key!r} was cancelled (entry {answer.sequence}, "

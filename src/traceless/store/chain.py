@@ -5,7 +5,6 @@
     rows that wait = those before + rows (queue), - rows (cancel), or none (the queue is forgotten)
 
 An entry is signed with the key that the store was made with, or that the last change of keys named.
-Entries older than an upgrade have no signature; the signature of the upgrade covers them.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from reprlib import repr as brief
 from typing import Any
 
 from traceless.exceptions import StoreError
-from traceless.store import version_1
 from traceless.store.entries import Entry, hash_of
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-_SAME_MODEL = ("queue", "cancel", "key", "seal", "upgrade")  # they neither add nor remove rows
+_SAME_MODEL = ("queue", "cancel", "key", "seal")  # they neither add nor remove rows
 
 
 @dataclass
@@ -58,8 +56,7 @@ class Chain:
         self.classes.update(entry.classes)
         for key in entry.keys:
             self.requests[key] = self.requests.get(key, (entry,))[0], entry
-        if entry.signer is not None:
-            self.signers.setdefault(entry.signer, number)
+        self.signers.setdefault(entry.signer, number)
         if entry.kind == "destroy":
             self.ids.clear()
         elif entry.ids is not None:
@@ -94,8 +91,6 @@ def checked(entries: Iterable[Entry], described: Mapping[str, Any]) -> Chain:
 def _check_first(entry: Entry, described: Mapping[str, Any]) -> None:
     where = f"entry {entry.sequence}"
     require(entry.sequence == 0 and entry.kind == "new", f"the first is {where}, a {entry.kind}")
-    old = version_1.is_version_1(described)
-    require(old or entry.version > 1, f"{where} is older than its store")
     signed = entry.signer == described.get("key")
     require(signed, f"{where} is not signed with the key of this store")
     empty = entry.held == entry.rows == 0 and not entry.classes and not entry.waiting
@@ -110,27 +105,21 @@ def _check_next(before: Entry, entry: Entry) -> None:
     same = links == (before.hash, before.digest_after, before.root_after)
     require(same, f"{where} does not continue the entry before")
     require(entry.time >= before.time, f"{where} is older than the entry before")
-    require(entry.version >= before.version, f"{where} is of an older version than those before")
-    begins = before.signer is None and entry.kind == "upgrade"
-    signed = begins or entry.signer == before.next_signer
+    signed = entry.signer == before.next_signer
     require(signed, f"{where} is not signed with the key of this store")
-    if entry.added is None or entry.removed is None:
-        return
     require(entry.added >= 0 and entry.removed >= 0, f"{where} has a negative number of rows")
     held = before.held + entry.added - entry.removed
     require(entry.held == held, f"{where} does not add up: {held} rows would be held")
     if entry.kind in _SAME_MODEL:
         same = not (entry.added or entry.removed or entry.classes)
         same = same and entry.digest_after == entry.digest_before
-        require(same or entry.kind == "upgrade", f"{where}, a {entry.kind}, changes the model")
+        require(same, f"{where}, a {entry.kind}, changes the model")
     one_way = {"learn": entry.removed, "merge": entry.removed, "forget": entry.added}
     require(not one_way.get(entry.kind), f"{where}, a {entry.kind}, does the opposite as well")
 
 
 def _check_waiting(chain: Chain, entry: Entry) -> None:
     """Check the number of waiting rows against the entries before."""
-    if entry.waiting is None:
-        return
     where = f"entry {entry.sequence}"
     waits = sum(rows for _, rows in chain.waiting.values())
     if entry.kind == "queue":

@@ -112,7 +112,7 @@ class Change:
         """The key of the store; a dry run needs none, and only looks at the one that is named."""
         if self.asked.dry_run and not self.asked.signing_key:
             return None
-        found = keys.find(self.folder, self.asked.signing_key, self.before.next_signer or "")
+        found = keys.find(self.folder, self.asked.signing_key, self.before.next_signer)
         return None if self.asked.dry_run else found
 
     # --- entries --------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def make(folder: Folder, ledger: Ledger, entry: Entry) -> None:
     except BaseException:
         folder.sweep()
         raise
-    keys.settle(folder, entry.next_signer or "")
+    keys.settle(folder, entry.next_signer)
     if still_open:
         folder.tidy(ledger, committed=entry)
     else:

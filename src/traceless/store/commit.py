@@ -14,6 +14,7 @@ from traceless.exceptions import StoreError
 from traceless.store.entries import Entry
 from traceless.store.ledger import Ledger
 from traceless.store.opening import open_ledger, os_error
+from traceless.store.schema import VERSION
 
 _PATIENCE = 1.0  # seconds
 _NOT_MADE = "Nothing was changed"
@@ -39,7 +40,7 @@ def commit(path: Path, ledger: Ledger, entry: Entry) -> bool:
         said = _UNSURE if made is None else _NOT_MADE
         if made:
             said = f"The change was made (entry {entry.sequence}); do not repeat it"
-            said += "" if safe else ". A power cut could still undo it: free the disk, then seal"
+            said += "" if safe else ". A power cut could still undo it: free the disk, then flush"
         found: Exception | None = os_error(error, path, said)
         if found is None and isinstance(error, sqlite3.Error):
             found = StoreError(f"The ledger {path} could not be committed: {error}. {said}.")
@@ -57,7 +58,7 @@ def _look(path: Path, entry: Entry) -> tuple[bool | None, bool]:
             made = ledger.last() == entry
             if not emptied and not made:  # writing a page invalidates what is left in the log
                 ledger.sql.execute("BEGIN IMMEDIATE")
-                ledger.sql.execute(f"PRAGMA user_version = {ledger.version}")
+                ledger.sql.execute(f"PRAGMA user_version = {VERSION}")
                 ledger.sql.execute("COMMIT")
             return made, emptied
     except (OSError, sqlite3.Error, StoreError):

@@ -4,11 +4,6 @@ The hash of an entry is the SHA-256 of its other fields as canonical JSON (sorte
 spaces, ASCII), so that anyone can recompute it. The signature is one of the hash (`keys`).
 
     rows held before + added - removed = rows held after
-
-Entries of version 2 had no signature, and none of `added`, `removed`, `waiting`, `ids`, `signer`;
-their `alive` was the sum of the digests. Those of version 1 had no `version` and no `alive` either,
-and called `request` a fingerprint. Their root was the checksum that is `alive` in version 2, so it
-did not prove which rows the model held.
 """
 
 from __future__ import annotations
@@ -27,21 +22,19 @@ from traceless.files.container import canonical_json, parsed_json
 if TYPE_CHECKING:
     from traceless.store.keys import SigningKey
 
-VERSION = 3
+VERSION = 1
 KINDS = (
     *("new", "learn", "forget", "relabel", "merge", "seal", "destroy"),
-    *("queue", "cancel", "key", "upgrade"),
+    *("queue", "cancel", "key"),
 )
 _TYPES = {
     "int": (int,),
-    "int | None": (int, type(None)),
     "str": (str,),
     "bool": (bool,),
     "str | None": (str, type(None)),
     "tuple[str, ...]": (tuple,),
     "Mapping[str, int]": (dict,),
 }
-_SINCE_3 = ("added", "removed", "waiting", "ids", "signer")
 _NOT_HASHED = ("hash", "signature")
 _KEPT = ("unknown", "waiting", "alive", "generation", "sha256", "origin")  # unless given anew
 
@@ -98,36 +91,34 @@ class Entry:
     Attributes
     ----------
     version : int
-        Of the form of entries: 3, or less if an older traceless wrote it.
+        Of the form of entries: 1.
     sequence : int
         0 for the creation of the store, then 1, 2, 3, without gaps.
     kind : str
         new, learn, forget, relabel, merge, seal or destroy; queue (a request to forget came, and
-        waits) or cancel (it was taken back); key (another key signs from now on) or upgrade.
+        waits) or cancel (it was taken back); key (another key signs from now on).
     time : str
         UTC, to the second; never earlier than that of the entry before.
     keys : tuple of str
         Idempotency keys of the requests that this change answers.
     rows : int
         How many rows it concerns.
-    added, removed : int or None
-        How many rows the model got, and how many it lost. None before version 3.
+    added, removed : int
+        How many rows the model got, and how many it lost.
     classes : dict
         Change in the number of rows of each class; empty for regressions.
     held, unknown : int
         Rows that the model holds afterwards; and how many of them have no digest in the store,
         because they came by merge or after the secret was destroyed.
-    waiting : int or None
-        Rows that wait in the queue afterwards. None before version 3.
+    waiting : int
+        Rows that wait in the queue afterwards.
     digest_before, digest_after : str or None
         Digest of the model; None while it holds no rows.
     root_before, root_after : str or None
         Hash of the rows that the model holds: the SHA-256 of their fingerprint, or the digest of
-        a model that keeps its rows (`PathSVC`). None while there are no rows, and in stores
-        that older versions made, whose models have no fingerprint.
+        a model that keeps its rows (`PathSVC`). None while there are no rows.
     alive : str or None
-        SHA-256 of the lanes of the rows held (`row_lanes`), before version 3 the sum of their
-        digests; None once the secret is destroyed.
+        SHA-256 of the lanes of the rows held (`row_lanes`); None once the secret is destroyed.
     ids : str or None
         SHA-256 over the changes to the rows of each id (`ids`); None without ids.
     request : str or None
@@ -138,8 +129,8 @@ class Entry:
         Whether so few rows were forgotten that the models before and after reveal them.
     subject : str or None
         The name of a merged slice; what was destroyed, undone or cancelled; the next public key.
-    signer : str or None
-        The public key of the signature. None before version 3.
+    signer : str
+        The public key of the signature.
     origin : str
         Hash of the description of the store: its model and what it is about.
     previous : str
@@ -147,7 +138,7 @@ class Entry:
     hash : str
         Hash of all other fields but the signature.
     signature : str
-        Of the hash; empty before version 3, and for a change that was not made.
+        Of the hash; empty for a change that was not made.
     """
 
     version: int
@@ -156,12 +147,12 @@ class Entry:
     time: str
     keys: tuple[str, ...] = ()
     rows: int = 0
-    added: int | None = None
-    removed: int | None = None
+    added: int = 0
+    removed: int = 0
     classes: Mapping[str, int] = field(default_factory=dict)
     held: int
     unknown: int = 0
-    waiting: int | None = None
+    waiting: int = 0
     digest_before: str | None
     digest_after: str | None
     root_before: str | None
@@ -173,7 +164,7 @@ class Entry:
     sha256: str | None
     revealing: bool = False
     subject: str | None = None
-    signer: str | None = None
+    signer: str
     origin: str
     previous: str
     hash: str
@@ -189,8 +180,7 @@ class Entry:
         signed.
         """
         said: dict[str, Any] = {"version": VERSION, "time": now(), "previous": "0" * 64}
-        said |= dict.fromkeys(("sequence", "added", "removed", "waiting"), 0)
-        said |= {"digest_before": None, "root_before": None}
+        said |= {"sequence": 0, "digest_before": None, "root_before": None}
         if before is not None:
             said |= {"sequence": before.sequence + 1, "time": max(now(), before.time)}
             said |= {"digest_before": before.digest_after, "root_before": before.root_after}
@@ -209,31 +199,26 @@ class Entry:
         return ModelState(self.held, self.digest_after, self.root_after)
 
     @property
-    def next_signer(self) -> str | None:
+    def next_signer(self) -> str:
         """The public key of the entry that follows."""
-        return self.subject if self.kind == "key" else self.signer
+        return str(self.subject) if self.kind == "key" else self.signer
 
     @classmethod
     def from_body(cls, body: str, said: str, signature: str = "") -> Self:
         """The entry of a text with its claimed hash and signature, which are not checked here."""
         try:
             facts = parsed_json(body)
-            version = facts.get("version", 1)  # entries of version 1 have none
+            version = facts["version"]
             if type(version) is int and version > VERSION:
                 raise StoreError(
                     "This entry was written by a newer version of traceless: its form is "
                     f"{version}, and this one knows {VERSION}. Install the newer version."
                 )
-            if (
-                version not in (1, 2, 3)
-                or type(version) is not int
-                or ("version" in facts) == (version == 1)
-            ):
+            if type(version) is not int or version != VERSION:
                 raise TypeError(f"its version is {brief(version)}")
-            named = facts if version > 1 else _from_version_1(**facts)
-            if type(named["keys"]) is list:
-                named["keys"] = tuple(named["keys"])
-            entry = cls(**named, hash=said, signature=signature)
+            if type(facts["keys"]) is list:
+                facts["keys"] = tuple(facts["keys"])
+            entry = cls(**facts, hash=said, signature=signature)
             entry._check_types()
             if entry.facts().keys() != facts.keys():
                 raise TypeError("some fields are missing")
@@ -244,10 +229,9 @@ class Entry:
         return entry
 
     def facts(self) -> dict[str, Any]:
-        """The hashed fields, under the names of the version that wrote the entry."""
-        left_out = _NOT_HASHED if self.version > 2 else (*_NOT_HASHED, *_SINCE_3)
-        said = {f.name: getattr(self, f.name) for f in fields(Entry) if f.name not in left_out}
-        return said if self.version > 1 else _to_version_1(**said)
+        """The hashed fields."""
+        names = (f.name for f in fields(Entry) if f.name not in _NOT_HASHED)
+        return {name: getattr(self, name) for name in names}
 
     @cached_property
     def body(self) -> str:
@@ -255,19 +239,16 @@ class Entry:
         return canonical_json(self.facts())
 
     def is_intact(self) -> bool:
-        """Whether the hash is that of the fields and, from version 3 on, correctly signed."""
-        if self.hash != hashlib.sha256(self.body.encode()).hexdigest():
-            return False
-        if self.version < 3:
-            return not self.signature
+        """Whether the hash is that of the fields, and correctly signed."""
         from traceless.store.keys import is_signed
 
-        return is_signed(self.hash, self.signer or "", self.signature)
+        same = self.hash == hashlib.sha256(self.body.encode()).hexdigest()
+        return same and is_signed(self.hash, self.signer, self.signature)
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""
-        said = {**self.facts(), "keys": list(self.keys), "hash": self.hash}
-        return said if self.version < 3 else {**said, "signature": self.signature}
+        signed = {"hash": self.hash, "signature": self.signature}
+        return {**self.facts(), "keys": list(self.keys), **signed}
 
     def _check_types(self) -> None:
         """Raise `TypeError` unless each field has its declared type."""
@@ -276,18 +257,5 @@ class Entry:
                 raise TypeError(f"{f.name} is {brief(getattr(self, f.name))}")
         if not {*map(type, self.keys)} <= {str} or not {*map(type, self.classes.values())} <= {int}:
             raise TypeError("keys are not text, or classes have no counts")
-        numbers = (self.added, self.removed, self.waiting, self.signer)
-        if (None in numbers) == (self.version > 2):
-            raise TypeError("its fields are not those of its version")
         if self.kind not in KINDS:
             raise ValueError(f"{brief(self.kind)} is not a kind of change")
-
-
-def _from_version_1(*, fingerprint: Any, **facts: Any) -> dict[str, Any]:
-    """Facts of an entry of version 1 under the names of today."""
-    return dict(**facts, version=1, alive=facts["root_after"], request=fingerprint)
-
-
-def _to_version_1(*, version: Any, alive: Any, request: Any, **facts: Any) -> dict[str, Any]:  # noqa: ARG001
-    """The inverse of `_from_version_1`."""
-    return dict(**facts, fingerprint=request)

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.store.chain import Chain, require
-from traceless.store.keys import is_signed, public_from_pem
+from traceless.store.keys import public_from_pem
 from traceless.store.receipts import Receipt
 
 if TYPE_CHECKING:
     from traceless.store.entries import Entry
     from traceless.store.ledger import Ledger
 
-_UNSIGNED = "unsigned"
 _DIGITS = frozenset("0123456789abcdef")
 
 
@@ -35,7 +34,7 @@ class Head(NamedTuple):
     hash : str
         Its hash, which depends on all entries before.
     signature : str
-        Of the hash; empty before version 3.
+        Of the hash.
     """
 
     version: int
@@ -59,12 +58,10 @@ class Head(NamedTuple):
                 f"This is not the head of a store: {line[:100]!r}. It is one line of six words, "
                 "as 'traceless head STORE' prints it."
             )
-        signature = "" if hashes[1] == _UNSIGNED else hashes[1]
-        return cls(int(version), store, int(number), hashes[0], signature)
+        return cls(int(version), store, int(number), hashes[0], hashes[1])
 
     def __str__(self) -> str:
-        said = (*self[:4], self.signature or _UNSIGNED)
-        return " ".join(map(str, ("traceless", *said)))
+        return " ".join(map(str, ("traceless", *self)))
 
 
 class Kept(NamedTuple):
@@ -95,7 +92,7 @@ class Kept(NamedTuple):
         require(head.store == ledger.origin["store"], "the head is that of another store")
         said = _continues(ledger, chain, head.sequence, head.hash, "the head")
         signed = ledger.entry(head.sequence)
-        same = is_signed(head.hash, signed.signer or "", head.signature) if head.signature else True
+        same = head == Head.of(signed, head.store)
         require(same, "the head was not signed with the key of the store")
         return said
 

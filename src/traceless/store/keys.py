@@ -1,6 +1,6 @@
 r"""The key of a store: Ed25519, with which every entry of its ledger is signed.
 
-    signature = Ed25519 over b"traceless entry 3\0" + the 32 bytes of the entry's hash
+    signature = Ed25519 over b"traceless entry 1\0" + the 32 bytes of the entry's hash
 
 The file is PEM (PKCS 8), as ``openssl genpkey -algorithm ed25519`` writes it. It lies in the folder
 of the store as `key`, or wherever TRACELESS_SIGNING_KEY says: who may write the folder can then
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from traceless.store.folder import Folder
 
 VARIABLE = "TRACELESS_SIGNING_KEY"
-_CONTEXT = b"traceless entry 3\0"
+_CONTEXT = b"traceless entry 1\0"
 _LARGEST = 10_000  # bytes of a file: a key has 119
 
 

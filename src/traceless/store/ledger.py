@@ -19,7 +19,6 @@ from traceless.store.entries import Entry
 from traceless.store.ids import Event, Found, Ids, Line
 from traceless.store.queue import Queue, Queued
 from traceless.store.receipts import Receipt
-from traceless.store.schema import VERSION
 
 if TYPE_CHECKING:
     from traceless.store.row_counts import RowCounts
@@ -28,13 +27,13 @@ _FACTS = {"store": str, "created": str, "task": str, "secret": str, "model": dic
 
 
 class Request(NamedTuple):
-    """A request that came with a key, and the latest entry about it (None: it waits, version 2)."""
+    """A request that came with a key, and the latest entry about it."""
 
     key: str
     kind: str
     rows: int
     request: str | None
-    sequence: int | None
+    sequence: int
 
     @classmethod
     def of(cls, key: str, entry: Entry) -> Self:
@@ -49,14 +48,10 @@ class Ledger:
     Parameters
     ----------
     connection : sqlite3.Connection
-    version : int
-        Of its tables; those before 3 are only read.
     """
 
-    def __init__(self, connection: sqlite3.Connection, version: int = VERSION) -> None:
-        self.sql, self.version = connection, version
-        self.queue = Queue(connection, "sequence" if version > 2 else "number")
-        self.ids = Ids(connection)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.sql, self.queue, self.ids = connection, Queue(connection), Ids(connection)
 
     @cached_property
     def rows(self) -> RowCounts:
@@ -80,8 +75,7 @@ class Ledger:
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
         """Entries, by default all of them, the first one first."""
-        signature = "signature" if self.version > 2 else "''"
-        query = f"SELECT body, hash, {signature} FROM entries {which}"
+        query = f"SELECT body, hash, signature FROM entries {which}"
         for row in self.sql.execute(query, given):
             entry = Entry.from_body(*row)
             if entry.body != row[0]:  # spaces or repeated names could hide something
@@ -151,10 +145,8 @@ class Ledger:
 
     def pending(self, replayed: bool = False) -> list[Queued]:
         """The requests to forget that wait, the oldest first, each with its receipt."""
-        found = self.queue.pending()
-        if self.version < 3:
-            return found
-        return [q.with_receipt(self.receipt(q.sequence), replayed) for q in found]
+        waiting = self.queue.pending()
+        return [q.with_receipt(self.receipt(q.sequence), replayed) for q in waiting]
 
     def find(self, one: bytes) -> Found:
         """What happened to the rows of an id."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from traceless.store.row_digests import HashedId, RowBatch, RowHasher, Tally
 
 SAFE_ROWS = 20
-CAME = "came "  # subject of a request from before an upgrade, followed by its time
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Queued:
     sequence : int
         Number of the entry of its arrival.
     receipt : Receipt or None
-        Of that entry: evidence that the request arrived. None in stores before version 3.
+        Of that entry: evidence that the request arrived.
     replayed : bool
         Whether the same request was in the queue already.
     """
@@ -68,7 +67,6 @@ class Queue:
     """The requests that wait, in a transaction of the ledger."""
 
     _sql: Connection
-    _number: str = "sequence"  # the column of the numbers of requests
 
     def put(self, entry: Entry, classes: Mapping[str, int], batches: list[RowBatch]) -> None:
         """Add the request that came with an entry."""
@@ -84,7 +82,7 @@ class Queue:
     def pending(self) -> list[Queued]:
         """All requests, the oldest first."""
         found = self._sql.execute(
-            f"SELECT time, key, rows, classes, {self._number} FROM queue ORDER BY {self._number}"
+            "SELECT time, key, rows, classes, sequence FROM queue ORDER BY sequence"
         )
         try:
             return [Queued(t, key, n, dict(json.loads(said)), i) for t, key, n, said, i in found]
@@ -99,8 +97,7 @@ class Queue:
 
     def batches(self, which: int | None = None) -> Iterator[RowBatch]:
         """The rows of all requests, or of the one with this number."""
-        number = self._number
-        query = f"SELECT content FROM queue WHERE ?1 IS NULL OR {number} = ?1 ORDER BY {number}"
+        query = "SELECT content FROM queue WHERE ?1 IS NULL OR sequence = ?1 ORDER BY sequence"
         for (content,) in self._sql.execute(query, (which,)):
             yield from _unpacked(content)
 
@@ -113,9 +110,8 @@ class Queue:
             named.add(hasher(batch))
             if len(batch) > 3:
                 plain.add(hasher(batch[:3]))
-        came = entry.time if entry.subject is None else entry.subject.removeprefix(CAME)
         kept = queued.time, queued.key, queued.rows, dict(queued.classes)
-        same = kept == (came, next(iter(entry.keys), None), entry.rows, dict(named.classes))
+        same = kept == (entry.time, next(iter(entry.keys), None), entry.rows, dict(named.classes))
         asked = {hasher.request(tally, Tally()) for tally in (named, plain)}
         if not same or entry.request not in asked:
             raise StoreError(
@@ -126,7 +122,7 @@ class Queue:
 
     def clear(self, which: int | None = None) -> None:
         """Delete all requests, or the one with this number."""
-        self._sql.execute(f"DELETE FROM queue WHERE ?1 IS NULL OR {self._number} = ?1", (which,))
+        self._sql.execute("DELETE FROM queue WHERE ?1 IS NULL OR sequence = ?1", (which,))
 
 
 def are_enough(rows: int, classes: Mapping[str, int]) -> bool:

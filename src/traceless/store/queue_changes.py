@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import cast
 
 from traceless.exceptions import StoreError
 from traceless.store.queue import Queued, plain_arrays
@@ -25,7 +24,7 @@ class QueueChanges(RowChanges):
         kept = list(map(plain_arrays, taken))
         self.waiting = asked.ids
         request = self._rows_request(asked)
-        wait = cast(int, self.before.waiting) + asked.rows
+        wait = self.before.waiting + asked.rows
         entry = self.note("queue", request, rows=asked.rows, waiting=wait)
         queue.put(entry, asked.classes, kept)
         found = Queued(entry.time, self.asked.key, entry.rows, dict(asked.classes), entry.sequence)
@@ -76,7 +75,7 @@ class QueueChanges(RowChanges):
         self.waiting.subtract(taken.ids)
         queue.clear(queued.sequence)
         entry = self.ledger.entry(queued.sequence)
-        wait = cast(int, self.before.waiting) - taken.rows
+        wait = self.before.waiting - taken.rows
         said = {"keys": entry.keys, "rows": taken.rows, "subject": f"entry {queued.sequence}"}
         self.note("cancel", entry.request, waiting=wait, **said)
         return self.commit()

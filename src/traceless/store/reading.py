@@ -65,8 +65,8 @@ class StoreReader:
         return deepcopy(self._about)
 
     @property
-    def public_key(self) -> str | None:
-        """The public half of the key that signs the next change; None before version 3."""
+    def public_key(self) -> str:
+        """The public half of the key that signs the next change."""
         with open_ledger(self._folder.ledger) as ledger:
             return ledger.last().next_signer
 
@@ -94,7 +94,6 @@ class StoreReader:
                 has_secret=last.alive is not None,
                 has_model=last.generation is not None,
                 size=self._folder.size(),
-                version=ledger.version,
                 log_emptied=log_is_empty(self._folder.ledger),
             )
 
@@ -141,7 +140,7 @@ class StoreReader:
                     "apart."
                 )
             hashed = RowHasher.of(secret, ledger.origin).id_hash(name)
-            return ledger.find(hashed) if ledger.version > 2 and hashed else Found(0, 0, 0, ())
+            return ledger.find(hashed) if hashed else Found(0, 0, 0, ())
 
     def head(self) -> str:
         """One line that identifies the whole history, to be kept or published elsewhere.

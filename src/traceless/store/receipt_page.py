@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.store.page import code, document, named, text
-from traceless.store.queue import CAME
 
 if TYPE_CHECKING:
     from traceless.store.receipts import Receipt
@@ -30,7 +29,6 @@ TITLES = {
     "queue": "A request to remove records has come, and waits",
     "cancel": "A request to remove records was taken back",
     "key": "Another key signs from now on",
-    "upgrade": "The store was brought to a newer version",
 }
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
@@ -61,8 +59,10 @@ def _warning(receipt: Receipt) -> str:
         return '<p class="bad">This was only tried: nothing was changed, and nothing is proven.</p>'
     if receipt.check():
         return ""
-    signature = ", or its signature is" if receipt.version > 2 else ""
-    return f'<p class="bad">The hashes of this receipt are wrong{signature}: it was changed.</p>'
+    return (
+        '<p class="bad">The hashes of this receipt are wrong, or its signature is: it was '
+        "changed.</p>"
+    )
 
 
 def sentence(receipt: Receipt) -> str:
@@ -76,20 +76,12 @@ def sentence(receipt: Receipt) -> str:
         "merge": f"what another model had learned of {rows} was taken into {model}.",
         "seal": f"{model} was computed anew from all that it had learned.",
         "destroy": f"{_DESTROYED.get(receipt.subject or '', '')}{model} was destroyed.",
-        "queue": f"a request to remove {rows} from {model}{_under(receipt)} arrived"
-        f"{_came(receipt)}. It waits for others, so that nobody finds these records by comparing "
-        "the model before and after.",
+        "queue": f"a request to remove {rows} from {model}{_under(receipt)} arrived. It waits for "
+        "others, so that nobody finds these records by comparing the model before and after.",
         "cancel": f"a request to remove {rows} from {model}{_under(receipt)} was taken back.",
         "key": f"another key took the place of the one that signs the changes of {model}.",
-        "upgrade": f"the store of {model} was brought to a newer version.",
     }.get(receipt.kind, f"an entry of the kind {named(receipt.kind)} was made for {model}.")
     return f"On {_day(receipt.time)}, {said}{_now(receipt)}"
-
-
-def _came(receipt: Receipt) -> str:
-    """The time at which a request came to a store that was upgraded since."""
-    said = receipt.subject or ""
-    return f" (it had come on {_day(said.removeprefix(CAME))})" if said.startswith(CAME) else ""
 
 
 def _which(receipt: Receipt) -> str:
@@ -150,31 +142,17 @@ def _about(receipt: Receipt) -> Mapping[str, Any]:
 
 
 def _proven(receipt: Receipt) -> Iterable[str]:
-    if receipt.version < 3:
-        yield (
-            "That its fields belong together: all of them, and the receipt before, are in its "
-            "hash. Whoever changes one gets another hash than the one kept here."
-        )
-    else:
-        yield (
-            "Who wrote it: it is signed with the key below, and nothing in it was changed since. "
-            "The hash of the receipt before is signed too, and so are all before that."
-        )
+    yield (
+        "Who wrote it: it is signed with the key below, and nothing in it was changed since. "
+        "The hash of the receipt before is signed too, and so are all before that."
+    )
     if receipt.kind == "queue":
         yield "That the request has arrived. When the records are removed, a receipt says so."
-    if receipt.digest_after is None:
-        return
-    if receipt.version > 1 and receipt.root_after is not None:
+    if receipt.digest_after is not None:
         yield (
             "Which records the model holds: the root is a hash of them, and the digest one of the "
             "model that they give. Whoever has them can learn them from scratch, in any order, and "
             "must find the same; other records give another root."
-        )
-    else:
-        yield (
-            "What the model holds of its records: the digest is one of its sums. Whoever has the "
-            "records can learn them from scratch, in any order, and must find the same. (It has no "
-            "root, which would tell apart other records with the same sums.)"
         )
 
 
@@ -197,49 +175,34 @@ def _not_proven(receipt: Receipt) -> Iterable[str]:
             '<span class="warn">Secrecy from whoever kept the model before: so few records were '
             "removed that the models before and after, together, would reveal them.</span>"
         )
-    if receipt.version < 3:
-        yield (
-            "Who wrote it, and when: it is not signed, and the time is that of the writer's own "
-            "clock. Keep the hash where nobody can change it."
-        )
-    else:
-        yield (
-            "Whose the key is: compare it with the one that its owner has published. And when it "
-            "was: the time is that of the writer's own clock."
-        )
+    yield (
+        "Whose the key is: compare it with the one that its owner has published. And when it was: "
+        "the time is that of the writer's own clock."
+    )
 
 
 def _steps(receipt: Receipt) -> Iterable[str]:
-    signed = receipt.version > 2
-    alone = "traceless verify --receipt receipt.json"
-    key = " --public-key KEY" if signed else ""
+    alone, key = "traceless verify --receipt receipt.json", " --public-key KEY"
     yield (
         f"Keep this page and the file {code('receipt.json')} that belongs to it "
         f"({code(f'traceless receipt STORE {receipt.sequence} --out receipt.json')})."
     )
     yield f"On any computer with Python: {code(_INSTALL)}."
-    if signed:
-        yield (
-            f"Whoever has the receipt runs {code(alone + key)} with the key that the owner has "
-            "published: the receipt is signed with it, and unchanged."
-        )
+    yield (
+        f"Whoever has the receipt runs {code(alone + key)} with the key that the owner has "
+        "published: the receipt is signed with it, and unchanged."
+    )
     if receipt.digest_after is not None:
         yield (
             "Whoever may see the records that are left, such as an auditor, runs "
             f"{code(f'{alone} remaining.csv{key}')}. It learns them from scratch, without the "
             "store, and compares."
         )
-    if signed:
-        yield (
-            "Whoever may see the store, today or later, runs "
-            f"{code('traceless verify STORE --receipt receipt.json')}: the store must continue the "
-            "history that this receipt belongs to."
-        )
-    else:
-        yield (
-            f"Whoever may see the store runs {code('traceless verify STORE')} and compares the "
-            f"hash below with that of {code(f'traceless receipt STORE {receipt.sequence}')}."
-        )
+    yield (
+        "Whoever may see the store, today or later, runs "
+        f"{code('traceless verify STORE --receipt receipt.json')}: the store must continue the "
+        "history that this receipt belongs to."
+    )
 
 
 _DESTROYED = {"secret": "the secret of "}
@@ -260,8 +223,8 @@ def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:
         "Records": f"{entry.rows}; {held}{f'. {classes}' if classes else ''}",
         "Digest before": code(entry.digest_before),
         "Digest after": code(entry.digest_after),
-        "Root before": code(entry.root_before if entry.version > 1 else None),
-        "Root after": code(entry.root_after if entry.version > 1 else None),
+        "Root before": code(entry.root_before),
+        "Root after": code(entry.root_after),
         "File of the model": code(entry.sha256),
         "Receipt before": code(entry.previous),
         "Hash": code(entry.hash),

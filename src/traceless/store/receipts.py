@@ -12,10 +12,10 @@ from typing import Any, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
-from traceless.store import receipt_page, version_1
+from traceless.store import receipt_page
 from traceless.store.entries import VERSION, Entry, hash_of
 
-_FORMAT = "traceless receipt "  # and the version of the entry
+_FORMAT = f"traceless receipt {VERSION}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +70,12 @@ class Receipt(Entry):
 
     def check(self) -> bool:
         """Whether hashes and signature are right: nothing was changed after it was written."""
-        honest = self.version > 1 or version_1.is_version_1(self.store)
-        return honest and self.origin == hash_of(self.store) and self.is_intact()
+        return self.origin == hash_of(self.store) and self.is_intact()
 
     def to_json(self) -> str:
         """The receipt as JSON, to be kept or sent."""
-        said = {"format": f"{_FORMAT}{self.version}", "entry": self.facts(), "hash": self.hash}
-        said |= {"signature": self.signature} if self.version > 2 else {}
-        said |= {"store": self.store}
+        said = {"format": _FORMAT, "entry": self.facts(), "hash": self.hash}
+        said |= {"signature": self.signature, "store": self.store}
         return json.dumps(said, indent=2, ensure_ascii=False)
 
     @classmethod
@@ -91,18 +89,13 @@ class Receipt(Entry):
         """
         try:
             said = parsed_json(text)
-            known = said["format"].startswith(_FORMAT) and isinstance(said["store"], dict)
-            parts = json.dumps(said["entry"]), said["hash"], said.get("signature", "")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            known = said["format"] == _FORMAT and isinstance(said["store"], dict)
+            parts = json.dumps(said["entry"]), said["hash"], said["signature"]
+        except (ValueError, TypeError, KeyError, RecursionError):
             known = False
         if not known:
-            raise StoreError(
-                f"This is not a receipt: a JSON object of format '{_FORMAT}{VERSION}' is."
-            )
-        entry = Entry.from_body(*parts)
-        if said["format"] != f"{_FORMAT}{entry.version}":
-            raise StoreError(f"This is not a receipt: its entry is of version {entry.version}.")
-        return cls.of(entry, said["store"])
+            raise StoreError(f"This is not a receipt: a JSON object of format '{_FORMAT}' is.")
+        return cls.of(Entry.from_body(*parts), said["store"])
 
     def to_html(self) -> str:
         """The receipt as an HTML page to print, which loads nothing from elsewhere."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
-from traceless.store import version_1
 from traceless.store.answering import Answering
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
@@ -30,7 +29,7 @@ class RowChanges(Answering):
             found = self.hasher(batch)
             with self._adding(found, found.ids):
                 if len(found.places):
-                    X, y, weight = version_1.rounded_as_in(self.origin, batch)
+                    X, y, weight = batch[:3]
                     self.model.partial_fit(X, y, sample_weight=weight)
         last, request = self.before, self._rows_request()
         learned = "learn", self.added.rows, request
@@ -83,8 +82,7 @@ class RowChanges(Answering):
             keep = keep_ids and len(held) > 3
             ids = [held[3][i] for i in rows.places.tolist()] if keep else rows.ids
             with self._adding(rows, ids):
-                old, new = (version_1.rounded_as_in(self.origin, rows) for rows in (held, after))
-                self.model.update(add=new, forget=old)
+                self.model.update(add=after[:3], forget=held[:3])
         return self.finish("relabel", self._rows_request())
 
     def _rows_again(
@@ -111,7 +109,7 @@ class RowChanges(Answering):
 
     def _forget(self, batches: Iterable[RowBatch], take: Take, whole: bool = False) -> None:
         for held in self._taken(batches, take, whole):
-            self.model.forget(*version_1.rounded_as_in(self.origin, held))
+            self.model.forget(*held[:3])
 
     def _rows_request(self, asked: Tally | None = None) -> str | None:
         """The hash of a request for these rows; raises if there are none."""

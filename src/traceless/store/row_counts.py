@@ -117,11 +117,11 @@ class RowCounts:
 
     def counted(self) -> Iterator[Counted]:
         """All rows: digest, id and count, in this order."""
-        yield from self._sql.execute(f"SELECT digest, {self._id}, count FROM alive ORDER BY 1, 2")
+        yield from self._sql.execute("SELECT digest, id, count FROM alive ORDER BY 1, 2")
 
     def reserved(self) -> dict[tuple[bytes, bytes], int]:
         """The reserved rows, as (digest, id), with their counts."""
-        query = f"SELECT digest, {self._id}, queued FROM alive WHERE queued > 0"
+        query = "SELECT digest, id, queued FROM alive WHERE queued > 0"
         return {(digest, one): n for digest, one, n in self._sql.execute(query)}
 
     def count_reserved(self, digests: Iterable[bytes]) -> int:
@@ -132,7 +132,7 @@ class RowCounts:
     def totals(self) -> tuple[int, Lanes]:
         """Number of rows and their lanes, recomputed; raises if the table has an impossible row."""
         rows, lanes = 0, no_lanes()
-        query = f"SELECT digest, {self._id}, count, queued FROM alive"
+        query = "SELECT digest, id, count, queued FROM alive"
         for some in chunks(self._sql.execute(query)):
             for row in some:
                 _check_row(*row)
@@ -147,10 +147,6 @@ class RowCounts:
             total += counted_lanes([(digest, b"", n) for digest, _, n in some])[0]
         return total
 
-    def checksum(self) -> int:
-        """The sum of the digests, recomputed: what stores up to version 2 say of their rows."""
-        return sum(n * int.from_bytes(digest, "little") for digest, _, n in self.counted())
-
     # --- the running sum ------------------------------------------------------------------
 
     def kept_lanes(self) -> Lanes:
@@ -163,12 +159,6 @@ class RowCounts:
         self._sql.execute(f"INSERT INTO sums VALUES ('alive', ?) {_KEEP}", (to_bytes(lanes),))
 
     # --- inside ---------------------------------------------------------------------------
-
-    @property
-    def _id(self) -> str:
-        """The column of ids, or what stands for it in a store of version 1 or 2."""
-        query = "SELECT 1 FROM pragma_table_info('alive') WHERE name = 'id'"
-        return "x''" if self._sql.execute(query).fetchone() is None else "id"
 
     def _delete_many(self, digests: list[bytes], ids: list[bytes] | None) -> int:
         """Delete rows that are held once, and not reserved; returns how many there were."""

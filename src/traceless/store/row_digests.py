@@ -1,22 +1,20 @@
 """Row digests: rows are recognised by keyed hashes, and are not kept.
 
-    digest(row)    = BLAKE2b-128, keyed, of (width, label | targets, values, weight)
-    id(row)        = BLAKE2b-128, keyed, of the text that the user knows the row by, if any
-    lanes(rows)    = Σ h(digest, id)  (`row_lanes`)
-    checksum(rows) = Σ digest(row)  mod 2^128
+    digest(row)  = BLAKE2b-128, keyed, of (width, label | targets, values, weight)
+    id(row)      = BLAKE2b-128, keyed, of the text that the user knows the row by, if any
+    lanes(rows)  = Σ h(digest, id)  (`row_lanes`)
 
 Values, targets and weights are float64, little-endian, with one zero. Labels carry their type, so
 that 1, "1" and True differ. Rows of weight 0 do not count. Without the key nobody can test whether
 a row is among the digests, or an id among the ids. Sums commute and can be undone, so each change
-adds to the lanes and subtracts from them. The checksum was used by stores up to version 2 in place
-of the lanes: it does not stop a forger, who can raise one digest and lower another.
+adds to the lanes and subtracts from them.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Self
@@ -35,7 +33,6 @@ from traceless.store.row_lanes import lanes_of, lanes_text, no_lanes
 
 SECRET_BYTES = 32
 SIZE = 16  # bytes of a digest
-_MODULUS = 1 << (8 * SIZE)
 _CHUNK = 2**14  # rows made dense at a time
 
 Counted = tuple[bytes, bytes, int]  # the digest of a row, its id, and how often it is held
@@ -89,20 +86,15 @@ class RowHasher:
     secret : bytes or None
     classifies : bool
         Whether rows have labels, not targets.
-    label_text : callable, default=ascii
-        How a label is written. Stores of version 1 have `repr`, which escapes other letters with
-        each version of Python.
     """
 
     secret: bytes | None = field(repr=False)
     classifies: bool
-    label_text: Callable[[Any], str] = ascii
 
     @classmethod
     def of(cls, secret: bytes | None, origin: Mapping[str, Any]) -> Self:
         """The hasher of a store with this description."""
-        label_text = ascii if "version" in origin else repr
-        return cls(secret, origin["task"] == "classification", label_text)
+        return cls(secret, origin["task"] == "classification")
 
     def __call__(self, batch: RowBatch) -> RowDigests:
         """Check a batch of rows and compute its digests."""
@@ -120,7 +112,7 @@ class RowHasher:
             classes = Classes(column_or_1d(y)[places], None)
             for label, members in zip(classes.names, classes.members(), strict=True):
                 counts[text_of(label)] = len(members)
-                start = self._start(width, f"{type(label).__name__} {self.label_text(label)}")
+                start = self._start(width, f"{type(label).__name__} {label!a}")
                 for i in members.tolist():
                     starts[i] = start
         else:
@@ -218,13 +210,6 @@ def text_of(label: Any) -> str:
     return label.decode(errors="backslashreplace") if isinstance(label, bytes) else str(label)
 
 
-def digest_sum(digests: Iterable[bytes]) -> int:
-    """Σ of digests mod 2^128, all of them at once in four lanes of 32 bits."""
-    lanes = np.frombuffer(b"".join(digests), dtype="<u4").reshape(-1, SIZE // 4)
-    sums = lanes.sum(axis=0, dtype=np.uint64).tolist()
-    return int(sum(n << (32 * k) for k, n in enumerate(sums)) % _MODULUS)
-
-
 def counted_lanes(counted: list[Counted]) -> tuple[Lanes, int]:
     """Lanes and number of rows that are counted."""
     counts = [n for _, _, n in counted]
@@ -239,11 +224,6 @@ def chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
     left = iter(rows)
     while some := list(islice(left, _CHUNK)):
         yield some
-
-
-def checksum_text(checksum: int) -> str:
-    """A checksum in hexadecimal."""
-    return f"{checksum % _MODULUS:032x}"
 
 
 def row_batches(
@@ -288,8 +268,6 @@ class Tally:
         Of the rows under the ids that the store holds them by.
     asked : ndarray of uint16
         Of the rows under the ids that the caller gave.
-    checksum : int
-        Sum of the digests.
     named : bool
         Whether the caller gave an id with any row.
     """
@@ -299,14 +277,12 @@ class Tally:
     ids: Counter[bytes] = field(default_factory=Counter)
     lanes: Lanes = field(default_factory=no_lanes)
     asked: Lanes = field(default_factory=no_lanes)
-    checksum: int = 0
     named: bool = False
 
     def add(self, rows: RowDigests, held_as: list[bytes] | None = None) -> None:
         """Count the rows of a batch; `held_as` has the ids that they were found under."""
         self.rows += len(rows.places)
         self.classes.update(rows.classes)
-        self.checksum += digest_sum(rows.digests)
         self.named |= any(rows.ids)
         self.ids.update(rows.ids if held_as is None else held_as)
         asked = lanes_of(rows.digests, rows.ids)
@@ -319,15 +295,10 @@ class Tally:
         lanes, _ = counted_lanes(counted)
         self.lanes += lanes
         self.asked += lanes
-        self.checksum += sum(n * int.from_bytes(digest, "little") for digest, _, n in counted)
         self.named |= any(one for _, one, _ in counted)
         for _, one, n in counted:
             self.ids[one] += n
 
     def __str__(self) -> str:
-        """The rows as the caller named them, by which a request is recognised.
-
-        Without ids it is the text of stores up to version 2, whose requests may come again.
-        """
-        rows = lanes_text(self.asked) if self.named else checksum_text(self.checksum)
-        return f"{self.rows} {rows}"
+        """The rows as the caller named them, by which a request is recognised."""
+        return f"{self.rows} {lanes_text(self.asked)}"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sums import Knowledge
-from traceless.store import version_1
 from traceless.store.answering import Answering
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.receipts import Receipt
@@ -21,23 +19,23 @@ class SliceChanges(Answering):
         if isinstance(other, Knowledge) and other.n_samples < 0:
             return self.take_out(-other, name)
         with open_merge_source(other, self.hasher, self.folder) as source:
-            requests = self._slice_requests(source)
+            request = self.hasher.request(source.knowledge.digest())
             if self._known:
-                return self._first_answer("merge", source.rows, *requests)
+                return self._first_answer("merge", source.rows, request)
             what = source.knowledge if source.estimator is None else source.estimator
-            self._merge(what, source, name, again)
+            self._merge(what, name, again)
             self.ledger.rows.add_counted(source.count_into(self.added))
             self.unknown += source.unknown
-            return self.finish("merge", requests[0], subject=name)
+            return self.finish("merge", request, subject=name)
 
     def take_out(self, other: Any, name: str | None) -> Receipt:
         """Take out a slice that was merged."""
         with open_merge_source(other, self.hasher, self.folder) as source:
-            requests = self._slice_requests(source)
+            request = self.hasher.request(source.knowledge.digest())
             if self._known:
-                return self._first_answer("forget", source.rows, *requests)
-            self._check_merged(source, requests)
-            self._merge(-source.knowledge, source, name, again=False)
+                return self._first_answer("forget", source.rows, request)
+            self._check_merged(source, request)
+            self._merge(-source.knowledge, name, again=False)
             counted = source.count_into(self.removed)
             each = [row for *row, n in counted for _ in range(n)]
             lost, _ = self.ledger.rows.remove([d for d, _ in each], [i for _, i in each])
@@ -47,23 +45,20 @@ class SliceChanges(Answering):
                     "wait in the queue. Nothing was changed."
                 )
             self.unknown -= source.unknown
-            return self.finish("forget", requests[0], subject=name)
+            return self.finish("forget", request, subject=name)
 
-    def _merge(self, other: Any, source: MergeSource, name: str | None, again: bool) -> None:
-        """Merge under a name, or under the digest by which a model of version 1 knows the slice."""
+    def _merge(self, other: Any, name: str | None, again: bool) -> None:
         model = self.model
         if not hasattr(model, "merge"):
             raise TypeError(
                 f"A {type(model).__name__} has no merge: it keeps its rows. Learn, or forget, "
                 "the rows themselves. Nothing was changed."
             )
-        merged = getattr(model, "merged_", {})
-        old = next((digest for digest in self._old_digest(source) if digest in merged), None)
-        model.merge(other, name=name or old, again=again)
+        model.merge(other, name=name, again=again)
 
-    def _check_merged(self, source: MergeSource, requests: list[str | None]) -> None:
+    def _check_merged(self, source: MergeSource, request: str | None) -> None:
         """Raise unless the rows without digests came in this slice."""
-        came = [entry.kind for entry in self.ledger.entries() if entry.request in requests]
+        came = [entry.kind for entry in self.ledger.entries() if entry.request == request]
         merged = self.secret is None or came.count("merge") > came.count("forget")
         if source.unknown and (source.unknown > self.unknown or not merged):
             raise NotLearnedError(
@@ -71,15 +66,3 @@ class SliceChanges(Answering):
                 "out already. Slices go as they came; forget other rows themselves, or give a "
                 "store with the same secret that holds them. Nothing was changed."
             )
-
-    def _slice_requests(self, source: MergeSource) -> list[str | None]:
-        """The hashes by which a request with a slice can be recognised."""
-        digests = [source.knowledge.digest(), *self._old_digest(source)]
-        return [self.hasher.request(digest) for digest in digests]
-
-    def _old_digest(self, source: MergeSource) -> list[str]:
-        """The digest that version 1 gave to a slice, in a store of that version."""
-        if version_1.is_version_1(self.origin):
-            with suppress(ValueError):  # version 1 did not have these weights
-                return [version_1.digest_of_knowledge(source.knowledge)]
-        return []

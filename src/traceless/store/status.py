@@ -34,8 +34,6 @@ class Status:
         False once they were destroyed.
     size : int
         Bytes of all files.
-    version : int
-        Of the store; `Store.upgrade` makes it the newest.
     log_emptied : bool
         Whether nothing of what was replaced is left in the log of the ledger. A process that was
         reading can keep it for a while; the next change, or opening, empties it.
@@ -55,5 +53,4 @@ class Status:
     has_secret: bool
     has_model: bool
     size: int
-    version: int
     log_emptied: bool

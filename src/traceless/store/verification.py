@@ -13,7 +13,7 @@ import numpy as np
 from traceless.estimators import loading
 from traceless.exceptions import StoreError
 from traceless.files import saving
-from traceless.store import chain, version_1
+from traceless.store import chain
 from traceless.store.chain import Chain, require
 from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
@@ -23,14 +23,7 @@ from traceless.store.ledger import Ledger, Request
 from traceless.store.lock import no_writer
 from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.receipts import Receipt
-from traceless.store.row_digests import (
-    Given,
-    RowBatch,
-    RowHasher,
-    Tally,
-    checksum_text,
-    row_batches,
-)
+from traceless.store.row_digests import Given, RowBatch, RowHasher, Tally, row_batches
 from traceless.store.row_lanes import lanes_text, no_lanes
 
 _CHECKS = (
@@ -92,7 +85,6 @@ def verify_receipt(
     A model as the receipt describes it learns the rows from scratch. If it has the digest and
     the root that the receipt gives, then the model held these rows after the change, and no
     others: as often, with these labels and weights, and to the resolution of the feature map.
-    (A receipt of version 1 has no root: other rows with the same sums pass as well.)
 
     Parameters
     ----------
@@ -110,8 +102,8 @@ def verify_receipt(
     Verification
     """
     ok = receipt.check()
-    by = f"signed with the key {receipt.signer}" if receipt.signer else version_1.UNSIGNED
-    said = f"its hashes are right; {by}" if ok else "it was changed after it was written"
+    by = f"its hashes are right; signed with the key {receipt.signer}"
+    said = by if ok else "it was changed after it was written"
     found = [Check("receipt", ok, said)]
     if public_key is not None:
         key = public_key_of(public_key)
@@ -182,25 +174,17 @@ class Auditor:
         return f"{self._ledger.last().sequence + 1} entries, each with the hash of the one before"
 
     def _check_signatures(self) -> str:
-        signers = self._chain.signers
-        if not signers:
-            return f"there are none: {version_1.UNSIGNED}"
-        first = min(signers.values())
-        before = f"; the {first} entries before were made by older versions" if first else ""
-        names = ", then ".join(f"{key[:16]}…" for key in signers)
-        return f"every entry from {first} on is signed with the key {names}{before}"
+        names = ", then ".join(f"{key[:16]}…" for key in self._chain.signers)
+        return f"every entry is signed with the key {names}"
 
     def _check_requests(self) -> str:
         ledger, said = self._ledger, self._chain.requests
-        waits = ledger.queue.pending() if ledger.version < 3 else []  # then not yet in the chain
-        latest: dict[str, int | None] = {q.key: None for q in waits if q.key is not None}
-        latest |= {key: entry.sequence for key, (_, entry) in said.items()}
+        latest = {key: entry.sequence for key, (_, entry) in said.items()}
         found = {request.key: request for request in ledger.requests()}
         same = {key: request.sequence for key, request in found.items()} == latest
-        require(same, "the keys of requests are not those of the entries and of the queue")
+        require(same, "the keys of requests are not those of the entries")
         for key, (first, _) in said.items():
-            waited = first.version < 3 and first.kind == "forget"  # perhaps, with others
-            same = waited or found[key][1:4] == Request.of(key, first)[1:4]
+            same = found[key][1:4] == Request.of(key, first)[1:4]
             require(same, f"the request {key!r} is not that of entry {first.sequence}")
         return f"{len(said)} keys of requests are those of the entries"
 
@@ -209,22 +193,17 @@ class Auditor:
         rows, lanes = ledger.rows.totals()
         known = last.held - last.unknown
         require(rows == known, f"{rows} rows have a digest, and {known} should")
-        if last.version < 3:
-            found, none = checksum_text(ledger.rows.checksum()), checksum_text(0)
-        else:
-            found, none = lanes_text(lanes), lanes_text(no_lanes())
-            names = [name for (name,) in ledger.sql.execute("SELECT name FROM sums")]
-            require(names in ([], ["alive"]), "a sum is kept that no change could leave")
-            kept = lanes_text(ledger.rows.kept_lanes())
-            require(kept == found, "the sum that is kept is not that of the digests")
-        same = found == (last.alive or none)
+        found = lanes_text(lanes)
+        names = [name for (name,) in ledger.sql.execute("SELECT name FROM sums")]
+        require(names in ([], ["alive"]), "a sum is kept that no change could leave")
+        kept = lanes_text(ledger.rows.kept_lanes())
+        require(kept == found, "the sum that is kept is not that of the digests")
+        same = found == (last.alive or lanes_text(no_lanes()))
         require(same, "the sum over the digests is not that of the latest entry")
         return f"{rows} digests have the sum {last.alive}"
 
     def _check_ids(self) -> str:
         ledger = self._ledger
-        if ledger.version < 3:
-            return "a store of this version has none"
         found = {n: hash_of_lines(lines) for n, lines in ledger.ids.lines()}
         require(found == self._chain.ids, "what happened to ids is not what entries say")
         return f"{len(found)} changes with ids are as their entries say"
@@ -238,12 +217,11 @@ class Auditor:
         same = waiting == ledger.rows.reserved()
         require(same, "the rows in the queue are not those that are reserved")
         pending = ledger.queue.pending()
-        if ledger.version > 2:
-            queued = {q.sequence: (q.key, q.rows) for q in pending}
-            same = queued == self._chain.waiting
-            require(same, "the requests in the queue are not those of the entries")
-            for request in pending:
-                ledger.queue.check(request, ledger.entry(request.sequence), hasher)
+        queued = {q.sequence: (q.key, q.rows) for q in pending}
+        same = queued == self._chain.waiting
+        require(same, "the requests in the queue are not those of the entries")
+        for request in pending:
+            ledger.queue.check(request, ledger.entry(request.sequence), hasher)
         return f"{waiting.total()} rows wait to be forgotten"
 
     def _check_secret(self) -> str:
@@ -289,17 +267,10 @@ class Auditor:
         made = loading.from_description(self._ledger.origin["model"])
         same = saving.described(model) == saving.described(made)
         require(same, "its parameters are not those that the store was made with")
-        digest = state.digest
-        if last.version == 1 and last.held:
-            digest = version_1.digest_of_model(model)
-            if digest is None:
-                return f"its file is that of the latest entry; its digest is {version_1.UNKNOWN}"
-        require(digest == last.digest_after, "its digest is not that of the latest entry")
-        if last.version == 1:
-            lacks = version_1.LACKS
-            return f"its file and its digest {digest} are those of the latest entry ({lacks})"
+        same = state.digest == last.digest_after
+        require(same, "its digest is not that of the latest entry")
         require(state.root == last.root_after, "its root is not that of the latest entry")
-        return f"its file, root and digest {digest} are those of the latest entry"
+        return f"its file, root and digest {state.digest} are those of the latest entry"
 
     def _check_rows_given(self, batches: Iterable[RowBatch]) -> Iterator[Check]:
         """Fit a model from scratch, and compare digest, root and checksum of the rows."""
@@ -310,17 +281,9 @@ class Auditor:
                 tally.add(hasher(batch))
                 yield batch
 
-        model = _fit_from_scratch(self._ledger.origin, counted())
-        if last.version > 1 or version_1.digest_of_model(model) is not None or not last.held:
-            yield from _compare(model, last, "refit")
-        else:  # a PathSVC of version 1: its digest cannot be compared, but the models can
-            ok = ModelState.of(model) == ModelState.of(self._model)
-            said = "is" if ok else "is not"
-            yield Check("refit", ok, f"a model made from scratch {said} the one in the file")
+        yield from _compare(_fit_from_scratch(self._ledger.origin, counted()), last, "refit")
         if last.alive is not None and not last.unknown:
-            if last.version < 3:
-                ok = checksum_text(tally.checksum) == last.alive
-            elif tally.named:
+            if tally.named:
                 ok = lanes_text(tally.lanes) == last.alive
             else:  # rows are known without their ids
                 ok = lanes_text(tally.lanes) == lanes_text(self._ledger.rows.lanes_without_ids())
@@ -336,7 +299,7 @@ def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) ->
     model = loading.from_description(origin.get("model", {}))
     for batch in batches:
         if len(batch[1]):
-            X, y, weight = version_1.rounded_as_in(origin, batch)
+            X, y, weight = batch[:3]
             loading.check_size(model, np.shape(X)[1])
             model.partial_fit(X, y, sample_weight=weight)
     return model
@@ -345,8 +308,6 @@ def _fit_from_scratch(origin: Mapping[str, Any], batches: Iterable[RowBatch]) ->
 def _compare(model: Any, entry: Entry, name: str) -> Iterator[Check]:
     """Whether a model that was fitted from scratch is the model of an entry."""
     rows, digest, root = ModelState.of(model)
-    if entry.version == 1 and rows:
-        digest = version_1.digest_of_model(model)
     same = digest == entry.digest_after and rows == entry.held
     said = f"a model made from scratch of {rows} rows has the digest {digest}"
     if not same:
@@ -354,11 +315,8 @@ def _compare(model: Any, entry: Entry, name: str) -> Iterator[Check]:
             f"; after entry {entry.sequence} the model held {entry.held} rows and had the digest "
             f"{entry.digest_after}"
         )
-        said += "" if digest or not rows else f" ({version_1.UNKNOWN})"
-    elif root is None and rows:
-        said += f" ({version_1.LACKS})"
     yield Check(name, same, said)
-    if entry.version > 1 and entry.root_after is not None:
+    if entry.root_after is not None:
         ok = root == entry.root_after
         is_it = "is" if ok else "is not"
         yield Check("root", ok, f"the root over these rows {is_it} that of entry {entry.sequence}")
