@@ -53,7 +53,6 @@ def test_choices_are_those_that_can_be_built():
         ("--model pathsvc --C 4 --gamma 0.5", PathSVC(C=4.0, gamma=0.5)),
         ("--model pathsvc --kernel linear", PathSVC(kernel="linear")),
         ("--model pathsvc", PathSVC()),
-        ("--model pathsvc --probability", PathSVC(probability=True)),
     ],
 )
 def test_options_become_the_model(call, options, model):

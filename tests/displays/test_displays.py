@@ -3,14 +3,12 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from traceless import LSSVC, LSSVR, PathSVC, PathSVR
+from traceless import LSSVC, LSSVR, PathSVC
 from traceless.displays import (
     ForgetDisplay,
     HistoryDisplay,
-    PathDisplay,
     RhoDisplay,
     UpdateCostDisplay,
 )
@@ -32,91 +30,6 @@ def _close():
 @pytest.fixture
 def axes():
     return plt.subplots()[1]
-
-
-# --- PathDisplay -------------------------------------------------------------------------------
-
-
-def test_a_path_begins_and_ends_at_the_models(data):
-    X, y = data
-    svc = PathSVC(C=2.0, gamma=0.5).fit(X[:60], y[:60])
-    digest = svc.digest()
-    display = PathDisplay.from_estimator(svc, add=(X[60:], y[60:]), forget=(X[:9], y[:9]))
-    assert svc.digest() == digest  # on a copy
-    assert (display.theta[0], display.theta[-1]) == (0.0, 1.0)
-    assert (np.diff(display.theta) > 0).all()
-    assert [(display.role == r).sum() for r in ("stays", "goes", "comes")] == [51, 9, 30]
-    after = PathSVC(C=2.0, gamma=0.5).fit(X[9:], y[9:])
-    for model, theta in ((svc, 0), (after, -1)):
-        alpha = np.sort(display.alpha[theta][display.alpha[theta] > 1e-9])
-        np.testing.assert_allclose(alpha, np.sort(np.abs(model.dual_coef_[0])), atol=1e-7)
-    np.testing.assert_allclose(display.alpha[-1][display.role == "goes"], 0.0, atol=1e-12)
-
-
-def test_between_breakpoints_the_path_is_straight(data):
-    X, y = data
-    svc = PathSVC(C=2.0, gamma=0.5).fit(X[:60], y[:60])
-    display = PathDisplay.from_estimator(svc, ids=svc.ids_[:20])
-    comes = display.alpha[:, display.role == "goes"]
-    np.testing.assert_allclose(comes, np.outer(1 - display.theta, comes[0]), atol=1e-9)
-    assert len(display.breakpoints) > 3
-
-
-def test_what_is_drawn(data):
-    X, y = data
-    _, ax = plt.subplots()
-    svc = PathSVC(gamma=0.5).fit(X[:60], y[:60])
-    display = PathDisplay.from_estimator(svc, add=(X[60:], y[60:]), ax=ax)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert len(display.lines_) == (np.ptp(display.alpha, axis=0) > 0).sum()
-    assert ax.get_xlabel() == "θ"
-
-
-@pytest.mark.parametrize("to", [0.2, 9.0])
-def test_the_path_to_another_c_is_the_solution_for_every_c(data, to):
-    X, y = data
-    for model, targets in ((PathSVC(C=2.0, gamma=0.5), y), (PathSVR(C=2.0, gamma=0.5), X[:, 0])):
-        model.fit(X, targets)
-        display = PathDisplay.from_estimator(model, C=to)
-        assert (display.C[0], display.C[-1]) == (2.0, to)
-        assert display.ax_.get_xlabel() == "C"
-        assert len(display.breakpoints) > 3
-        for k in (0, len(display.C) // 2, len(display.C) - 2):
-            between = 0.3 * display.C[k] + 0.7 * display.C[k + 1]  # a straight line
-            alpha = 0.3 * display.alpha[k] + 0.7 * display.alpha[k + 1]
-            there = np.abs(clone(model).set_params(C=between).fit(X, targets).dual_coef_[0])
-            np.testing.assert_allclose(np.sort(alpha[alpha > 1e-9]), np.sort(there), atol=1e-7)
-        plt.close(display.figure_)
-    with pytest.raises(ValueError, match="not to both"):
-        PathDisplay.from_estimator(model, C=1.0, ids=[0])
-
-
-def test_a_c_path_is_drawn_as_parts_of_the_bound(data):
-    path = PathSVC(gamma=0.5).fit(*data).c_path(0.1, 10.0)
-    display = PathDisplay.from_c_path(path)
-    assert display.C is path.C
-    assert (display.ax_.get_xscale(), display.ax_.get_xlabel()) == ("log", "C")
-    assert (display.theta[0], display.theta[-1]) == (0.0, 1.0)
-    assert len(display.lines_) == (np.ptp(path.alpha, axis=0) > 0).sum()
-    x, y = display.lines_[0].get_data()
-    assert y.max() <= 1.0 + 1e-9
-    expected = [path.alpha_at(C)[np.ptp(path.alpha, axis=0) > 0][0] / C for C in x[::50]]
-    np.testing.assert_allclose(y[::50], expected, atol=1e-12)
-
-
-def test_one_problem_of_several(rng):
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % 3
-    svc = PathSVC(gamma=0.5).fit(X[:50], y[:50])
-    display = PathDisplay.from_estimator(svc, add=(X[50:], y[50:]), classes=(0, 2))
-    assert display.classes == (0, 2)
-    assert display.alpha.shape[1] == (y != 1).sum()
-    with pytest.raises(ValueError, match=r"no binary problem of \(0, 7\)"):
-        PathDisplay.from_estimator(svc, add=(X[50:], y[50:]), classes=(0, 7))
-    with pytest.raises(ValueError, match="does not touch the binary problem"):
-        PathDisplay.from_estimator(svc, add=(X[50:51], y[50:51]), classes=(0, 1))
-    with pytest.raises(TypeError, match="A PathSVC follows paths, got LSSVC"):
-        PathDisplay.from_estimator(LSSVC().fit(X, y), add=(X, y))
 
 
 # --- HistoryDisplay ----------------------------------------------------------------------------

@@ -164,7 +164,6 @@ def test_the_map_of_the_caller_is_left_alone():
         (LSSVR(), [4], ValueError, "There is no column 4"),
         (LSSVR(), range(4), ValueError, "All 4 columns"),
         (LSSVR(), "age", ValueError, "had no column names"),
-        (PathSVC(), 0, TypeError, "kernel mixes all of them"),
     ],
 )
 def test_refused_and_unchanged(model, columns, error, said):

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 
 from cases import MAPS, Cubes, name
-from traceless import LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, PathSVR, SlidingWindow
+from traceless import LPSVM, LSSVC, LSSVR, SlidingWindow
 from traceless.arithmetic.products import Coefficients
 from traceless.estimators.onnx import to_onnx
 from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
@@ -150,58 +150,6 @@ def test_one_class(rng):
     assert found["scores"].shape == (len(X), 1)
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"gamma": 0.5},
-        {"kernel": "linear"},
-        {"kernel": "poly", "gamma": 0.1, "coef0": 1.0},
-        {"kernel": "sigmoid", "gamma": 1e-5, "coef0": 1e-4, "C": 1e3},
-        {"gamma": 0.5, "strategy": "ovr"},
-        {"gamma": 0.5, "decision_function_shape": "ovo"},
-        {"gamma": 0.5, "break_ties": True},
-    ],
-    ids=str,
-)
-def test_path_classifiers(rng, n_classes, options):
-    X = rows(rng, 100) + 5.0
-    y = labels(X - 5.0, list("abcde"[:n_classes]))
-    svc = PathSVC(probability=True, **options).fit(X, y).forget(ids=[3, 4])
-    T = rows(rng, 300, 2.0) + 5.0
-    found, expected = answers(to_onnx(svc), T), svc.decision_function(T)
-    assert found["scores"].shape == expected.shape
-    assert np.abs(found["scores"] - expected).max() < 1e-10 * max(1.0, np.abs(expected).max())
-    assert np.abs(found["probabilities"] - svc.predict_proba(T)).max() < 1e-9
-    assert (found["label"] == svc.predict(T)).mean() > 0.99  # votes of values near 0 may turn
-    none = answers(to_onnx(svc.set_params(probability=False)), T[:0])
-    assert none["scores"].shape[0] == 0
-    assert "probabilities" not in none
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_path_regressors_and_one_class(rng, kernel):
-    X, T = rows(rng, 80) + 5.0, rows(rng, 200, 2.0) + 5.0
-    svr = PathSVR(kernel=kernel).fit(X, 1e6 + np.sin(X[:, 0]))
-    found = answers(to_onnx(svr), T)["prediction"]
-    assert np.abs(found - svr.predict(T)).max() < 1e-8  # of a million
-    one = PathOneClass(nu=0.2, kernel=kernel).fit(X)
-    found = answers(to_onnx(one), T)
-    assert np.abs(found["scores"] - one.decision_function(T)).max() < 1e-10
-    assert found["label"].tolist() == one.predict(T).tolist()
-
-
-def test_kernel_matrices_in_onnx(rng):
-    X = rows(rng, 60)
-    K, y = X @ X.T, labels(X, ["a", "b", "c"])
-    svc = PathSVC(kernel="precomputed").fit(K[:50, :50], y[:50]).forget(ids=[3, 4, 20])
-    kept = np.delete(np.arange(60), [3, 4, 20, *range(50, 60)])
-    svc.partial_fit(K[np.ix_(range(50, 60), [*kept, *range(50, 60)])], y[50:])  # numbers used again
-    kept = np.append(kept, range(50, 60))
-    found = answers(to_onnx(svc), np.ascontiguousarray(K[:, kept]))
-    assert np.abs(found["scores"] - svc.decision_function(K[:, kept])).max() < 1e-10
-
-
 def test_the_file_says_which_model_it_is(rng, tmp_path):
     X = rows(rng)
     clf = LSSVC().fit(X, labels(X, ["a", "b"]))
@@ -229,10 +177,8 @@ def test_a_state_without_knowledge_has_no_digest(rng):
 def test_what_has_no_form_is_refused(rng):
     X = rows(rng)
     y = labels(X, ["a", "b"])
-    with pytest.raises(TypeError, match="one of the path family, got SlidingWindow"):
-        to_onnx(SlidingWindow(PathSVC()).fit(X, y))
-    with pytest.raises(TypeError, match="A kernel that is a function has no ONNX form"):
-        to_onnx(PathSVC(kernel=lambda A, B: A @ B.T).fit(X, y))
+    with pytest.raises(TypeError, match="LSSVC or LSSVR, got SlidingWindow"):
+        to_onnx(SlidingWindow(LSSVC()).fit(X, y))
     with pytest.raises(TypeError, match="Cubes has no ONNX form"):
         to_onnx(LSSVC(Cubes()).fit(X, y))
     with pytest.raises(TypeError, match="no labels of"):

@@ -371,7 +371,7 @@ def test_labels_where_all_rows_are_at_their_bound():
     for _ in range(12):
         some, C = rng.choice(150, 75, replace=False), 10.0 ** rng.uniform(-3, -0.5)
         model = PathSVC(C=C, gamma=0.3).fit(X[some], y[some])
-        ahead = model.without(np.arange(25))
+        ahead = model._without(np.arange(25))
         fresh = PathSVC(C=C, gamma=0.3).fit(X[some[25:]], y[some[25:]])
         fresh.decision_function(X)  # so that it is published
         expected = fresh.predict(X)

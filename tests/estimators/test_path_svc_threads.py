@@ -84,7 +84,7 @@ def test_readers_see_the_model_before_a_change_or_after_it(hurried, rows, parame
                 kind.add(one)
             ids = model.ids_
             assert len(ids) == 60
-            model.without([])  # and paths are followed that nobody takes
+            model._without([])  # and paths are followed that nobody takes
             old = copy.copy(model)
             assert old.support_.max() < old.n_samples_
             assert old.kkt_residual_ <= 1e-9
@@ -145,7 +145,7 @@ def test_parameters_set_by_one_thread_and_used_by_another(hurried, rows):
 
     def turn():
         for k in range(20):
-            model.set_params(C=(1.0, 3.0)[k % 2]).refresh()
+            assert model.set_params(C=(1.0, 3.0)[k % 2]).n_breakpoints_ > 0
         done.set()
 
     def read():
@@ -227,7 +227,7 @@ def test_an_interrupt_on_the_way_to_other_parameters(rows, rng):
     X, y = rows
     model = PathSVC(gamma=0.5).fit(X, y)
     before = answers(model, X)
-    lines = traced(lambda: copy.deepcopy(model).set_params(C=9.0).refresh())
+    lines = traced(lambda: copy.deepcopy(model).set_params(C=9.0).n_breakpoints_)
     for stop in rng.integers(lines, size=25).tolist():
-        interrupted(lambda: model.set_params(C=9.0).refresh(), stop)
+        interrupted(lambda: model.set_params(C=9.0).n_breakpoints_, stop)
         assert answers(model.set_params(C=1.0), X) == before

@@ -110,7 +110,7 @@ def test_without_looks_at_gamma_too(wine):
     X, y = wine
     X = np.r_[X[:60], 100.0 * X[60:64]]
     model = PathSVC().fit(X, y[:64])
-    ahead, fresh = model.without(np.arange(60, 64)), PathSVC().fit(X[:60], y[:60])
+    ahead, fresh = model._without(np.arange(60, 64)), PathSVC().fit(X[:60], y[:60])
     assert ahead.gamma_ == fresh.gamma_ != model.gamma_
     np.testing.assert_allclose(ahead.decision_function(X), fresh.decision_function(X), atol=1e-8)
     with pytest.raises(TypeError, match="can only be asked"):

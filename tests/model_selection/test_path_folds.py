@@ -120,7 +120,7 @@ def test_without_is_only_to_be_asked(data):
     X, y = data
     model = PathSVC(gamma=0.5).fit(X, y)
     before = model.digest()
-    ahead = model.without(np.arange(20))
+    ahead = model._without(np.arange(20))
     fresh = PathSVC(gamma=0.5).fit(X[20:], y[20:])
     np.testing.assert_allclose(ahead.decision_function(X), fresh.decision_function(X), **CLOSE)
     assert np.array_equal(ahead.predict(X), fresh.predict(X))
@@ -128,12 +128,12 @@ def test_without_is_only_to_be_asked(data):
     for change in (
         lambda: ahead.forget(ids=[30]),
         lambda: ahead.partial_fit(X, y),
-        lambda: ahead.set_params(C=3.0).refresh(),
+        lambda: ahead.set_params(C=3.0).digest(),
     ):
         with pytest.raises(TypeError, match="can only be asked"):
             change()
     with pytest.raises(NotLearnedError):
-        model.without([99])
+        model._without([99])
     assert model.digest() == before
     assert model.n_samples_ == 60
 

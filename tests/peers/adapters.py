@@ -68,10 +68,9 @@ class SVC(Adapter, PathSVC):
     def _ours(self, **theirs):
         names = (
             "C kernel gamma degree coef0 class_weight decision_function_shape break_ties verbose "
-            "shrinking max_iter random_state cache_size"
+            "cache_size"
         )
-        probability = theirs["probability"] is True  # "deprecated" by default
-        return {name: theirs[name] for name in names.split()} | {"probability": probability}
+        return {name: theirs[name] for name in names.split()}
 
 
 class Ridge(Adapter, LSSVR):

@@ -65,7 +65,6 @@ _OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, h
     ("--seed",): (int, "Of random maps [0]."),
     ("--kernel",): (["rbf", "linear", "poly", "sigmoid"], "Of path models."),
     ("--strategy",): (["ovo", "ovr"], "Of pathsvc."),
-    ("--probability/--no-probability",): (bool, "Probabilities of pathsvc [no]."),
     ("--epsilon",): (float, "Half the width of the tube of pathsvr [0.1]."),
     ("--nu",): (float, "Largest part of rows outside, of pathoneclass [0.5]."),
     ("--bias/--no-bias",): (bool, "With a constant feature [yes]."),

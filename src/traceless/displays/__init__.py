@@ -7,7 +7,6 @@ Matplotlib is imported when something is drawn: ``pip install 'traceless[plots]'
 from traceless.displays.forget import ForgetDisplay
 from traceless.displays.history import HistoryDisplay
 from traceless.displays.interval import CoefficientDisplay, IntervalDisplay
-from traceless.displays.path import PathDisplay
 from traceless.displays.rho import RhoDisplay
 from traceless.displays.update_cost import UpdateCostDisplay
 
@@ -16,7 +15,6 @@ __all__ = [
     "ForgetDisplay",
     "HistoryDisplay",
     "IntervalDisplay",
-    "PathDisplay",
     "RhoDisplay",
     "UpdateCostDisplay",
 ]

@@ -4,8 +4,7 @@ A fitted `LSSVC` or `LSSVR` is a feature map, rounded to its grid, and one matri
 graph has the operations of `traceless.features` in their order, in float64, so its features are
 those of the model to the bit; the product is added up in the order of the runtime, so scores
 differ by a few units in the last place. Probabilities are the formula of
-`traceless.solvers.probabilities` by the runtime's own logarithm. What the path family is made of
-is in `traceless.estimators.path_onnx`.
+`traceless.solvers.probabilities` by the runtime's own logarithm.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import LIMB_BITS, Floats
 from traceless.estimators.lssvm import LSSVC, LSSVR
 from traceless.estimators.onnx_graph import Graph, Value, concat, known_labels
-from traceless.estimators.path_machine import PathMachine
-from traceless.estimators.path_onnx import path_outputs
 from traceless.exceptions import ConditionError, UnsealableError
 from traceless.features import (
     BoundMap,
@@ -43,20 +40,18 @@ __all__ = ["to_onnx"]
 
 
 def to_onnx(estimator: Any, path: Any = None) -> Any:
-    """The ONNX model of a fitted `LSSVC` or `LSSVR`, or of one of the path family.
+    """The ONNX model of a fitted `LSSVC` or `LSSVR`.
 
     It takes ``X``, float64 of shape (n, n_features) with any n. A classifier gives ``label``
     (strings, int64 or bool), ``scores``, the values of `decision_function`, and, where it has
-    them, ``probabilities``, one column for each class; a regressor gives ``prediction``, and one
-    class ``label`` (1 or -1) and ``scores``. Rows are not checked: what `predict` refuses (NaN,
-    values beyond the grid) has no meaningful answer. Features of `LSSVC` and `LSSVR` are those of
-    the model to the bit for values up to 2^41 steps of their grid. The file of a path model holds
-    its support vectors, which are rows.
+    them, ``probabilities``, one column for each class; a regressor gives ``prediction``. Rows are
+    not checked: what `predict` refuses (NaN, values beyond the grid) has no meaningful answer.
+    Features are those of the model to the bit for values up to 2^41 steps of their grid.
 
     Parameters
     ----------
-    estimator : LSSVC, LSSVR, PathSVC, PathSVR or PathOneClass
-        Fitted, with a feature map of `traceless.features`, or a kernel that is no function.
+    estimator : LSSVC or LSSVR
+        Fitted, with a feature map of `traceless.features`.
     path : str or path, optional
         Where to write it.
 
@@ -72,19 +67,12 @@ def to_onnx(estimator: Any, path: Any = None) -> Any:
     >>> [output.name for output in model.graph.output]
     ['label', 'scores', 'probabilities']
     """
-    if not isinstance(estimator, PathMachine) and type(estimator) not in (LSSVC, LSSVR):
-        raise TypeError(
-            "to_onnx takes a fitted LSSVC or LSSVR, or one of the path family, got "
-            f"{type(estimator).__name__}."
-        )
+    if type(estimator) not in (LSSVC, LSSVR):
+        raise TypeError(f"to_onnx takes a fitted LSSVC or LSSVR, got {type(estimator).__name__}.")
     check_is_fitted(estimator)
     graph = Graph()
     X = Value(graph, "X")
-    if isinstance(estimator, PathMachine):
-        outputs, width = path_outputs(X, estimator), estimator.n_features_in_
-    else:
-        outputs, width = _outputs(X, estimator)
-    model = graph.model(outputs, width)
+    model = graph.model(*_outputs(X, estimator))
     with suppress(UnsealableError):  # a model without knowledge has no digest
         model.metadata_props.add(key="digest", value=estimator.digest())
     if path is not None:

@@ -84,7 +84,6 @@ class Value:
     where, taken_from = _operation("Where"), _reflected("Gather")
     log, softmax, equal = map(_operation, ("Log", "Softmax", "Equal"))
     minimum, largest, cumulated = map(_operation, ("Min", "ReduceMax", "CumSum"))
-    exp, reshape, __ge__ = map(_operation, ("Exp", "Reshape", "GreaterOrEqual"))
     sorted_down = _operation("TopK")
 
 

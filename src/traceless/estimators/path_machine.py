@@ -53,19 +53,7 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         "tol": NOT_NEGATIVE,
         "cache_size": POSITIVE,
         "verbose": FLAG,
-        "shrinking": FLAG,
-        "max_iter": whole("an integer, -1 or more", -1),
     }
-    came_later: ClassVar[dict[str, Any]] = {"shrinking": True, "max_iter": -1}
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    tol: float
-    cache_size: float
-    verbose: bool
-    shrinking: bool
-    max_iter: int
     n_features_in_: int
     last_ids_: Integers
     _labels: ClassVar[Labels]  # what y is
@@ -75,6 +63,24 @@ class PathMachine(Savable, Changeable, BaseEstimator):
     def _machine(self) -> Machine:
         """Which problems the rows make, with the parameters as they are set."""
         raise NotImplementedError
+
+    def __init__(
+        self,
+        kernel: Any,
+        gamma: Any,
+        degree: int,
+        coef0: float,
+        tol: float,
+        cache_size: float,
+        verbose: bool,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
 
     # --- learning and forgetting ----------------------------------------------------------
 
@@ -97,6 +103,20 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         with changing(self) as draft:
             draft._learn((X, y, sample_weight), reset=True)
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn further rows. Their ids are then in ``last_ids_``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self.update(add=(X, y, sample_weight))
 
     def forget(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, *, ids: Any = None
@@ -148,62 +168,6 @@ class PathMachine(Savable, Changeable, BaseEstimator):
                 )
             draft._learn(add, forget, reset=not fitted)
         return self
-
-    def forget_columns(self, columns: Any) -> Self:  # noqa: ARG002
-        """Refused: columns are forgotten by a new fit.
-
-        Parameters
-        ----------
-        columns
-            As for `LSSVC.forget_columns`.
-
-        Raises
-        ------
-        TypeError
-            Always. The model is unchanged.
-        """
-        raise TypeError(
-            f"A {type(self).__name__} cannot forget columns: its kernel mixes all of them, so "
-            "every value that it keeps would change, and no path leads to the new ones. Fit a new "
-            "model to rows without these columns. Nothing was changed."
-        )
-
-    def refresh(self) -> Self:
-        """Follow the path to the parameters as they are set now, without refitting.
-
-        C, epsilon, nu and class_weight are reached so; where the kernel or the strategy has
-        changed, the rows held are solved anew. Models refresh themselves when they are used.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        with changing(self) as draft:
-            if draft._model.settings != draft._settings():  # else another thread was here before
-                draft._learn(None)
-        return self
-
-    def without(self, ids: Any) -> Self:
-        """What the model would be without some rows: for predictions only, and much cheaper.
-
-        Its values are within the KKT residual of the path, not to the bit, and stay what they
-        are when this model changes. Use ``copy.copy`` and `forget` for a model of its own.
-
-        Parameters
-        ----------
-        ids : array-like of int
-            Ids of rows, as in ``ids_``.
-
-        Returns
-        -------
-        An estimator of this class.
-        """
-        check_is_fitted(self)
-        now = self._now()
-        other = copy.copy(now)
-        other._model = now._model.without(now._model.rows.check_ids(ids))
-        return other
 
     # --- what is known ---------------------------------------------------------------------
 
@@ -273,31 +237,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         return self._now()._held().n_breakpoints
 
     @property
-    def n_iter_(self) -> Any:
-        """The straight pieces of the path of the last change: one more than its breakpoints."""
-        return self.n_breakpoints_ + 1
-
-    @property
-    def fit_status_(self) -> int:
-        """0 if the solution is as exact as promised, 1 if `ConvergenceWarning` said otherwise."""
-        problems = self._current().problems.values()
-        return int(any(problem.canonical().excess(self.tol) for problem in problems))
-
-    @property
-    def shape_fit_(self) -> tuple[int, int]:
-        """The shape of the rows held now; that of the kernel matrix where it was given."""
-        n = self.n_samples_
-        return n, n if self._held().kernel.name == "precomputed" else self.n_features_in_
-
-    @property
     def ambiguous_(self) -> bool:
         """Whether another history might end in other last bits."""
         problems = self._current().problems.values()
         return not all(problem.canonical().certain for problem in problems)
-
-    def decisive_ids(self) -> Integers:
-        """Ids of the rows whose removal, each by itself, would change the model."""
-        return self._current().decisive_ids()
 
     def digest(self) -> str:
         """SHA-256 of the parameters, the rows in sorted order, their bounds, and the solution.
@@ -320,6 +263,21 @@ class PathMachine(Savable, Changeable, BaseEstimator):
                 facts["labels"] = now._label_type
             tensors["last_ids"] = now.last_ids_
         return facts, tensors
+
+    def _without(self, ids: Integers) -> Self:
+        """The model less some rows, for predictions only, and much cheaper than `forget`.
+
+        Its values are within the KKT residual of the path, not to the bit, and stay what they
+        are when this model changes.
+        """
+        now = self._now()
+        other = copy.copy(now)
+        other._model = now._model.without(now._model.rows.check_ids(ids))
+        return other
+
+    def _decisive_ids(self) -> Integers:
+        """Ids of the rows whose removal, each by itself, would change the model."""
+        return self._current().decisive_ids()
 
     def _learn(self, add: Any, forget: Any = None, reset: bool = False) -> None:
         """Learn some rows, forget others, and remember the ids of the new ones."""
@@ -394,7 +352,9 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         """
         now = snapshot(self)
         if now._held().settings != now._settings():
-            self.refresh()
+            with changing(self) as draft:
+                if draft._model.settings != draft._settings():  # else another thread did it
+                    draft._learn(None)
             now = snapshot(self)
         if asked and (residual := now._model.excess(now.tol, asked)):
             now._warn_of(residual)

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from traceless.arithmetic.elementary import logarithm
 from traceless.arithmetic.integers import Floats
-from traceless.estimators.c_path import CPath, c_path
 from traceless.estimators.inputs import check_classes
 from traceless.estimators.path_machine import PathMachine
 from traceless.hinge import multiclass
-from traceless.hinge.machines import Classifier, class_weights
+from traceless.hinge.machines import Classifier
 from traceless.knowledge.responses import label_array
-from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice, instance
+from traceless.parameters import BY_LABEL, FLAG, NOTHING, POSITIVE, choice
 
 if TYPE_CHECKING:
     from traceless.hinge.model import HingeModel
 
 __all__ = ["PathSVC"]
-
-
-def _has_probabilities(svc: PathSVC) -> bool:
-    return bool(svc.probability)
 
 
 class PathSVC(ClassifierMixin, PathMachine):
@@ -89,18 +79,6 @@ class PathSVC(ClassifierMixin, PathMachine):
         Another value takes effect at the next change.
     verbose : bool, default=False
         Show progress on standard error when learning takes longer than two seconds.
-    probability : bool, default=False
-        Whether there are `predict_proba` and `predict_log_proba`. It may be changed at any time.
-        The first of them after a change costs a leave-one-out: each support vector is forgotten
-        in turn, and a sigmoid is fitted to the decision values of rows by models without them
-        (Platt). So rows that are forgotten leave no trace in probabilities either.
-    shrinking : bool, default=True
-        Without effect, as are the next two; they are there so that `SVC` can be replaced. A path
-        has no set of variables to shrink.
-    max_iter : int, default=-1
-        Without effect: a path ends at the solution, not earlier.
-    random_state : int, RandomState or None, default=None
-        Without effect: nothing is random, probabilities included.
 
     Attributes
     ----------
@@ -132,8 +110,6 @@ class PathSVC(ClassifierMixin, PathMachine):
         held.
     n_breakpoints_ : int
         Events on the paths of the last change, of all problems together.
-    n_iter_ : ndarray of shape (n_problems,)
-        The straight pieces of the paths of the last change, of all problems together.
     ambiguous_ : bool
         Whether some row is so close to changing sides (between margin, inside and outside)
         that another history might end in other last bits, or rows so near to each other that
@@ -148,7 +124,7 @@ class PathSVC(ClassifierMixin, PathMachine):
     -----
     Parameters may be changed after training with ``set_params``. C and class_weight are then
     reached along a path, others by solving anew from the rows held; this happens when the model
-    is next used, or at once with `refresh`.
+    is next used.
 
     Threads may share an estimator: changes wait for each other, and an answer is that of the
     model before a change or of the one after it. Copies and pickles hold rows and solutions but
@@ -165,7 +141,7 @@ class PathSVC(ClassifierMixin, PathMachine):
     130
     >>> clf.digest() == PathSVC(C=10.0, gamma=0.3).fit(X[20:], y[20:]).digest()
     True
-    >>> clf.set_params(C=1.0).refresh().n_support_.tolist()
+    >>> clf.set_params(C=1.0).n_support_.tolist()
     [3, 19, 18]
     """
 
@@ -175,10 +151,7 @@ class PathSVC(ClassifierMixin, PathMachine):
         "decision_function_shape": choice("ovr", "ovo"),
         "break_ties": FLAG,
         "strategy": choice("ovo", "ovr"),
-        "probability": FLAG,
-        "random_state": NOTHING | instance("an integer or a RandomState", Integral, RandomState),
     }
-    came_later: ClassVar = PathMachine.came_later | {"probability": False, "random_state": None}
     _labels = "classes"
 
     def __init__(
@@ -195,29 +168,15 @@ class PathSVC(ClassifierMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
-        probability: bool = False,
-        shrinking: bool = True,
-        max_iter: int = -1,
-        random_state: Any = None,
     ) -> None:
         self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose)
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.strategy = strategy
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.probability = probability
-        self.shrinking = shrinking
-        self.max_iter = max_iter
-        self.random_state = random_state
 
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Learn further rows. Their ids are then in ``last_ids_``.
@@ -247,86 +206,13 @@ class PathSVC(ClassifierMixin, PathMachine):
         return self._names(self._held().rows.classes)
 
     @property
-    def class_weight_(self) -> Floats:
-        """What C is multiplied by for the rows of each class."""
-        model = self._now()._held()
-        return class_weights(model.settings.machine.class_weight, model.rows)
-
-    @property
     def n_support_(self) -> NDArray[np.int32]:
         """Number of support vectors of each class."""
         model = self._current()
         rows, support = model.rows, model.support()[0]
         return np.array([(rows.y[support] == label).sum() for label in rows.classes], np.int32)
 
-    @property
-    def n_iter_(self) -> NDArray[np.int32]:
-        """The straight pieces of the paths of the last change, as one number, in SVC's shape."""
-        return np.full(len(self._current().problems), self.n_breakpoints_ + 1, np.int32)
-
-    def c_path(self, low: float, high: float, classes: tuple[Any, Any] | None = None) -> CPath:
-        """The solution for every C between two, with its breakpoints; this model stays as it is.
-
-        Parameters
-        ----------
-        low, high : float
-            The smallest and the largest C.
-        classes : tuple of two labels, optional
-            Whose dual coefficients are recorded, where there are several binary problems; by
-            default those of the first.
-
-        Returns
-        -------
-        CPath
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from traceless import PathSVC
-        >>> X, y = load_iris(return_X_y=True)
-        >>> path = PathSVC(gamma=0.3).fit(X[50:], y[50:]).c_path(0.1, 10.0)
-        >>> fresh = PathSVC(C=2.5, gamma=0.3).fit(X[50:], y[50:])
-        >>> bool((path.decision_function(X, C=2.5) == fresh.decision_function(X)).all())
-        True
-        """
-        check_is_fitted(self)
-        return c_path(self, low, high, classes)
-
     # --- answers ---------------------------------------------------------------------------
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class; there with ``probability=True`` only.
-
-        Platt's sigmoid of the decision value of each binary problem; those of pairs are coupled as
-        in LIBSVM, those of each class against the rest divided by their sum. The largest need not
-        be that of the class that `predict` says, as in scikit-learn's `SVC`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Or kernel values with the points held, of shape (n_samples, ``n_samples_``).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        model, values = self._values(X)
-        return model.probabilities(values)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return logarithm(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> Floats:
         """Signed values: positive for the second of two classes, or one column per class or pair.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -29,51 +29,23 @@ class PathSVR(RegressorMixin, PathMachine):
         The bound of each dual variable; large values fit the rows more closely.
     epsilon : float, default=0.1
         Half the width of the tube in which residuals cost nothing.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+    kernel, gamma, degree, coef0, cache_size, verbose
         As for `PathSVC`.
-    gamma : {"steady", "scale", "auto"} or float, default="steady"
-        As for `PathSVC`.
-    degree : int, default=3
-        Of the kernel "poly".
-    coef0 : float, default=0.0
-        Of the kernels "poly" and "sigmoid".
     tol : float, default=1e-9
-        A larger KKT residual, in units of the targets, is reported by a `ConvergenceWarning`,
-        unless it is below 1e-6 and rounding explains it. Where warnings are errors, nothing is
-        changed then.
-    cache_size : float, default=1000
-        Megabytes that kernel matrices may take. What does not fit is computed when needed.
-    verbose : bool, default=False
-        Show progress on standard error when learning takes longer than two seconds.
-    shrinking : bool, default=True
-        Without effect: a path has no set of variables to shrink.
-    max_iter : int, default=-1
-        Without effect: a path ends at the solution, not earlier.
+        As for `PathSVC`, in units of the targets.
 
     Attributes
     ----------
-    ids_, last_ids_, n_samples_, gamma_, n_breakpoints_, ambiguous_
-        As of `PathSVC`.
-    support_ : ndarray of shape (n_SV,)
-        Places of the support vectors among ``ids_``.
-    support_vectors_ : ndarray of shape (n_SV, n_features)
-    n_support_ : ndarray of shape (1,)
     dual_coef_ : ndarray of shape (1, n_SV)
         Coefficients of the support vectors, between -C and C.
-    coef_ : ndarray of shape (1, n_features)
-        Weights of the columns; with ``kernel="linear"`` only.
-    intercept_ : ndarray of shape (1,)
     kkt_residual_ : float
         The largest violation of a KKT condition by what is published, as a part of the size of
         the targets (the largest power of two within it), measured when asked for on all rows.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-        Only if the rows had string column names.
 
     Notes
     -----
-    Parameters may be changed after training with ``set_params``. C and epsilon are then reached
-    along a path, others by solving anew from the rows held.
+    There are also all attributes of `PathSVC` but ``classes_``, and what its notes say holds: of
+    parameters that are changed after training, C and epsilon are reached along a path.
 
     Examples
     --------
@@ -102,35 +74,10 @@ class PathSVR(RegressorMixin, PathMachine):
         tol: float = 1e-9,
         cache_size: float = 1000.0,
         verbose: bool = False,
-        shrinking: bool = True,
-        max_iter: int = -1,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.shrinking = shrinking
-        self.max_iter = max_iter
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn further rows. Their ids are then in ``last_ids_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
-        return self.update(add=(X, y, sample_weight))
+        super().__init__(kernel, gamma, degree, coef0, tol, cache_size, verbose)
 
     def predict(self, X: Any) -> Floats:
         """The target of each row.

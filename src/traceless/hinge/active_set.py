@@ -54,8 +54,6 @@ class ActiveSet:
     final, level, gone : likewise
         The bound at the end of the path, the f of points on the margin, and the drift of g since a
         working set was opened.
-    strict : bool
-        Whether bounds are what θ says on the way too, also where only their end matters.
     now : the scalars of the path, by name
     path : all of it, as compiled code takes it
     """
@@ -63,7 +61,7 @@ class ActiveSet:
     now: Any
 
     def __init__(self, cache: KernelCache, few: int, margin_size: int) -> None:
-        self.cache, self.strict = cache, False
+        self.cache = cache
         self._name(np.zeros(cache.capacity, POINT), np.zeros((4, cache.capacity)))
         self.moving, self.watch, self.row = np.empty((3, cache.capacity), np.int64)
         none, nobody = np.empty(0), np.empty(0, np.int64)
@@ -166,7 +164,7 @@ class ActiveSet:
         """Put a point at a bound; if the bound moves, α moves with it."""
         self.g[m] = 0.0
         self.side[m] = OUTSIDE if upper else INSIDE
-        if not upper and not self.strict:
+        if not upper:
             self.bound[m], self.rate[m] = self.final[m], 0.0
         self.alpha[m] = self.bound[m] if upper else 0.0
         if upper and self.rate[m] != 0.0:
@@ -185,7 +183,7 @@ class ActiveSet:
         """Point c is about to enter the margin set, and no longer moves with its bound."""
         if self.side[c] == OUTSIDE and self.rate[c] != 0.0:
             self.carry(c, -1.0)
-        if self.rate[c] > 0.0 and not self.strict:  # a bound that grows need not be waited for
+        if self.rate[c] > 0.0:  # a bound that grows need not be waited for
             self.bound[c], self.rate[c] = self.final[c], 0.0
         self.side[c], self.g[c] = MARGIN, 0.0
 

@@ -11,7 +11,6 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from traceless.hinge.answers import SolvedModel
 from traceless.hinge.kernel_cache import KernelCache
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.machines import Classifier, Pair, Regressor
-from traceless.hinge.probabilities import Sigmoid, probabilities, sigmoids
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.rows import Batch, Target, TrainingRows
 from traceless.hinge.settings import Settings
@@ -241,16 +239,6 @@ class HingeModel(SolvedModel):
         """What never changes is shared; kernel matrices are copied when the copy changes."""
         settings, problems = copy.deepcopy((self.settings, self.problems), memo)
         return replace(self, settings=settings, problems=problems)
-
-    @cached_property
-    def sigmoids(self) -> tuple[Sigmoid, ...]:
-        """What makes probabilities of the values of each problem; it costs a leave-one-out."""
-        return sigmoids(self)
-
-    def probabilities(self, values: Floats) -> Floats:
-        """One column for each class, from the `values` of rows."""
-        n, pairwise = len(self.rows.classes), bool(self._several_pairs())
-        return probabilities(self.oriented(values), self.sigmoids, n, pairwise)
 
 
 def _with_weight(new: Batch) -> Batch:

@@ -20,7 +20,7 @@ finished.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -45,7 +45,6 @@ _LARGE, _BREAK_EVEN, _EASY = 1 / 8, 0.6, 10.0
 _LOOK = 32  # updates after which all of g is computed from scratch
 
 Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
-Watch = Callable[[float, Floats], None]  # θ, and α of all points: those held, then the new ones
 _NONE = np.zeros(0, dtype=np.int64)
 _ZEROS, _NO_FACTOR = np.zeros(0), Factor(np.zeros((0, 0)), _NONE, 0.0)
 _NOTHING = PathEnd(_ZEROS, _ZEROS, _ZEROS, _NONE, 0.0, _NO_FACTOR)
@@ -79,8 +78,6 @@ class HingeProblem(SolvedProblem):
         The largest violation of a KKT condition at the end of the path.
     n_breakpoints, n_restarts, n_repairs : int
         Of all paths so far.
-    watch : callable(θ, α), optional
-        Called at the start, the breakpoints and the end of each path that starts here.
     is_ahead : bool
         Whether the problem is only to be looked at: its decision values are those of the path.
 
@@ -107,7 +104,6 @@ class HingeProblem(SolvedProblem):
         self.levels, self.total, self.scale, self.offset, self.copies = self.y, 0.0, 1.0, 0.0, 1
         self._end = _NOTHING
         self.__dict__ |= _NOTHING._asdict()
-        self.watch: Watch | None = None
         self.residual = 0.0
         self.n_breakpoints = self.n_restarts = self.n_repairs = 0
         self.is_ahead = False
@@ -120,7 +116,7 @@ class HingeProblem(SolvedProblem):
     def _with(self, **values: Any) -> Self:
         """A copy with some values, and nothing that only holds for the original."""
         other = copy.copy(self)
-        other.watch = other._canonical = None
+        other._canonical = None
         other._waits = other.is_reported = other.is_ahead = False
         other.__dict__ |= values
         return other
@@ -165,7 +161,7 @@ class HingeProblem(SolvedProblem):
 
     def _become(self, other: HingeProblem) -> Self:
         other.take_over()
-        self.__dict__ |= other.__dict__ | {"watch": self.watch}
+        self.__dict__ |= other.__dict__
         return self
 
     def changed(
@@ -229,7 +225,6 @@ class HingeProblem(SolvedProblem):
         alpha, bounds, slopes, sides, b, factor = self._end
         end = PathEnd(alpha * r, bounds * r, slopes * r, sides, b * r + lift, factor)
         values: dict[str, Any] = {"levels": self.levels * r + lift, "total": self.total * r}
-        values["watch"] = self.watch
         values |= dict(zip(("scale", "offset", "copies"), theirs, strict=True))
         return self._with(_end=end, **values, **end._asdict())
 
@@ -295,10 +290,6 @@ class HingeProblem(SolvedProblem):
                     solver.set_levels(old, self.levels, self.total)
                     solver.resume(old, self._end)
                     solver.set_levels(slots, goal.levels, goal.total)
-                    if (tell := self.watch) is not None:
-                        both = np.concatenate([old, new])
-                        solver.active.strict = not len(new) + len(gone)  # bounds alone change
-                        solver.watch = lambda a: tell(float(a.now["theta"]), a.alpha[both])
                     solver.remove(old[gone])
                     if not np.array_equal(np.delete(self.bounds, gone), goal.bounds[:kept]):
                         solver.move_bounds(slots[:kept], goal.bounds[:kept])
@@ -333,7 +324,7 @@ class HingeProblem(SolvedProblem):
             return True
         eased = float(self.bounds.max()) * self._largest <= _EASY
         limit = min(n, _BREAK_EVEN * margin) if eased and margin > _LARGE * n else n
-        return self.watch is None and n >= _ENOUGH and n_changed > limit
+        return n >= _ENOUGH and n_changed > limit
 
     # --- the kernel matrix -------------------------------------------------------------------
 

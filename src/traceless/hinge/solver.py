@@ -12,7 +12,6 @@ tolerance is removed by the same means.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from scipy.linalg.lapack import dpotrf
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import ActiveSet, is_one_sided
 from traceless.hinge.cholesky import SOUND
-from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED, Event, Path, follow
+from traceless.hinge.follow import ABSENT, INSIDE, MARGIN, OUTSIDE, PINNED, Event, follow
 from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kkt import TOLERANCE, Violation, measured, sampled, thorough
 from traceless.hinge.smo import descend
@@ -90,7 +89,6 @@ class PathSolver:
         self.active = ActiveSet(cache, cache.n // _PART if cache.n >= MANY else 0, margin)
         self.active.now["steps"] = steps
         self.seed = seed
-        self.watch: Callable[[ActiveSet], None] | None = None  # told of every breakpoint
         self.trusting = self.thorough = False
         self.factored = True
         self.restarts = self.repairs = 0
@@ -147,9 +145,6 @@ class PathSolver:
         """Points that stay get other bounds."""
         active = self.active
         active.final[slots] = final
-        if active.strict:
-            active.rate[slots] = active.final[slots] - active.bound[slots]
-            return
         at_once = slots[(active.side[slots] == INSIDE) | (active.side[slots] == MARGIN)]
         inside = active.side[at_once] == INSIDE
         wider = at_once[inside | (active.final[at_once] >= active.bound[at_once])]
@@ -220,14 +215,11 @@ class PathSolver:
         """Follow the path to its end; returns whether it got there."""
         active, now = self.active, self.active.now
         now["stalls"], now["limit"] = 0, now["steps"] + 1000 + 20 * active.cache.n
-        follow_on = self._follow_watched if self.watch else follow
-        while (event := follow_on(active.path)) != Event.FAILED:
+        while (event := follow(active.path)) != Event.FAILED:
             if event != Event.DONE:
                 self._handle(event, int(now["wanted"]))
             elif not self._goes_on():
                 break
-        if event == Event.DONE and self.watch:
-            self.watch(active)
         return bool(event == Event.DONE)
 
     def _handle(self, event: int, wanted: int) -> None:
@@ -266,20 +258,6 @@ class PathSolver:
         active.now["few"] //= 2
         self.start()
         return True
-
-    def _follow_watched(self, path: Path) -> int:
-        """Follow the path from breakpoint to breakpoint, without working sets."""
-        assert self.watch is not None
-        now = self.active.now
-        most, now["few"] = now["limit"], 0
-        self.watch(self.active)
-        while True:
-            now["limit"] = min(most, now["steps"] + 1)
-            event = follow(path)
-            if event != Event.FAILED or not now["limit"] <= now["steps"] < most:
-                now["limit"] = most
-                return event
-            self.watch(self.active)
 
     def end_path(self) -> None:
         """Set θ = 1 and every bound to its final value."""
@@ -322,7 +300,6 @@ class PathSolver:
         active.rate[:n] = active.final[:n] - active.bound[:n]
         side = active.side[points]
         still = points[(side == INSIDE) | ((side == MARGIN) & (active.rate[points] > 0.0))]
-        still = still[:0] if active.strict else still
         active.bound[still], active.rate[still] = active.final[still], 0.0
         active.shift[:n], active.g[:n] = 0.0, 0.0
         g = active.slopes(points)

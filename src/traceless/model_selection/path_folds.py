@@ -63,13 +63,13 @@ class PathFolds(Folds):
         gone = gone[gone >= 0]  # rows of weight 0 have no id
         if self.needs_models:
             return copy.deepcopy(self.whole).forget(ids=gone)
-        return self.whole.without(gone)
+        return self.whole._without(gone)
 
     def move_to(self, C: float) -> None:
         """Follow the path of the model of all rows to another C."""
         self.estimator.set_params(C=C)
         if self.whole is not None:
-            self.whole.set_params(C=C).refresh()
+            self.whole.set_params(C=C)._now()
 
     def model_of_all(self) -> PathMachine:
         """The model of all rows."""
@@ -96,7 +96,7 @@ def left_one_out(folds: PathFolds, method: str) -> NDArray[Any]:
     if folds.whole is None:
         touched, values = np.arange(len(folds.y)), []
     else:
-        touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole.decisive_ids()))
+        touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole._decisive_ids()))
         values = list(getattr(folds.whole, method)(folds.X))
     for k in progress(touched.tolist(), "leaving one out", bool(folds.estimator.verbose)):
         values[k : k + 1] = [folds.answers(k, method)[0]]
