@@ -105,9 +105,9 @@ def test_rows_that_are_no_support_vectors_take_no_path(data, monkeypatch):
     whole = PathSVC(C=10.0, gamma=0.5).fit(X, y)
     assert not whole.ambiguous_
     calls = []
-    without = PathSVC.without
+    without = PathSVC._without
     monkeypatch.setattr(
-        PathSVC, "without", lambda self, ids: (calls.append(ids), without(self, ids))[1]
+        PathSVC, "_without", lambda self, ids: (calls.append(ids), without(self, ids))[1]
     )
     leave_one_out(model, X, y)
     assert len(calls) == len(whole.support_) < 60
