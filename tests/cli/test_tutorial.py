@@ -1,48 +1,72 @@
-"""The tutorial, run as it stands: its blocks in order, in one empty folder."""
+"""The tutorial, run as it stands: its blocks in order, in one empty folder; then README's."""
 
 import doctest
 import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-TEXT = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text()
-BLOCKS = re.findall(r"^```(python|console)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+from traceless.cli.group import root
+
+ROOT = Path(__file__).parents[2]
 SAME = doctest.OutputChecker().check_output
+TRACELESS = re.compile(r"(cd \w+ && )?traceless (.*?)(?=\||\d?>|$)")
+
+
+def blocks(page):
+    text = (ROOT / page).read_text()
+    return re.findall(r"^```(python|console)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def steps(block):
+    """Lines after a $, and what is shown below each."""
+    for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        yield re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n(.*)", step, re.DOTALL).groups()
 
 
 @pytest.fixture
-def bash(tmp_path):
-    bin_ = Path(sys.executable).parent
-    env = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+def bash(tmp_path, tmp_path_factory, monkeypatch):
+    """Run a line in a shell; `traceless` runs in this process, which has its libraries already."""
+    said = tmp_path_factory.mktemp("said")
+    monkeypatch.chdir(tmp_path)
 
-    def run(command):
+    def traceless(called):
+        os.chdir(tmp_path / (called[1] or "cd . && ").split()[1])
+        result = CliRunner().invoke(root, shlex.split(called[2]))
+        os.chdir(tmp_path)
+        (said / "out").write_text(result.stdout)
+        (said / "err").write_text(result.stderr)
+        return f"{{ cat {said}/out; cat {said}/err >&2; }} "
+
+    def run(line):
+        line = TRACELESS.sub(traceless, line.replace("\\\n", ""), count=1)
         done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            env=env,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            ["bash", "-c", line], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         return done.stdout
 
     return run
 
 
-def test_the_tutorial_prints_what_it_says(bash, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert len(BLOCKS) >= 10
-    for kind, block in BLOCKS:
+def test_the_tutorial_prints_what_it_says(bash):
+    assert len(blocks("docs/tutorial.md")) >= 10
+    for kind, block in blocks("docs/tutorial.md"):
         if kind == "python":
             exec(block, {})
             continue
-        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, expected = re.fullmatch(
-                r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", step, re.DOTALL
-            ).groups()
-            got = bash(command)
-            assert SAME(expected, got, doctest.ELLIPSIS), f"{command}\n{got}"
+        for line, expected in steps(block):
+            got = bash(line)
+            assert SAME(expected, got, doctest.ELLIPSIS), f"{line}\n{got}"
+
+
+def test_the_stores_of_the_readme_work_on_the_table_of_the_tutorial(bash):
+    exec(dict(blocks("docs/tutorial.md")[:1])["python"], {})
+    (block,) = [block for kind, block in blocks("README.md") if "$ traceless new" in block]
+    for line, expected in steps(block):
+        got = bash(line)
+        assert "error:" not in got, got
+        assert expected in ("", got)
