@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic import elementary
 from traceless.arithmetic.integers import LARGEST, LIMB_BITS, Floats
 from traceless.device.tensors import Tensor, to_array
-from traceless.features.feature_map import BoundMap, Later
+from traceless.features.bound_map import BoundMap, Later
 from traceless.features.grid import InputGrid, fewest_steps, refuse
 from traceless.features.linear import Linear
 from traceless.features.polynomial import Polynomial

@@ -141,29 +141,23 @@ class Later:
     """An encoder whose tables are computed when the first row comes.
 
     Tables have the size of a row times the number of features, and a file may declare any number
-    for either: so they are computed only when such rows come. Pickles include them.
+    for either: so they are computed only when such rows come.
     """
 
     def __init__(self, make: Callable[[], partial[None]]) -> None:
         self._make = make
-        self._encode: partial[None] | None = None
+
+    @cached_property
+    def _made(self) -> partial[None]:
+        return self._make()
 
     @property
     def keywords(self) -> dict[str, Any]:
         """The tables, by name."""
-        return self._made().keywords
+        return self._made.keywords
 
     def __call__(self, X: Floats, out: Floats) -> None:  # noqa: D102
-        self._made()(X, out)
-
-    def _made(self) -> partial[None]:
-        if self._encode is None:
-            self._encode = self._make()
-        return self._encode
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._made()
-        return self.__dict__
+        self._made(X, out)
 
 
 def is_ours(kind: type) -> bool:

@@ -17,11 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from traceless.arithmetic.integers import Floats
-from traceless.features.bound_map import BoundMap, Encoder, Later, encode_bias, is_ours
+from traceless.features.bound_map import BoundMap, Encoder, encode_bias, is_ours
 from traceless.features.grid import encode_linear, grid_steps
 from traceless.parameters import Constraint
 
-__all__ = ["BoundMap", "FeatureMap", "Later", "specification_digest"]
+__all__ = ["BoundMap", "FeatureMap", "specification_digest"]
 
 
 class FeatureMap(BaseEstimator):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from traceless.arithmetic.integers import LARGEST, Floats
+from traceless.arithmetic.integers import LARGEST, Floats, peak
 from traceless.exceptions import RangeError, ResolutionWarning
 
 _COARSE = 32  # steps: columns that vary less are reported; no loss of accuracy was seen above
@@ -115,7 +115,7 @@ class InputGrid:
         encode_linear(self.scale, X, out)
         if np.ndim(self.stretch):
             out *= self.stretch
-        if not max(out.max(initial=0.0), -out.min(initial=0.0)) <= LARGEST:
+        if not peak(out) <= LARGEST:
             refuse(out, self.step, X)
 
 

@@ -22,7 +22,6 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.sparse_gram import SparseGramSum, is_faster
 from traceless.arithmetic.triangle import Triangle
 from traceless.arithmetic.words import Sums
-from traceless.device.byte_gram import ByteGram
 from traceless.features.feature_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
@@ -94,7 +93,7 @@ class Gathering:
         total = GramSum(width)
         for part in progress(parts, "learning", True) if self.verbose else parts:
             for rows in chunks(part, _chunk_rows(width)):
-                self._add_chunk(total, None, rows, 0, self.responses)
+                self._add_chunk(total, rows, 0, self.responses)
             yield total.taken()
 
     def _sums(
@@ -109,18 +108,14 @@ class Gathering:
         parts = [chunks(rows, size) for rows, _ in bands]
         every = [rows for part in parts for rows in part]
         watched = progress(every, "learning", True) if self.verbose else iter(every)
-        for (band, unit), part in zip(bands, parts, strict=True):
-            total, sparse, short = GramSum(width), SparseGramSum(width), None
-            if self.weights is None:
-                n = band.stop - band.start if isinstance(band, slice) else len(band)
-                short = ByteGram.where_faster(n, width)
+        for (_, unit), part in zip(bands, parts, strict=True):
+            total, sparse = GramSum(width), SparseGramSum(width)
             for rows in islice(watched, len(part)):
                 if not self._sparse_rows or not self._add_sparse(sparse, rows, unit, responses):
                     for few in chunks(rows, _chunk_rows(width)):
-                        self._add_chunk(total, short, few, unit, responses)
-            for sums in (sparse.total(), None if short is None else short.total()):
-                if sums is not None:
-                    total.join(sums)
+                        self._add_chunk(total, few, unit, responses)
+            if (sums := sparse.total()) is not None:
+                total.join(sums)
             triangle = total.taken() if floats and self.weights is None else None
             yield total.total() if triangle is None else Triangle(triangle.T)
         next(watched, None)  # so that it says that all is done
@@ -158,14 +153,7 @@ class Gathering:
                 self.fingerprint.add(self.responses.as_bytes(few), heavy, codes[own].toarray())
         return True
 
-    def _add_chunk(
-        self,
-        total: GramSum,
-        short: ByteGram | None,
-        rows: Any,
-        unit: int,
-        responses: Responses | None,
-    ) -> None:
+    def _add_chunk(self, total: GramSum, rows: Any, unit: int, responses: Responses | None) -> None:
         """Code some rows, write their responses beside them, and add their products."""
         values = dense_rows(self.X, rows)
         weights = None if self.weights is None else self.weights[rows]
@@ -177,14 +165,12 @@ class Gathering:
             block[:, J : total.width] = 1.0
         else:
             responses.encode(rows, block[:, J : total.width])
-        done = 0 if short is None else short.add(block)
-        bound = 0.0 if done == len(block) else integers.energy(block)
+        bound = integers.energy(block)
         if not bound <= integers.LARGEST and not integers.peak(codes) <= integers.LARGEST:
             refuse(codes, self.phi.steps, values, "Feature")  # large, infinite or NaN
         if self.fingerprint is not None:  # of codes that are integers, and not weighted yet
             self.fingerprint.add(self.responses.as_bytes(rows), weights, codes)
-        if done < len(block):
-            total.add(block[done:], bound, None if weights is None else np.ldexp(weights, -unit))
+        total.add(block, bound, None if weights is None else np.ldexp(weights, -unit))
 
 
 def _bands(rows: NDArray[np.intp], unit: NDArray[np.int64]) -> list[Band]:

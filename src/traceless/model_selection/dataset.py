@@ -14,7 +14,6 @@ from sklearn.base import clone
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
-from traceless.device.byte_gram import ByteGram
 from traceless.device.tensors import on_host, taken_rows
 from traceless.estimators.inputs import checked_arrays
 from traceless.estimators.least_squares import LeastSquares
@@ -128,7 +127,7 @@ class Dataset:
         probe, recipe = self.probe, self.probe._recipe()
         plain = probe.n_jobs is None and self.sample_weight is None and not issparse(self.X)
         kept = not recipe.classwise and not recipe.fingerprint
-        if plain and kept and ByteGram.where_faster(len(folds[0]), self.n_outputs) is None:
+        if plain and kept:
             spans = [as_slice(fold) for fold in folds]
             found = without_each(recipe, self.X, self.y, spans)
             if found is not None:
