@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 
 from cases import MAPS, name  # noqa: E402
-from test_history import histories, play, responses_of, rows_of  # noqa: E402
+from test_history import ROWS, histories, play, responses_of  # noqa: E402
 from traceless import LSSVC, LSSVR  # noqa: E402
 from traceless.device import tensors  # noqa: E402
 
@@ -20,7 +20,7 @@ from traceless.device import tensors  # noqa: E402
 @given(data=st.data())
 def test_any_history_on_any_device(kind, phi, data):
     model = kind(phi)
-    X, y = data.draw(rows_of(model)), data.draw(responses_of(model))
+    X, y = data.draw(ROWS), data.draw(responses_of(model))
     steps, held = data.draw(histories())
     there = data.draw(st.randoms(use_true_random=False))
 
