@@ -3,18 +3,23 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from traceless import RangeError, scan
+from traceless import LSSVC, RangeError, from_batches, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import row_groups
 from traceless.sources.partitions import grouped
 
 EDGES = [0, 30, 30, 170, 400]  # of files; one holds nothing
-LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
+ONE, LINEAR = (
+    Recipe(Linear().bind(n), task="classification", target_resolution=1.0) for n in (1, 2)
+)
 
 
 def parts(rows):
@@ -200,6 +205,32 @@ def test_a_file_listed_twice_would_be_learned_twice(tmp_path, table):
     ):
         with pytest.raises(ValueError, match=r"t\.parquet is listed twice"):
             scan(paths, "y")
+    (tmp_path / "again.parquet").hardlink_to(tmp_path / "t.parquet")
+    for other in (tmp_path / "again.parquet", f"file://{tmp_path}/again.parquet"):
+        paths = [tmp_path / "t.parquet", other]
+        with pytest.raises(ValueError, match=r"again\.parquet is listed twice, .* /.*/t\.parquet"):
+            scan(paths, "y")
+
+
+@pytest.mark.parametrize("name", [None, "a patient"])
+def test_an_index_of_pandas_is_no_feature(name, tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2, 4], "y": [0, 1, 0]}, pd.Index([7, 9, 8], name=name))
+    expected = LSSVC().fit(frame[["a"]], frame["y"])
+    path = tmp_path / "0.parquet"
+    frame.to_parquet(path)
+    ways = [scan(path, "y"), from_batches([frame], "y"), from_batches(frame, "y")]
+    ways += [from_batches(pyarrow.dataset.dataset(path), "y")]
+    if name is None:  # other libraries do not know what a column with a name of its own was
+        ways += [from_batches(pl.scan_parquet(path), "y")]
+    for source in ways:
+        model = LSSVC().fit(source)
+        assert (model.digest(), list(model.feature_names_in_)) == (expected.digest(), ["a"])
+    plain = tmp_path / "1.parquet"
+    pq.write_table(pa.table({"a": [3.0], "y": [1]}), plain)
+    one, other = (scan(paths, "y").knowledge(ONE) for paths in ([path, plain], [plain, path]))
+    assert one == other
+    stored = pq.read_schema(path).names[-1]
+    assert scan(path, "y", columns=["a", stored]).feature_names == ["a", stored]
 
 
 @pytest.mark.parametrize(

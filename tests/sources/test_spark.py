@@ -1,3 +1,4 @@
+import base64
 import os
 import pickle
 import re
@@ -273,6 +274,26 @@ def test_bad_rows_raise_their_own_error_at_once(n, spark, recipe, rows):
     source = from_spark(df.repartition(n), "y")
     with pytest.raises(ValueError, match="Column 'y' of the Spark DataFrame has nulls"):
         source.knowledge(LINEAR)
+
+
+class Attack:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def test_what_a_cell_holds_is_never_unpickled(spark, tmp_path):
+    """The text of an error may quote a cell, and the driver reads that text."""
+    content = base64.b64encode(pickle.dumps(Attack(tmp_path / "run"))).decode()
+    label = f"=traceless={content}=traceless=\0"
+    df = spark.createDataFrame([(1.0, 2.0, label)], "a double, b double, y string")
+    with pytest.raises(ValueError, match=r"traceless=.* ends with NUL"):
+        LSSVC().fit(from_spark(df, "y"))
+    assert not (tmp_path / "run").exists()
 
 
 def test_errors_of_adding_are_raised_here(spark):

@@ -116,6 +116,11 @@ def by_pandas_arrow(model, table, tmp_path):
     return of_frame(model, table.to_pandas(types_mapper=pd.ArrowDtype))
 
 
+def by_arrow(model, table, tmp_path):
+    weight = table["w"] if "w" in table.column_names else None
+    return model.fit(table.select(["a", "b"]), table["y"], weight)
+
+
 def by_polars(model, table, tmp_path):
     return of_frame(model, pl.from_arrow(table))
 
@@ -159,7 +164,7 @@ def by_duckdb(model, table, tmp_path):
 
 
 BY = [
-    *(by_numpy_columns, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy),
+    *(by_numpy_columns, by_arrow, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy),
     *(by_dask_frame, by_dask_array, by_batches, by_duckdb),
 ]
 IGNORED = "ignore:A column-vector y was passed"

@@ -49,6 +49,9 @@ def check_features(X: Any) -> None:
     if dtype is not None:
         if dtype.kind not in "biufc":
             check_numbers(X, "X")
+    elif hasattr(X, "column_names"):  # of Arrow, whose columns are the values themselves
+        for name, column in zip(X.column_names, X.columns, strict=True):
+            check_numbers(column, f"Column {name!r} of X")
     elif hasattr(X, "columns"):
         for name, kind in zip(X.columns, X.dtypes, strict=True):
             if getattr(kind, "kind", "O") not in "biufc":

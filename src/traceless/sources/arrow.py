@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
@@ -29,16 +30,27 @@ class Columns:
 
 
 def choose(
-    present: list[str], columns: Any, target: Any, weight: Any, where: str
+    present: list[str],
+    columns: Any,
+    target: Any,
+    weight: Any,
+    where: str,
+    index: frozenset[str] = frozenset(),
 ) -> tuple[tuple[str, ...], str | tuple[str, ...]]:
-    """The features (by default all that are neither target nor weight), and the target."""
+    """The features (by default all that are neither target, weight nor index), and the target."""
     if not target:
-        raise TypeError(f"The columns of {where} have names: say which is the target, target=...")
+        raise TypeError(
+            f"The columns of {where} have names: say which one is the target, target=..."
+        )
     if not isinstance(target, str):
         target = tuple(target)
     rest = _not_features(target, weight)
     if columns is None:
-        columns = [name for name in present if name not in rest]
+        columns = [
+            name
+            for name in present
+            if name not in rest and name not in index and not is_nameless_index(name)
+        ]
     features = (columns,) if isinstance(columns, str) else tuple(columns)
     check_present(present, [*rest, *features], where)
     both = [name for name in features if name in rest]
@@ -48,6 +60,17 @@ def choose(
             what = f"has {both[0]!r} both as a feature and as target or weight"
         raise ValueError(f"{where} {what}; say which columns to learn from with columns=[...].")
     return features, target
+
+
+def index_names(schema: Any) -> frozenset[str]:
+    """Columns in which a file, or a dataframe, keeps its index of pandas: no features."""
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    return frozenset(name for name in stored if isinstance(name, str))
+
+
+def is_nameless_index(name: str) -> bool:
+    """Whether a column is an index without a name, as pandas and Dask write it."""
+    return re.fullmatch(r"__(index_level_\d+|null_dask_index)__", name) is not None
 
 
 def check_present(present: list[str], wanted: list[str], where: str) -> None:

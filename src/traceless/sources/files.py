@@ -10,14 +10,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 from traceless.sources.layouts import File, check_no_table, hidden
-from traceless.sources.remote import is_address, remote_files
+from traceless.sources.remote import Remote, is_address, remote_files
 
 KINDS = (".parquet", ".npy")
 F = TypeVar("F", Path, File)
@@ -68,15 +67,25 @@ def _each_once(files: list[F]) -> list[F]:
     """The same files; raises if one is listed twice or part of a table, or there is none."""
     if not files:
         raise FileNotFoundError("There are no files to scan: the list of paths is empty.")
+    names: dict[Any, F] = {}
+    for k, file in enumerate(files, 1):
+        other = names.setdefault(_content(file), file)
+        if len(names) < k:
+            also = "" if str(other) == str(file) else f", also as {other}"
+            raise ValueError(
+                f"{file} is listed twice{also}, and its rows would be learned twice. List it once."
+            )
     # A link is another name of its file, in a folder that may say more about it.
-    meant: list[File] = [f.resolve() if isinstance(f, Path) else f for f in files]
-    file, times = Counter(map(str, meant)).most_common(1)[0]
-    if times > 1:
-        raise ValueError(
-            f"{file} is listed twice, and its rows would be learned twice. List it once."
-        )
-    check_no_table([*files, *meant])
+    check_no_table([*files, *(file.resolve() for file in files if isinstance(file, Path))])
     return files
+
+
+def _content(file: File) -> Any:
+    """The same for all names of one file, hard links included."""
+    if isinstance(file, Remote) and not file.is_local:
+        return str(file)
+    there = os.stat(str(file))
+    return (there.st_dev, there.st_ino) if there.st_ino else os.path.realpath(str(file))
 
 
 def one_kind(files: Sequence[File]) -> str:

@@ -15,7 +15,9 @@ from traceless.sources.arrow import (
     check_once,
     check_present,
     choose,
+    index_names,
     is_list,
+    is_nameless_index,
     rows_of,
 )
 from traceless.sources.batches import Rows
@@ -99,7 +101,8 @@ def scan_parquet(
             where = str(stamp.file)
             check_once(schema.names, where)
             if layout is None:
-                features, target = choose(schema.names, columns, target, weight, where)
+                index = index_names(schema)
+                features, target = choose(schema.names, columns, target, weight, where, index)
                 width, names = _width(files, features, schema)
                 layout = Columns(features, width, target, weight)
                 rows = batch_rows or default_batch_rows(width)
@@ -164,7 +167,8 @@ def _width(
 def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None:
     check_present(schema.names, layout.names, where)
     check_kinds(schema, layout.features, where)
-    extra = [name for name in schema.names if name not in layout.names] if every else []
+    left = {*layout.names, *index_names(schema)}
+    extra = [n for n in schema.names if n not in left and not is_nameless_index(n)] if every else []
     if extra:
         raise ValueError(
             f"{where} has a column {extra[0]!r} that the first file has not; name the features "

@@ -88,7 +88,8 @@ def scan(
     sample_weight : str, int or paths, optional
         Where the weights are, likewise.
     columns : list of str or int, optional
-        The features; all other columns by default. In Parquet one column of lists will do.
+        The features; all other columns by default, without an index of pandas. In Parquet one
+        column of lists will do.
     batch_rows : int, optional
         Rows read at a time; by default about 64 MB of them.
     version : int, optional

@@ -6,30 +6,33 @@ chunks, which Java can stream, sort and spill; one row of a gigabyte it could no
 is fetched a part at a time, each below the limit of ``spark.driver.maxResultSize``.
 
 An error in the *data* ends the job as soon as Spark has tried that task as often as it is set to,
-not after the whole pass, and is raised on the driver as it was. Whatever else fails, reading a
-file included, is tried again too.
+not after the whole pass, and is raised again on the driver. Its type and message travel as JSON in
+the text of the error that ends the task, between two marks that are drawn for each job: a cell that
+the text quotes cannot know them, and nothing in it is ever unpickled. Whatever else fails, reading
+a file included, is tried again too.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, groupby
 from operator import itemgetter
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceless.exceptions import EngineError
+from traceless.exceptions import EngineError, MismatchError, RangeError, TableError
 from traceless.sources.arrow import Columns, check_once, choose, not_numbers, rows_of
 from traceless.sources.batches import (
     Rows,
     Source,
     check_target_types,
-    portable,
     quiet,
     sum_batches,
 )
@@ -43,7 +46,8 @@ WIDTH = 16  # tasks that add first, where there are many sums
 AT_ONCE = 2**27  # bytes of the total that are fetched together
 CHUNKS = "task int, chunk int, data binary"  # rows that make up the result of a task
 WHERE = "the Spark DataFrame"
-MARK = "=traceless="  # around an error in the data
+# Errors in the data that are raised again on the driver, the special ones first.
+RAISED = (RangeError, MismatchError, TableError, ArithmeticError, TypeError, ValueError)
 
 
 def from_spark(
@@ -138,40 +142,42 @@ class SparkSource(Source):
         recipe = quiet(recipe)
         check_target_types(recipe, self.target_types)
 
-        def learn(batches: Iterator[Rows]) -> Knowledge | None:
-            with one_thread():
-                return sum_batches(recipe, batches)
+        rows = self._rows
 
-        with _job():
+        with _job() as mark:
+
+            def learn(batches: Iterable[Any]) -> Iterator[Any]:
+                full = (batch for batch in batches if batch.num_rows)
+                with one_thread(), _data_errors(mark):
+                    known = sum_batches(recipe, chain.from_iterable(map(rows, full)))
+                return _chunks(known)
+
+            def add(batches: Iterable[Any]) -> Iterator[Any]:
+                sums = _results(row for batch in batches for row in batch.to_pylist())
+                with one_thread(), _data_errors(mark):
+                    total = next(sums, None)
+                    for one in sums:
+                        total = total + one
+                return _chunks(total)
+
             df, few = _few_tasks(self._df)
-            sums = self._map(df, learn)
+            sums = df.mapInArrow(learn, CHUNKS)
             for width in [1] if few else [WIDTH, 1]:
                 together = sums.repartition(width, "task")
-                sums = together.sortWithinPartitions("task", "chunk").mapInArrow(_sum, CHUNKS)
+                sums = together.sortWithinPartitions("task", "chunk").mapInArrow(add, CHUNKS)
             found = _fetched(sums, recipe)
         return recipe.knowledge(self._no_rows) if found is None else found
 
-    def _map(self, df: Any, make: Callable[[Iterator[Rows]], Any]) -> Any:
-        """What `make` returns for each partition with rows, as a DataFrame of chunks."""
-        rows = self._rows
-
-        def task(batches: Iterable[Any]) -> Iterator[Any]:
-            full = (batch for batch in batches if batch.num_rows)
-            with _data_errors():
-                made = make(chain.from_iterable(map(rows, full)))
-            return _chunks(made)
-
-        return df.mapInArrow(task, CHUNKS)
-
 
 @contextmanager
-def _data_errors() -> Iterator[None]:
-    """Send errors in the data to the driver as they are, within the error that ends the task."""
+def _data_errors(mark: str) -> Iterator[None]:
+    """Send errors in the data to the driver, within the error that ends the task."""
     try:
         yield
-    except (ValueError, TypeError, ArithmeticError) as error:
-        said = base64.b64encode(pickle.dumps(portable(error))).decode()
-        raise RuntimeError(f"{type(error).__name__}: {error} {MARK}{said}{MARK}") from None
+    except RAISED as error:
+        kind = next(kind for kind in RAISED if isinstance(error, kind))
+        sent = base64.b64encode(json.dumps([kind.__name__, str(error)]).encode()).decode()
+        raise RuntimeError(f"{type(error).__name__}: {error} {mark}{sent}{mark}") from None
 
 
 def _few_tasks(df: Any) -> tuple[Any, bool]:
@@ -201,15 +207,6 @@ def _fetched(sums: Any, recipe: Recipe) -> Any:
     return next(_results(sorted(rows, key=itemgetter("chunk"))), None)
 
 
-def _sum(batches: Iterable[Any]) -> Iterator[Any]:
-    """A task that adds partial sums."""
-    total = None
-    with one_thread(), _data_errors():
-        for result in _results(row for batch in batches for row in batch.to_pylist()):
-            total = result if total is None else total + result
-    return _chunks(total)
-
-
 def _chunks(result: Any) -> Iterator[Any]:
     """A result as batches of rows of 8 kB; no row for None."""
     import pyarrow as pa
@@ -233,17 +230,18 @@ def _results(rows: Iterable[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def _job() -> Iterator[None]:
-    """Turn the failure of a job, not of the data, into a sentence."""
+def _job() -> Iterator[str]:
+    """Raise what a job fails of: an error in the data again, after its mark, or `EngineError`."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    mark = token_hex(16)
     try:
-        yield
+        yield mark
     except (Py4JJavaError, PySparkException) as error:
-        in_data = re.search(f"{MARK}([A-Za-z0-9+/=]+){MARK}", str(error))
-        if in_data:
-            raise pickle.loads(base64.b64decode(in_data[1])) from None
+        if sent := re.search(f"{mark}([A-Za-z0-9+/=]+){mark}", str(error)):
+            name, message = json.loads(base64.b64decode(sent[1]))
+            raise next(kind for kind in RAISED if kind.__name__ == name)(message) from None
         raise EngineError(
             f"The Spark job was aborted: {_cause(str(error)).rstrip('.')}. Nothing was changed; "
             "see the executors' logs, and try again when the cause is gone."

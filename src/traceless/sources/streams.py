@@ -21,6 +21,7 @@ from traceless.sources.arrow import (
     check_once,
     check_present,
     choose,
+    index_names,
     is_list,
     rows_of,
 )
@@ -48,7 +49,8 @@ def from_batches(
     target : str or list of str, optional
         Where columns are named, that of the labels or targets.
     columns : list of str, optional
-        The features; all but target and weight by default. One column of lists will do.
+        The features; all but target, weight and an index of pandas by default. One column of
+        lists will do.
     sample_weight : str, optional
         The column of weights.
 
@@ -224,7 +226,8 @@ def _stored(batch: Any) -> Any:
     """A record batch with columns of special types, such as tensors, as they are stored."""
     check_once(batch.schema.names, WHERE)
     columns = [getattr(column, "storage", column) for column in batch.columns]
-    return type(batch).from_arrays(columns, names=batch.schema.names)
+    stored = type(batch).from_arrays(columns, names=batch.schema.names)
+    return stored.replace_schema_metadata(batch.schema.metadata)
 
 
 def _column(name: str, values: Any) -> Any:
@@ -243,7 +246,8 @@ def _column(name: str, values: Any) -> Any:
 
 
 def _layout(batch: Any, target: Any, columns: Any, weight: str | None) -> Columns:
-    features, target = choose(batch.schema.names, columns, target, weight, WHERE)
+    index = index_names(batch.schema)
+    features, target = choose(batch.schema.names, columns, target, weight, WHERE, index)
     width = len(features)
     kind = batch.schema.field(features[0]).type
     check_kinds(batch.schema, features, WHERE)
