@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import Signature, signature
 from threading import RLock
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 E = TypeVar("E", bound="Changeable")
 
@@ -28,11 +29,27 @@ class Changeable:
 
     __slots__ = ("_lock",)
     _lock: Any  # threading.RLock
+    __signature__: ClassVar[Signature]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give the class the signature of its constructor: Sphinx would show that of `__new__`."""
+        super().__init_subclass__(**options)
+        ours = signature(cls.__init__)
+        cls.__signature__ = Signature([*ours.parameters.values()][1:])
 
     def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102
         self = super().__new__(cls)
         self._lock = RLock()
         return self
+
+    def __dir__(self) -> list[str]:
+        """All names, without methods that are not available; properties are not computed."""
+        kind = type(self)
+        return [
+            name
+            for name in object.__dir__(self)
+            if isinstance(getattr(kind, name, None), property) or hasattr(self, name)
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()

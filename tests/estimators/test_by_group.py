@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceless import LSSVC, LSSVR, MismatchError, NotLearnedError, RangeError, fit_by
+from traceless import LSSVC, LSSVR, Knowledge, MismatchError, NotLearnedError, RangeError, fit_by
 from traceless.knowledge.groups import numbered
 
 NAMES = ["a", "b"]
@@ -189,6 +189,21 @@ def test_sums_beyond_float64():
     for key, part in frame.groupby("key"):
         alone = LSSVR().fit(part[NAMES], part["y"])
         assert models.table[key].digest() == alone.digest()
+
+
+def test_only_groups_that_lose_rows_are_checked(monkeypatch):
+    """Whoever forgets one row must not wait for thousands of groups that it is not of."""
+    frame, checked = table(200, 3, groups=50), []
+    gone = frame[frame["key"] == 7][:1]
+    models, less = (fit_by(LSSVR(), part, "key", "y") for part in (frame, gone))
+    check = Knowledge.check_possible
+    monkeypatch.setattr(Knowledge, "check_possible", lambda k: checked.append(k) or check(k))
+    left = models - less
+    assert checked == [left.table[7]]
+    with pytest.raises(NotLearnedError):
+        left - less
+    with pytest.raises(NotLearnedError):
+        left - fit_by(LSSVR(), gone.assign(key=99), "key", "y")  # of a group that is not held
 
 
 def test_what_can_be_wrong():

@@ -42,7 +42,12 @@ def test_only_rows_that_are_held_can_be_forgotten(kind, solver):
             model.forget(*rows)
         assert model.digest() == digest, what
         assert (model.coef_ == coef).all(), what
-    model.update(add=(X[100:102], Y[100:102]), forget=(X[[101, 4]], Y[[101, 4]]))
+    with pytest.raises(NotLearnedError, match="1 of the 2 rows"):  # 101 comes by the same change
+        model.update(add=(X[100:102], Y[100:102]), forget=(X[[101, 4]], Y[[101, 4]]))
+    with pytest.raises(NotLearnedError):
+        kind(guard=True, solver=solver).update(add=(X[:2], Y[:2]), forget=(X[:1], Y[:1]))
+    model.update(add=(X[100:102], Y[100:102]), forget=(X[[4, 5]], Y[[4, 5]]))
+    model.update(add=(X[5:6], Y[5:6]), forget=(X[101:102], Y[101:102]))
     rows = [i for i in range(101) if i not in (3, 4)]
     assert model.digest() == kind().fit(X[rows], Y[rows]).digest()
 

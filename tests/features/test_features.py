@@ -42,6 +42,32 @@ def test_codes_are_integers_and_the_same_in_any_batch(phi, X):
     assert (codes[::-1] == bound.codes(X[::-1].copy())).all()
 
 
+@pytest.mark.parametrize("kind", [Linear, Polynomial, RandomFourier, RandomLayer])
+@pytest.mark.parametrize("value", [1, 0])
+def test_equal_parameters_have_equal_digests(kind, value):
+    """Also in sums, whichever comes first: 1 equals True, and JSON has two texts for them."""
+    forms = [convert(value) for convert in (bool, int, np.int64, np.bool_)]
+    known = [Knowledge.of(kind(bias=bias), np.eye(3), [0, 1, 1]) for bias in forms]
+    assert len({k.digest() for k in known}) == 1
+    assert len({(a + b).digest() for a in known for b in known}) == 1
+    assert len({kind(resolution=r).digest() for r in (1, 1.0, np.int64(1), np.float32(1))}) == 1
+
+
+def test_equal_parameters_of_another_type_are_told_apart():
+    """Where nobody knows whether a map of the user's own takes 1 for True."""
+
+    class Own(FeatureMap):
+        def __init__(self, turned=False, bias=True, resolution=0.5):
+            self.turned, self.bias, self.resolution = turned, bias, resolution
+
+        def values(self, X):
+            return X
+
+    one, other = (Knowledge.of(Own(turned), np.eye(3), [0, 1, 1]) for turned in (1, True))
+    with pytest.raises(MismatchError, match=r"turned is (1 here and True|True here and 1) there"):
+        one + other
+
+
 @every_map
 def test_large_values_in_one_row_do_not_disturb_another(phi, rng):
     X = rng.normal(size=(2, 3))

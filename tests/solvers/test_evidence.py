@@ -243,7 +243,7 @@ def test_weights_of_each_problem_are_refused():
 
 
 def test_rho_is_a_number_or_the_evidence():
-    with pytest.raises(ValueError, match="one for each target or 'evidence', got 'best'"):
+    with pytest.raises(ValueError, match="a positive finite number or 'evidence', got 'best'"):
         LSSVR(rho="best").fit([[1.0]], [1.0])
 
 
@@ -265,3 +265,15 @@ def test_the_choice_is_made_once_for_each_state(monkeypatch):
     assert len(calls) == 1
     model.forget(X[:9], y[:9]).predict(X[:3])
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_where_no_column_varies_there_is_a_choice(penalty, weight):
+    """The largest ρ where the intercept is free: nothing speaks against it."""
+    X, y = np.full((20, 2), 3.0), np.arange(20) % 2
+    for kind, options in ((LSSVR, {}), (LSSVC, {"class_weight": weight})):
+        model = kind(rho="evidence", **options, **penalty)
+        assert np.isfinite(model.fit(X, y).feature_coef_).all()
+        if penalty["free_intercept"]:
+            assert model.rho_ == 2.0**14  # the highest power below 20 rows, times 2^10

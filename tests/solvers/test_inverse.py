@@ -1,4 +1,3 @@
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -154,18 +153,6 @@ def test_columns_that_wait_count(rng, L):
             if i % often == 0:
                 inverse.full()
         assert_is(inverse, F[8 : 50 + 8 * L], Y[8 : 50 + 8 * L], np.ones(42 + 8 * L))
-
-
-def test_a_copy_goes_on_from_the_same_numbers(rng):
-    F, Y = rng.normal(size=(60, 9)), rng.normal(size=(60, 2))
-    one = Inverse.of(F[:40].T @ F[:40], F[:40].T @ Y[:40], 0.5)
-    for i in range(40, 45):
-        one = changed(one, F[i : i + 1], Y[i : i + 1], np.ones(1), 1)
-    two = pickle.loads(pickle.dumps(one))
-    for i in range(45, 60):
-        one, two = (changed(it, F[i : i + 1], Y[i : i + 1], np.ones(1), 1) for it in (one, two))
-    assert (one.U == two.U).all()
-    assert (one.full() == two.full()).all()
 
 
 def test_arguments_are_not_written_to(rng):

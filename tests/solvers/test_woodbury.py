@@ -263,7 +263,7 @@ def test_nor_sums_of_rows_that_have_gone(rng, settings):
     model = LSSVC(solver="woodbury", **settings).fit(X, y)
     model.forget(X[:3], y[:3]).coef_  # noqa: B018
     for other in (model, pickle.loads(pickle.dumps(model))):
-        P = other._state._inverse.__getstate__()["_P"][0]
+        P = other._state._inverse.__getstate__()["_stored"]
         assert not np.tril(P, -1).any()
 
 
@@ -278,6 +278,27 @@ def test_scales_of_today_go_with_copies_and_files(rng, tmp_path):
         for other in (model, *others):
             assert (other.coef_ == before).all()
         model = others[k % 2].forget(X[:1], y[:1]).partial_fit(X[:1], y[:1])
+
+
+@pytest.mark.parametrize("settings", [PAPER, {"standardize": False}, {}], ids=str)
+def test_whoever_reads_a_live_model_does_not_change_it(rng, settings, tmp_path):
+    """To the last bit of all later coefficients; what is read has those of today."""
+    X, y = rng.normal(size=(90, 20)) * np.arange(1.0, 21.0), rng.normal(size=90)
+    read, alone = (LSSVR(solver="woodbury", **settings).fit(X[:40], y[:40]) for _ in range(2))
+    for k in range(40, 90):
+        for model in (read, alone):
+            model.update(
+                add=(X[k : k + 1], y[k : k + 1]), forget=(X[k - 40 : k - 39], y[k - 40 : k - 39])
+            )
+        others = pickle.loads(pickle.dumps(read)), copy.deepcopy(read)
+        read.save(tmp_path / "model")
+        read.digest()
+        if settings == PAPER:
+            read.export_state()
+        if k % 3 == 0:
+            for other in (*others, load(tmp_path / "model"), alone):
+                assert (other.coef_ == read.coef_).all()
+    assert (alone.coef_ == read.coef_).all()
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])

@@ -62,8 +62,8 @@ def _woodbury_pieces(state: Woodbury) -> saving.Pieces:
     if not state.has_knowledge:
         out |= {"responses": saving.labels(state.responses), "counts": list(state.counts)}
         out |= {"task": "multilabel"} if state.recipe.task == "multilabel" else {}
-    inverse, P = state.snapshot()
-    if inverse is None or P is None:
+    inverse = state.inverse_for_others()
+    if inverse is None:
         return out, {}
     rho, free_intercept, standardize = inverse.penalty
     out["inverse"] = {
@@ -74,7 +74,8 @@ def _woodbury_pieces(state: Woodbury) -> saving.Pieces:
         "floor": inverse.floor and list(inverse.floor),
         "patience": min(inverse.patience, STRAIN),
     }
-    tensors = {"P": integers.packed(P.T) + 0.0, "U": np.ascontiguousarray(inverse.U) + 0.0}
+    P, U = integers.packed(inverse.P().T), np.ascontiguousarray(inverse.U)
+    tensors = {"P": P + 0.0, "U": U + 0.0}
     if inverse.frame is not None:
         tensors["frame"] = np.array(inverse.frame[1:]) + 0.0
     if inverse.answer is not None:

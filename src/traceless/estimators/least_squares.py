@@ -165,7 +165,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         Parameters
         ----------
         add, forget : tuple (X, y) or (X, y, sample_weight), or a source, optional
-            Where both are given, one without rows changes nothing.
+            Rows to be forgotten are held before the change. Where both are given, one without rows
+            changes nothing.
 
         Returns
         -------

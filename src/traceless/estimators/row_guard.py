@@ -114,23 +114,11 @@ class Guard:
     def changed(self, recipe: Recipe, add: Rows | None, forget: Rows | None) -> Guard:
         """The guard after a change; raises `NotLearnedError` if a row to forget is not held."""
         books = list(self.books)
+        if forget is not None:  # first: what is added by the same change is not held yet
+            books = _without(books, recipe, forget)
         if add is not None:
             (new,), _ = _digests(recipe, add, books[:1])
             books[0] = books[0].plus(new)
-        if forget is None:
-            return Guard(tuple(books))
-        asked, place = _digests(recipe, forget, books)
-        missing = np.ones(len(place), dtype=bool)
-        for k, digests in enumerate(asked):
-            books[k], unknown = books[k].minus(digests[missing])
-            missing[missing] = unknown
-        if missing.any():
-            n, first = int(missing.sum()), int(place[missing][0])
-            raise NotLearnedError(
-                f"{n} of the {len(place)} rows to forget are not held with this label and weight, "
-                f"as often; the first of them is row {first} (counted from 0). Give rows as they "
-                "were learned. Nothing was changed."
-            )
         return Guard(tuple(books))
 
     def joined(self, other: Any) -> Guard:
@@ -150,6 +138,24 @@ class Guard:
             else:
                 books.append(theirs)
         return Guard(tuple(book for k, book in enumerate(books) if not k or len(book.digests)))
+
+
+def _without(books: Sequence[Book], recipe: Recipe, forget: Rows) -> list[Book]:
+    """The books without some rows, each taken out of the first one that holds it."""
+    left = list(books)
+    asked, place = _digests(recipe, forget, books)
+    missing = np.ones(len(place), dtype=bool)
+    for k, digests in enumerate(asked):
+        left[k], unknown = left[k].minus(digests[missing])
+        missing[missing] = unknown
+    if missing.any():
+        n, first = int(missing.sum()), int(place[missing][0])
+        raise NotLearnedError(
+            f"{n} of the {len(place)} rows to forget are not held with this label and weight, "
+            f"as often; the first of them is row {first} (counted from 0). Give rows as they "
+            "were learned. Nothing was changed."
+        )
+    return left
 
 
 def _digests(

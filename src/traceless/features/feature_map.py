@@ -159,6 +159,8 @@ class FeatureMap(BaseEstimator):
         also carries a hash of its codes for fixed rows: `BoundMap.describe`.
         """
         parameters = self.get_params(deep=False)
+        if "bias" in parameters:  # 1 and True are equal, but not in JSON
+            parameters["bias"] = bool(self.bias)
         name = {"map": type(self).__name__, "version": self.version}
         taken = sorted(name.keys() & parameters.keys())
         if taken:

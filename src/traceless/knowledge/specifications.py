@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import MismatchError
+from traceless.features.feature_map import specification_digest
 from traceless.features.probe import PROBE
 
 if TYPE_CHECKING:
@@ -14,24 +15,23 @@ if TYPE_CHECKING:
 
 def check_same_specification(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
     """Raise a sentence that names the first differences of two specifications."""
-    if ours == theirs:
+    if specification_digest(ours) == specification_digest(theirs):
         return
     a, b = _flat(ours), _flat(theirs)
-    keys = sorted(k for k in a.keys() | b.keys() if a.get(k, _Absent) != b.get(k, _Absent))
+    keys = sorted(k for k in a.keys() | b.keys() if _typed(a, k) != _typed(b, k))
     if keys == [PROBE]:
         raise MismatchError(
             f"The feature maps differ: both are {a.get('map')!r} of version {a.get('version')} and "
             f"with the same parameters, but they {_why_not_the_same(a, b)}."
         )
-    if keys:
-        keys = [k for k in keys if k != PROBE]  # which follows from the others
-        said = "; ".join(
-            f"{k} is {a.get(k, 'absent')} here and {b.get(k, 'absent')} there" for k in keys
-        )
-        raise MismatchError(
-            f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
-            "the same features; learn one side again with the other's feature map."
-        )
+    keys = [k for k in keys if k != PROBE]  # which follows from the others
+    said = "; ".join(
+        f"{k} is {a.get(k, 'absent')} here and {b.get(k, 'absent')} there" for k in keys
+    )
+    raise MismatchError(
+        f"The feature maps differ: {said}. Knowledge can only be combined when it speaks of "
+        "the same features; learn one side again with the other's feature map."
+    )
 
 
 def check_targets(task: Task, ours: Sequence[Label], theirs: Sequence[Label]) -> None:
@@ -59,8 +59,9 @@ def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
     )
 
 
-class _Absent:
-    pass
+def _typed(facts: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    """A fact and its type, or nothing: True equals 1 in Python, and not in a digest."""
+    return (type(facts[name]), facts[name]) if name in facts else ()
 
 
 def _flat(specification: Mapping[str, Any]) -> dict[str, Any]:

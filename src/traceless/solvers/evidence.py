@@ -249,7 +249,10 @@ class _Sums:
     @cached_property
     def used(self) -> Floats:
         """Which features vary, and are penalised; the constant one is left out if it is free."""
-        return np.asarray((self.ridge.near > 0) & (self.mixture.diagonal() > 0))
+        spread = self.mixture.diagonal()
+        if self.is_free:
+            spread = self.total * spread - self.mixture.column(-1) ** 2
+        return np.asarray((self.ridge.near > 0) & (spread > 0))
 
     def grid(self) -> list[float]:
         """The values to choose from, the largest first."""
@@ -260,7 +263,7 @@ class _Sums:
     def floats(self) -> _Tridiagonal:
         """The sums in float64, ready for any ρ."""
         found = moments(self.known, self.penalty, self.phi, self.class_weights)
-        used, unit = found.used, 2.0**-self.known.weight_bits
+        used, unit = np.flatnonzero(self.used), 2.0**-self.known.weight_bits
         scale = 1.0 / np.sqrt(found.ridge[used])
         B = found.C[np.ix_(used, used)]
         B *= scale

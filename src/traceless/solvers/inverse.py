@@ -255,7 +255,7 @@ class Inverse:
     def with_ridge_now(self) -> Floats | None:
         """U for the D of the rows as they are now; None if that is too far.
 
-        It is found once, and goes with copies and files: from a P in which nothing waits any more
+        It is found once, and goes with pickles and files: from a P in which nothing waits any more
         they would find other last digits.
         """
         if self.answer is None:
@@ -308,26 +308,17 @@ class Inverse:
         return correct
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle: P with all that has waited, from which both go on.
+        """For pickle: P with all that has waited; of the rows that waited nothing travels.
 
-        Its other triangle, where some sums of rows that have gone may still be, stays here.
+        Nor does its other triangle, where some sums of rows that have gone may still be.
         """
-        P = np.triu(self.P())
-        state = {**self.__dict__, "_P": [P]}
-        del state["_stored"]
-        return state
+        return {**self.__dict__, "_stored": np.triu(self.P()), "tail": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        (P,) = state.pop("_P")
-        self.__dict__.update(state, _stored=Stored(P))
+        self.__dict__.update(state, _stored=Stored(state["_stored"]))
 
     def P(self) -> Floats:  # noqa: N802
-        """P, whose upper triangle is meaningful; only to be read.
-
-        It is kept, with all that has waited and without the tail of U: files and copies go on
-        from the same bits.
-        """
-        self.tail, self._stored = None, self._stored.whole()
+        """P, whose upper triangle is meaningful; only to be read."""
         return self._stored.P()
 
     def twin(self) -> Inverse:

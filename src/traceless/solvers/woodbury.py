@@ -130,18 +130,20 @@ class Woodbury(Cholesky):
         """Whether coefficients are correctly rounded now."""
         return self._sealed
 
-    def snapshot(self) -> tuple[Inverse | None, Floats | None]:
-        """The inverse as it stands, and its P; None where there is none."""
-        inverse = self._inverse
-        return inverse, None if inverse is None else inverse.P()
+    def inverse_for_others(self) -> Inverse | None:
+        """The inverse as pickles and files have it, with today's answer; our own is not changed."""
+        if self._inverse is None:
+            return None
+        twin = self._twin()
+        with suppress(ConditionError, RangeError):  # for those who ask for coefficients
+            return twin._answered(self._inverse.penalty)[0]
+        return self._inverse
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
-        exact = (self.knowledge() if self.has_knowledge else None), ()
-        return super().__getstate__() | {"_base": None, "_exact": exact}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _exact=_Exact(*state["_exact"]))
+        exact = _Exact(self.knowledge() if self.has_knowledge else None)
+        mine = {"_base": None, "_exact": exact, "_inverse": self.inverse_for_others()}
+        return super().__getstate__() | mine
 
     def knowledge(self) -> Knowledge:
         """The exact knowledge of all rows, those in the queue included."""
@@ -193,12 +195,7 @@ class Woodbury(Cholesky):
         return class_weights is not None or self._sealed or mixed
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
-        inverse = self.inverse(penalty)
-        U = self._answer(inverse)
-        if U is None:
-            inverse = self._inverse = self._built(penalty)
-            U = self._answer(inverse)  # as a copy or a file of it would have it
-            U = inverse.U if U is None else U
+        inverse, U = self._answered(penalty)
         frame = inverse.frame
         Z = code(U) * phi.steps[:, None] + 0.0
         if frame is None or not penalty.free_intercept:
@@ -214,9 +211,16 @@ class Woodbury(Cholesky):
             return super().intercepts(penalty, phi, code, class_weights)
         return np.asarray(solution.Z[-1] - (solution.shift[:, None] * solution.Z).sum(axis=0))
 
-    def _answer(self, inverse: Inverse) -> Floats | None:
-        """U for the rows held now; None where P is too far from them."""
-        return inverse.with_ridge_now() if inverse.penalty.standardize else inverse.U
+    def _answered(self, penalty: Penalty) -> tuple[Inverse, Floats]:
+        """P and U for this penalty, built anew where P is too far; and U for the rows held now."""
+        inverse = self.inverse(penalty)
+        if not penalty.standardize:
+            return inverse, inverse.U
+        U = inverse.with_ridge_now()
+        if U is None:
+            inverse = self._inverse = self._built(penalty)
+            U = inverse.with_ridge_now()
+        return inverse, inverse.U if U is None else U
 
     def inverse(self, penalty: Penalty) -> Inverse:
         """P and U for this penalty."""
