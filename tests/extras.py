@@ -17,10 +17,9 @@ USES = {
 import os
 os.environ["MPLBACKEND"] = "Agg"
 from traceless import LSSVC
-from traceless.displays import RhoDisplay
-from traceless.model_selection import select_rho
+from traceless.displays import HistoryDisplay
 X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-RhoDisplay.from_selection(select_rho(LSSVC(), X, y, [0.1, 1.0], cv=2))
+HistoryDisplay.from_estimator(LSSVC(), [("all", "fit", (X, y))], X, y)
 """,
         ("matplotlib",),
     ),

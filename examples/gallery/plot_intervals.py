@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from traceless import LSSVR
-from traceless.displays import CoefficientDisplay, IntervalDisplay
 from traceless.features import RandomFourier
 
 rng = np.random.default_rng(0)
@@ -23,7 +22,12 @@ X = x[:, None]
 
 phi = RandomFourier(60, gamma=0.5, random_state=0)
 model = LSSVR(phi, rho="evidence", standardize=False).fit(X, y)
-IntervalDisplay.from_estimator(model, X, y, column=0)
+points = np.linspace(0, 10, 200)[:, None]
+low, high = model.predict_interval(points)
+plt.fill_between(points[:, 0], low, high, alpha=0.15, label="95 % interval")
+plt.plot(points, model.predict(points), label="prediction")
+plt.plot(x, y, ".", ms=4, label="target")
+plt.legend()
 plt.show()
 
 # %%
@@ -56,5 +60,10 @@ print("the same errors:", same.all())
 table, disease = load_diabetes(return_X_y=True, as_frame=True)
 linear = LSSVR(rho="evidence").fit(table, disease)
 print(linear.summary())
-CoefficientDisplay.from_estimator(linear)
+rows = linear.summary().to_frame().drop("intercept")
+half = (rows["95 % to"] - rows["95 % from"]) / 2
+plt.figure()
+plt.errorbar(rows["coefficient"], rows.index, xerr=half, fmt="o")
+plt.axvline(0.0, color="grey", lw=0.8)
+plt.xlabel("coefficient, with its 95 % interval")
 plt.show()

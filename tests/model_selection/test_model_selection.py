@@ -42,7 +42,6 @@ from traceless.model_selection import (
     leave_one_out,
     select_rho,
 )
-from traceless.model_selection import rho as rho_module
 from traceless.model_selection.dataset import UncopiedRows
 from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import FullModel
@@ -563,30 +562,6 @@ def test_choosing_rho_by_leave_one_out(kind, rng, weighted):
         )
         best = np.mean(held_out == y) if scoring == "accuracy" else -mean_squared_error(y, held_out)
         assert_allclose(score, best, **CLOSE)
-
-
-@pytest.mark.parametrize("free", [True, False])
-def test_one_decomposition_serves_all_rhos_and_is_dropped_where_inaccurate(monkeypatch, free):
-    X, y, estimator = data("target")
-    estimator = estimator.set_params(free_intercept=free, standardize=False)
-    factored = []
-    original = rho_module.leave_one_out_scores
-    monkeypatch.setattr(
-        rho_module,
-        "leave_one_out_scores",
-        lambda rows, total, rho: factored.append(rho) or original(rows, total, rho),
-    )
-    select_rho(estimator, X, y, RHOS, "loo")
-    assert factored == []
-    X = X * [1, 1e-3, 1e3, 1]
-    finer = Linear(resolution=[2**-14, 2**-24, 2**-4, 2**-14])
-    estimator = LSSVR(finer, free_intercept=free, standardize=False)
-    result = select_rho(estimator, X, y, [1e-4, 1e3], "loo", "neg_mean_squared_error")
-    assert factored == [1e-4]
-    held_out = leave_one_out(clone(estimator).set_params(rho=1e-4), X, y)
-    assert_allclose(result.scores[0, 0], -mean_squared_error(y, held_out), **CLOSE)
-    alone = select_rho(estimator, X, y, [1e-4], "loo", "neg_mean_squared_error")
-    assert alone.scores.tolist() == [result.scores[0].tolist()]
 
 
 def test_choosing_rho_where_a_class_vanishes_or_float64_is_not_enough(rng):

@@ -8,13 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
-from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import GREY, axes_for, legend_beside
-
-_COLOURS = ("#1b6ca8", "#d95f0e", "#2e8b57", "#8856a7", "#b8860b", "#7f7f7f")
+from traceless.displays.canvas import new_axes
 
 
 @dataclass
@@ -38,12 +33,12 @@ class ForgetDisplay:
     column_names : pair of str
     """
 
-    xx0: Floats
-    xx1: Floats
+    xx0: NDArray[Any]
+    xx1: NDArray[Any]
     before: NDArray[Any]
     after: NDArray[Any]
     classes: NDArray[Any]
-    points: Floats
+    points: NDArray[Any]
     labels: NDArray[Any]
     forgotten: NDArray[np.bool_]
     column_names: tuple[str, str]
@@ -91,11 +86,7 @@ class ForgetDisplay:
         >>> int(display.forgotten.sum()), clf.n_samples_
         (40, 150)
         """
-        check_is_fitted(estimator)
-        if not is_classifier(estimator):
-            raise TypeError(
-                f"Only classifiers have a decision boundary, got {type(estimator).__name__}."
-            )
+        classes = np.array(estimator.classes_)
         names = getattr(X, "columns", [f"column {j}" for j in range(np.shape(X)[1])])
         X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
         forgotten = np.zeros(len(X), dtype=bool)
@@ -103,13 +94,11 @@ class ForgetDisplay:
         model = copy.deepcopy(estimator)
         vars(model).pop("feature_names_in_", None)  # it predicts for arrays
         points = X[:, list(columns)]
-        low, high = points.min(axis=0), points.max(axis=0)
-        margin = 0.05 * (high - low)
-        sides = np.linspace(low - margin, high + margin, grid_resolution)
-        xx0, xx1 = np.meshgrid(sides[:, 0], sides[:, 1])
+        margin = 0.05 * np.ptp(points, axis=0)
+        sides = points.min(axis=0) - margin, points.max(axis=0) + margin
+        xx0, xx1 = np.meshgrid(*np.linspace(*sides, grid_resolution).T)
         grid = np.tile(np.median(X, axis=0), (xx0.size, 1))
         grid[:, columns[0]], grid[:, columns[1]] = xx0.ravel(), xx1.ravel()
-        classes = np.array(model.classes_)
         before = model.predict(grid).reshape(xx0.shape)
         model.forget(X[forgotten], y[forgotten])
         after = model.predict(grid).reshape(xx0.shape)
@@ -129,25 +118,18 @@ class ForgetDisplay:
         self
             With ``ax_`` and ``figure_``.
         """
-        ax = axes_for(self, ax, figsize=(6.8, 4.4))
-        colours = [_COLOURS[k % len(_COLOURS)] for k in range(len(self.classes))]
-        for label, colour in zip(self.classes, colours, strict=True):
-            there = self.after == label
-            ax.contourf(self.xx0, self.xx1, there, [0.5, 1.5], colors=colour, alpha=0.12)
-            stays = (self.labels == label) & ~self.forgotten
-            ax.scatter(*self.points[stays].T, s=12, color=colour, label=str(label))
-        self._boundary(ax, self.before, GREY, "boundary before")
-        self._boundary(ax, self.after, "black", "boundary after")
-        goes = self.points[self.forgotten].T
-        rows = [colours[k] for k in np.searchsorted(self.classes, self.labels[self.forgotten])]
-        ax.scatter(*goes, s=26, marker="x", c=rows, lw=1.3)
-        ax.scatter([], [], s=26, marker="x", c="black", lw=1.3, label="forgotten")
+        ax = self.ax_ = new_axes(figsize=(6.8, 4.4)) if ax is None else ax
+        self.figure_ = ax.figure
+        grid = self.xx0, self.xx1
+        for k, label in enumerate(self.classes):
+            own = self.labels == label
+            stays, goes = self.points[own & ~self.forgotten], self.points[own & self.forgotten]
+            ax.contourf(*grid, self.after == label, [0.5, 1.5], colors=f"C{k}", alpha=0.12)
+            ax.contour(*grid, self.before == label, [0.5], colors="grey")
+            ax.contour(*grid, self.after == label, [0.5], colors="black")
+            ax.scatter(*stays.T, s=12, color=f"C{k}", label=str(label))
+            ax.scatter(*goes.T, s=26, marker="x", color=f"C{k}")
         ax.set(xlabel=self.column_names[0], ylabel=self.column_names[1])
-        legend_beside(ax)
+        ax.set_title("boundary before (grey) and after (black), × forgotten", fontsize="medium")
+        ax.legend()
         return self
-
-    def _boundary(self, ax: Any, predicted: NDArray[Any], colour: str, label: str) -> None:
-        """Draw a line around the area of each class but the first."""
-        for one in np.unique(predicted)[1:]:
-            ax.contour(self.xx0, self.xx1, predicted == one, [0.5], colors=colour, linewidths=1.6)
-        ax.plot([], [], color=colour, lw=1.6, label=label)

@@ -9,22 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 
-from traceless.arithmetic.integers import Floats
-from traceless.displays.canvas import BLUE, GREY, ORANGE, axes_for, legend_beside, quieten
-
-Step = tuple[str, str, tuple[Any, ...]]  # what it is called, the method, its arguments
-
-_MANY = 30  # with more steps, names and marks would overlap
-_MARKS = {
-    "fit": ("^", BLUE),
-    "partial_fit": ("^", BLUE),
-    "forget": ("v", ORANGE),
-    "merge": ("D", BLUE),
-}
-_OTHER = ("o", GREY)
+from traceless.displays.canvas import new_axes
 
 
 @dataclass
@@ -48,7 +35,7 @@ class HistoryDisplay:
 
     names: list[str]
     methods: list[str]
-    scores: Floats
+    scores: NDArray[Any]
     n_samples: NDArray[np.int64]
     score_name: str = "score"
 
@@ -56,7 +43,7 @@ class HistoryDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        steps: Iterable[Step],
+        steps: Iterable[tuple[str, str, tuple[Any, ...]]],
         X: Any,
         y: Any,
         *,
@@ -75,7 +62,7 @@ class HistoryDisplay:
         X, y
             The rows to score the model on after each step.
         scoring : str or callable, optional
-            As in scikit-learn; accuracy, or R², by default.
+            As in scikit-learn; the estimator's ``score`` by default.
         ax : pair of matplotlib axes, optional
 
         Returns
@@ -106,10 +93,8 @@ class HistoryDisplay:
         if not taken:
             raise ValueError("A history needs at least one step (name, method, arguments).")
         names, methods, scores, n_samples = map(list, zip(*taken, strict=True))
-        usual = "accuracy" if is_classifier(model) else "R²"
-        score_name = usual if scoring is None else getattr(scoring, "__name__", str(scoring))
-        display = cls(names, methods, np.array(scores), np.array(n_samples), score_name)
-        return display.plot(ax)
+        what = "score" if scoring is None else getattr(scoring, "__name__", str(scoring))
+        return cls(names, methods, np.array(scores), np.array(n_samples), what).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the scores, and below them the number of rows.
@@ -124,28 +109,17 @@ class HistoryDisplay:
         self
             With ``ax_`` (both axes), ``figure_`` and ``line_``.
         """
-        look = {"figsize": (7.0, 4.8), "sharex": True, "height_ratios": [2, 1]}
-        above, below = axes_for(self, ax, 2, **look)
-        place = np.arange(1, len(self.names) + 1)
-        (self.line_,) = above.plot(place, self.scores, color=GREY, lw=1.2, zorder=1)
+        if ax is None:
+            ax = new_axes(2, figsize=(7.0, 4.8), sharex=True, height_ratios=[2, 1])
+        self.ax_ = above, below = tuple(ax)
+        self.figure_ = above.figure
+        place, goes = np.arange(1, len(self.names) + 1), np.array(self.methods) == "forget"
+        (self.line_,) = above.plot(place, self.scores, "o-")
+        above.plot(place[goes], self.scores[goes], "v", ms=9, label="forget")
         below.stairs(self.n_samples, np.arange(len(place) + 1) + 0.5, fill=True, color="0.8")
-        if len(place) <= _MANY:
-            self._mark(above, place)
-            below.set_xticks(place, self.names, rotation=30, ha="right", rotation_mode="anchor")
-        else:
-            below.set_xlabel("step")
+        if len(place) <= 30:  # names of more would overlap
+            below.set_xticks(place, self.names, rotation=30, ha="right")
         above.set_ylabel(self.score_name)
-        above.margins(y=0.12)
-        below.set_ylabel("rows held")
-        for axis in (above, below):
-            quieten(axis, "y")
+        below.set(xlabel="step", ylabel="rows held")
+        above.legend()
         return self
-
-    def _mark(self, ax: Any, place: NDArray[np.int64]) -> None:
-        """Mark each step by its method."""
-        for method in dict.fromkeys(self.methods):
-            marker, colour = _MARKS.get(method, _OTHER)
-            which = np.array(self.methods) == method
-            look = {"color": colour, "ms": 8, "ls": "", "label": method}
-            ax.plot(place[which], self.scores[which], marker, **look)
-        legend_beside(ax)

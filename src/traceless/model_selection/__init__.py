@@ -1,11 +1,10 @@
 """Cross-validation by unlearning: learn all rows once, take each fold out again.
 
 `cross_val_score`, `cross_val_predict` and `cross_validate` have scikit-learn's signatures and
-return scikit-learn's numbers. `leave_one_out`, `influence`, `select_rho` and `select_C` are what
-the closed form, and the path, make cheap beyond that. See docs/cross-validation.md.
+return scikit-learn's numbers. `leave_one_out`, `influence` and `select_rho` are what the
+closed form makes cheap beyond that. See docs/cross-validation.md.
 """
 
-from traceless.model_selection.c import CSelection, select_C
 from traceless.model_selection.cross_validation import (
     cross_val_predict,
     cross_val_score,
@@ -15,7 +14,6 @@ from traceless.model_selection.jackknife import Influence, influence, leave_one_
 from traceless.model_selection.rho import RhoSelection, select_rho
 
 __all__ = [
-    "CSelection",
     "Influence",
     "RhoSelection",
     "cross_val_predict",
@@ -23,6 +21,5 @@ __all__ = [
     "cross_validate",
     "influence",
     "leave_one_out",
-    "select_C",
     "select_rho",
 ]

@@ -65,17 +65,6 @@ class PathFolds(Folds):
             return copy.deepcopy(self.whole).forget(ids=gone)
         return self.whole._without(gone)
 
-    def move_to(self, C: float) -> None:
-        """Follow the path of the model of all rows to another C."""
-        self.estimator.set_params(C=C)
-        if self.whole is not None:
-            self.whole.set_params(C=C)._now()
-
-    def model_of_all(self) -> PathMachine:
-        """The model of all rows."""
-        whole = self.whole
-        return clone(self.estimator).fit(self.X, self.y, self.weight) if whole is None else whole
-
     def _fitted(self, split: Split) -> PathMachine:
         train = split.train
         if train is None:

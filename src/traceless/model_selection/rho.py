@@ -2,16 +2,9 @@
 
 ρ is chosen when knowledge is solved, so the knowledge of the folds serves every ρ:
 
-- folds of fewer rows than features: one factor of the whole per ρ, folds held out of it
+- folds of fewer rows than features, and leave-one-out: one factor of the whole per ρ, from which
+  rows are held out in closed form
 - larger folds: one factor of the fold's training part per ρ
-- leave-one-out: one eigendecomposition S = VΛVᵀ for all ρ (in real units, where the ridge is
-  ρI), so that kᵢ(ρ) = Σⱼ (φᵢ·vⱼ)² / (λⱼ + ρ)
-
-A factor takes a tenth of the time of an eigendecomposition, and loses no digits where columns
-are of unequal scale (eigenvalues do: up to 1e-6 of a prediction at a condition of 1e12, where
-the factor is right to 1e-15). So the eigenvalues serve only where the number of rows makes up
-for it, and where they are accurate enough; else a factor takes over, and exact arithmetic where
-that is not enough.
 
 `method="evidence"` holds no rows out: it asks under which ρ the rows are most probable
 (`traceless.solvers.evidence`), from their sums.
@@ -23,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.linalg.blas import dgemm
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
@@ -31,24 +23,21 @@ from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, subset
 from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import CholeskyFactor, blocks
 from traceless.model_selection.jackknife import checked_dataset, leave_one_out_scores
 from traceless.model_selection.precomputed import PrecomputedModels
-from traceless.model_selection.selection import Selection, checked_values
+from traceless.parameters import positive
 from traceless.progress import progress
 from traceless.solvers.class_weights import shared_weights
 from traceless.solvers.evidence import evidence_rho, log_evidence
 
 Method = Literal["cross-validation", "evidence"]
 
-_TRUST = 1e-9  # of pivot / condition number: where this held, gains were right to 1e-13
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RhoSelection(Selection):
+class RhoSelection:
     """The scores of some ρ, and the best of them. Made by `select_rho`.
 
     Attributes
@@ -70,14 +59,31 @@ class RhoSelection(Selection):
     chosen: float | None = None
 
     @property
+    def mean(self) -> Floats:
+        """The mean score of each ρ."""
+        return np.asarray(self.scores.mean(axis=1))
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of the scores of each ρ."""
+        return np.asarray(self.scores.std(axis=1))
+
+    @property
     def best(self) -> float:
         """The ρ to take."""
-        return float(self._best(self.rhos).max()) if self.chosen is None else self.chosen
+        if self.chosen is not None:
+            return self.chosen
+        return float(self.rhos[self.mean == np.nanmax(self.mean)].max())
 
     def __repr__(self) -> str:
         by_evidence = self.method == "evidence"
         by = "by evidence" if by_evidence else f"over {self.scores.shape[1]} splits"
-        return self._shown(by, self.rhos, self.best, not by_evidence)
+        lines = [f"<RhoSelection {by}"]
+        for rho, mean, std in zip(self.rhos, self.mean, self.std, strict=True):
+            spread = "" if by_evidence else f" ± {std:.5f}"
+            mark = "  best" if rho == self.best else ""
+            lines.append(f"  {rho:<10.4g} {mean:10.5f}{spread}{mark}")
+        return "\n".join(lines) + ">"
 
 
 def select_rho(
@@ -92,7 +98,10 @@ def select_rho(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> RhoSelection:
-    """Compare many ρ at little more than the cost of one.
+    """Compare many ρ, with one pass over the rows.
+
+    Each ρ costs a factorisation (J³/3 for J features), or one for each fold of J rows or more, and
+    J² for each row that is held out in closed form.
 
     Parameters
     ----------
@@ -144,9 +153,9 @@ def select_rho(
                 "method='evidence' holds no rows out, so scoring and groups have no meaning. Leave "
                 "them out, or use method='cross-validation'."
             )
-        given = None if rhos is None else checked_values("rhos", rhos)
+        given = None if rhos is None else _checked(rhos)
         return _by_evidence(estimator, X, y, given, sample_weight)
-    values = checked_values("rhos", rhos)
+    values = _checked(rhos)
     if isinstance(getattr(estimator, "rho", 1.0), str | list | tuple | np.ndarray):
         estimator = clone(estimator).set_params(rho=1.0)  # it plays no part
     scorer = check_scoring(estimator, scoring=scoring)
@@ -155,6 +164,16 @@ def select_rho(
         return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
     folds = LeastSquaresFolds(estimator, (X, y, groups), cv, sample_weight)
     return RhoSelection(values, _cross_validate(folds, values, scorer))
+
+
+def _checked(rhos: Any) -> Floats:
+    """The values to choose from: at least one, all positive."""
+    if rhos is None:
+        raise ValueError("Cross-validation needs rhos, the values to choose from.")
+    values = np.array([positive("rhos", float(rho)) for rho in np.ravel(np.asarray(rhos))])
+    if not values.size:
+        raise ValueError("rhos is empty: give at least one value to choose from.")
+    return values
 
 
 def _by_evidence(
@@ -216,9 +235,8 @@ def _leave_one_out(data: Dataset, X: Any, y: Any, rhos: Floats, scorer: Any) -> 
     total = data.total()
     precomputed = PrecomputedModels(data, total)
     everything, out = np.arange(len(data)), []
-    for rho, held_out in zip(rhos, _held_out(data, total, rhos), strict=True):
-        if np.isnan(held_out).any():
-            held_out = leave_one_out_scores(data, total, rho)[1]
+    for rho in rhos:
+        held_out = leave_one_out_scores(data, total, rho)[1]
         out.append(float(scorer(precomputed(everything, held_out, _no_model), X, y)))
     return np.array(out)[:, None]
 
@@ -228,45 +246,3 @@ def _no_model() -> LeastSquares:
         "With cv='loo' the held-out values come from as many models as there are rows, so that a "
         "scorer can ask for these values only."
     )
-
-
-def _held_out(data: Dataset, total: Knowledge, rhos: Floats) -> Floats:
-    """Held-out scores of all rows for each ρ by S = VΛVᵀ; NaN where they are not accurate."""
-    systems = [data.system(total, total.responses, rho) for rho in rhos]
-    system, used = systems[0], systems[0].used()
-    out = np.full((len(rhos), len(data), system.Q.shape[1]), np.nan)
-    if data.penalty(rhos[0]).standardize:
-        return out  # the ridge of each row's model is another
-    free = system.ridge.is_free
-    used = used[:-1] if free else used
-    steps = data.probe._bind().steps[used]
-    unit = np.ldexp(1.0, -total.weight_bits)
-    S = system.S[used][:, used].astype(np.float64)
-    center = np.zeros(len(used))
-    if free:  # the centred sums, and 1/n for the intercept
-        s, n = system.S[used, -1].astype(np.float64), float(system.S[-1, -1])
-        center = s / n
-        S -= np.outer(s, center)
-    S *= steps * unit
-    S *= steps[:, None]
-    eigenvalues, V = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
-    inverse = 1.0 / (np.maximum(eigenvalues, 0.0)[:, None] + rhos)  # J × R
-    smallest = _TRUST * inverse.max(axis=0, initial=1.0) / inverse.min(axis=0, initial=1.0)
-    possible = smallest < 1.0  # pivots above are trusted
-    if not possible.any():
-        return out
-    chosen = [s.solution().Z for s, good in zip(systems, possible, strict=True) if good]
-    W = np.hstack(chosen)
-    weights = data.weights(total)
-    weights = np.ones(len(data)) if weights is None else weights * unit
-    own = 1.0 / (n * unit) if free else 0.0
-    for index in progress(blocks(len(data)), "leaving one out", bool(data.probe.verbose)):
-        codes = system.moved(data.codes(index))
-        fitted = dgemm(1.0, W.T, codes.T).T.reshape(len(index), len(chosen), -1)
-        y = data.targets(index, total)[:, None]
-        T = dgemm(1.0, V, ((codes[:, used] - center) * steps).T, trans_a=True)
-        k = weights[index, None] * (own + dgemm(1.0, T * T, inverse[:, possible], trans_a=True))
-        gain = np.where(1.0 - k > smallest[possible], k / (1.0 - k), np.nan)
-        scores = fitted - gain[:, :, None] * (y - fitted)
-        out[np.ix_(possible, index)] = np.moveaxis(scores, 1, 0)
-    return out
