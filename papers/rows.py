@@ -37,4 +37,7 @@ def groups(rows: Rows, name: str) -> dict[Any, Rows]:
     >>> groups([{"n": 1}, {"n": 2}, {"n": 1}], "n")
     {1: [{'n': 1}, {'n': 1}], 2: [{'n': 2}]}
     """
-    return {value: select(rows, **{name: value}) for value in values(rows, name)}
+    found: dict[Any, Rows] = {}
+    for row in rows:
+        found.setdefault(row[name], []).append(row)
+    return found

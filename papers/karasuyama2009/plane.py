@@ -53,6 +53,8 @@ def theoretical_ratio(changes: ArrayLike) -> float:
     --------
     >>> theoretical_ratio([10.0] * 25)
     0.2
+    >>> theoretical_ratio([3.0, -4.0, 0.0])  # what does not move does not count
+    0.7142857142857143
     """
     moved = np.abs(np.asarray(changes, dtype=np.float64))
     return float(np.sqrt((moved**2).sum()) / moved.sum())

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from papers import timing
 from papers.__main__ import main
 
 
@@ -18,6 +19,7 @@ def quick_run(name, where, plan, *arguments):
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*where, plan)
+        patch.setattr(timing, "SETTLE", 0.0)  # times are there to be written, not to be right
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         code = main([name, "--quick", *map(str, arguments)])
@@ -41,10 +43,18 @@ def table(folder, name):
 
 
 def check_figures(folder, shown, bars, names):
-    """Every figure is there as PNG and CSV, with a verdict and a progress bar."""
+    """Every figure is there as PNG and CSV and in the page, with a verdict and a progress bar."""
     for name in names:
         assert (folder / f"figure_{name}.png").read_bytes().startswith(b"\x89PNG")
         assert table(folder, name)
         assert re.search(rf"^{name} .*(reproduces|does not reproduce)", shown, re.MULTILINE)
-        assert f"({name[0]}) " in bars
+        assert f"({name.strip('0123456789')}) " in bars
     assert str(folder / "report.html") in shown
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert len(re.findall(r'src="data:image/png;base64,', text)) == len(names)
+
+
+def rows_of(columns, values):
+    """Rows of a table: columns named in one string, and a tuple of values for each row."""
+    names = columns.split()
+    return [dict(zip(names, row, strict=True)) for row in values]

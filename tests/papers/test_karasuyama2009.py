@@ -1,8 +1,5 @@
 """Karasuyama & Takeuchi 2009: small runs end to end, data, theory, features and verdicts."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -32,6 +29,7 @@ TINY = Plan(
     path_trials=1,
     steps=60,
 )
+SMALLEST = Plan(**vars(TINY) | {"points": (1, 2, 4), "trials": 1, "path_points": 2, "steps": 10})
 
 
 def river(path, days=180):
@@ -44,9 +42,9 @@ def river(path, days=180):
     return path
 
 
-def ran(*arguments):
+def ran(*arguments, plan=TINY):
     """Exit code, standard output and standard error of a quick run."""
-    return quick_run("karasuyama2009", (karasuyama2009, "SHORT"), TINY, *arguments)
+    return quick_run("karasuyama2009", (karasuyama2009, "SHORT"), plan, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +70,6 @@ def test_the_report_says_what_it_is_of(outcome):
     assert "Our copy of this paper has lost its formulas" in shown
     assert "The paper&#x27;s river, from the file given" in text
     assert "cannot be had" not in text
-    assert "Thresholds are ours" in text
-    assert len(re.findall(r'src="data:image/png;base64,', text)) == len(NAMES)
 
 
 def test_every_result_is_exact(outcome):
@@ -101,7 +97,7 @@ def test_times_and_breakpoints_are_there(outcome):
 
 def test_without_the_weather_the_rest_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(series.importlib.util, "find_spec", _without("vega_datasets"))
-    code, shown, _ = ran("--out", tmp_path)
+    code, shown, _ = ran("--out", tmp_path, plan=SMALLEST)
     assert code == 0
     assert "(c) was left out" in shown
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -115,10 +111,14 @@ def _without(missing, find=series.importlib.util.find_spec):
 
 
 def test_refusals(tmp_path, capsys, monkeypatch):
-    (tmp_path / "bad.csv").write_text("temperature,flow\n1,2\n", encoding="utf-8")
     options = ["--out", str(tmp_path / "out"), "--fisher-river"]
-    assert main(["karasuyama2009", *options, str(tmp_path / "bad.csv")]) == 2
-    assert "bad.csv has no column precipitation" in capsys.readouterr().err
+    for text, message in (
+        ("temperature,flow\n1,2\n", "bad.csv has no column precipitation"),
+        ("flow,temperature,precipitation\n1,2,x\n", "every day needs a number"),
+    ):
+        (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
+        assert main(["karasuyama2009", *options, str(tmp_path / "bad.csv")]) == 2
+        assert message in capsys.readouterr().err
     assert main(["karasuyama2009", *options, str(tmp_path / "none.csv")]) == 2
     assert "cannot be used" in capsys.readouterr().err
     assert main(["zhu2018", *options, str(tmp_path / "bad.csv")]) == 2
@@ -134,17 +134,15 @@ def test_refusals(tmp_path, capsys, monkeypatch):
 def test_two_classes_in_the_plane():
     X, y = plane.points(20_000, 3)
     assert (y > 0).mean() == pytest.approx(0.5, abs=0.02)
-    crosses, circles = X[y > 0], X[y < 0]
-    np.testing.assert_allclose(crosses.mean(axis=0), 0.0, atol=0.06)  # two heaps, left and right
-    np.testing.assert_allclose(circles.mean(axis=0), 0.0, atol=0.06)
-    np.testing.assert_allclose(circles.std(axis=0), [1.0, 1.0], atol=0.03)
-    np.testing.assert_allclose(crosses.std(axis=0), [np.sqrt(5.0), 1.0], atol=0.03)
+    for some, spread in ((X[y > 0], np.sqrt(5.0)), (X[y < 0], 1.0)):  # crosses are two heaps
+        np.testing.assert_allclose(some.mean(axis=0), 0.0, atol=0.06)
+        np.testing.assert_allclose(some.std(axis=0), [spread, 1.0], atol=0.03)
     fewer, labels = plane.points(100, 3)
     assert np.array_equal(fewer, X[:100])
     assert np.array_equal(labels, y[:100])
 
 
-@pytest.mark.parametrize("scenario", plane.SCENARIOS)
+@pytest.mark.parametrize("scenario", [*plane.SCENARIOS, plane.CROSSES])
 def test_only_bounded_support_vectors_change(scenario):
     change = plane.scenario_change(scenario, 20, seed=1)
     assert len(change.new_labels) + len(change.gone) == 20
@@ -152,12 +150,7 @@ def test_only_bounded_support_vectors_change(scenario):
     assert (before.alpha[change.gone] == change.C).all()
     after = change.mid(change.before())
     assert changes.at_bound(after, len(change.new_labels)) == len(change.new_labels)
-
-
-def test_crosses_only():
-    change = plane.scenario_change(plane.CROSSES, 10, seed=0)
-    assert set(change.new_labels) == {1.0}
-    assert len(change.new_labels) == 10
+    assert scenario != plane.CROSSES or set(change.new_labels) == {1.0}
 
 
 def test_all_ways_lead_to_the_same_model():
@@ -171,13 +164,6 @@ def test_all_ways_lead_to_the_same_model():
     assert row["residual"] < 1e-9
     assert row["same_bits"]
     assert row["path_difference"] < 1e-9
-
-
-def test_theoretical_ratio():
-    assert plane.theoretical_ratio([3.0]) == 1.0
-    assert plane.theoretical_ratio([10.0] * 100) == pytest.approx(0.1)
-    assert plane.theoretical_ratio([3.0, -4.0]) == pytest.approx(5 / 7)
-    assert plane.theoretical_ratio([1.0, 0.0]) == 1.0  # what does not move does not count
 
 
 # --- the time series ------------------------------------------------------------------------------
@@ -213,13 +199,6 @@ def test_the_weather_has_the_shape_of_the_river():
     data = series.load(None)
     assert (data.name, data.X.shape, data.initial) == ("Seattle weather", (1454, 21), 1423)
     assert 0.45 < (data.y > 0).mean() < 0.55
-
-
-@pytest.mark.parametrize("text", ["", "flow,temperature,precipitation\n1,2,x\n"])
-def test_files_that_cannot_be_read(tmp_path, text):
-    (tmp_path / "river.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"river\.csv"):
-        series.read_days(Path(tmp_path / "river.csv"), series.RIVER)
 
 
 def test_folds_are_unlearned(tmp_path):
@@ -347,9 +326,3 @@ def test_the_promise_grows_with_the_coefficients():
 def test_good_settings_are_near_the_best():
     rows = [{"cv_error": e} for e in (0.2, 0.205, 0.22)]
     assert numbers.good(rows) == rows[:2]
-
-
-def test_plans_have_even_numbers_to_halve():
-    for plan in (karasuyama2009.FULL, karasuyama2009.SHORT):
-        assert plan.points[0] == 1
-        assert all(k % 2 == 0 for k in plan.points[1:])

@@ -1,6 +1,6 @@
 """The claims of Zhu et al. 2018: a small run end to end, measures, streams and verdicts."""
 
-import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,11 +12,10 @@ from papers.cost_model.costs import Measured
 from papers.cost_model.model import Problem
 from papers.datasets import small_images
 from papers.report import Plan
-from papers.rows import select
 from papers.zhu2018 import equality, imbalance
 from papers.zhu2018 import judge as claims
 from papers.zhu2018 import judge_costs as claims_of_costs
-from reports import check_figures, run_without_mnist, table
+from reports import check_figures, rows_of, run_without_mnist, table
 
 NAMES = ("a", "b1", "b2", "c", "d", "e1", "e2")
 TINY = Plan(
@@ -24,14 +23,12 @@ TINY = Plan(
     test_rows=200,
     stages=3,
     nodes=(1, 3),
-    units=20,
-    timed_units=20,
     drift=5,
-    seeds=2,
+    seeds=1,
+    **dict.fromkeys(("units", "timed_units", "stream_units"), 20),
     digit_seeds=1,
     stream_rows=150,
     digit_rows=40,
-    stream_units=20,
     ratio=4.0,
     rounds=1,
     base=800,
@@ -64,10 +61,6 @@ def test_the_report_says_what_is_ours(outcome):
     ):
         assert said in shown
         assert said in text
-    assert "Where it breaks, and what then" in text
-    assert "Assumed, not measured: 1 GB/s" in text
-    assert "thresholds are ours" in text
-    assert len(re.findall(r'src="data:image/png;base64,', text)) == len(NAMES)
 
 
 def test_no_difference_at_any_stage(outcome):
@@ -79,39 +72,25 @@ def test_no_difference_at_any_stage(outcome):
     assert all(0 < float(r["float64_difference"]) < 1e-9 for r in rows)
 
 
-@pytest.mark.parametrize(("name", "rules", "seeds"), [("b1", 4, 2), ("b2", 7, 1)])
-def test_every_rule_at_every_stage_is_batch(outcome, name, rules, seeds):
+@pytest.mark.parametrize(("name", "rules"), [("b1", 4), ("b2", 7)])
+def test_every_rule_at_every_stage_is_batch(outcome, name, rules):
     rows = table(outcome[0], name)
-    assert len(rows) == rules * seeds * TINY.drift * len(imbalance.HELD)
+    assert len(rows) == rules * TINY.drift * len(imbalance.HELD)
     assert {r["equals_batch"] for r in rows} == {"True"}
     assert {r["equals_fit_with_weights"] for r in rows} == {"", "True"}
     assert all(0 <= float(r[m]) <= 1 for r in rows for m in ("g_mean", "f"))
 
 
-def test_times_are_there(outcome):
-    folder, _, _ = outcome
-    assert [int(r["stage"]) for r in table(folder, "c")] == [1, 2, 3]
-    timed = {(r["classes"], r["rows"], r["workers"]) for r in table(folder, "d")}
-    assert len(timed) == 2 * 3 * 2
-    assert {r["used"] for r in table(folder, "e1")} == {"fitted", "kept back", "predicted"}
-    assert len(table(folder, "e2")) == 3 * 3 * 2 * 4 * 4 * 2
-
-
 # --- measures ------------------------------------------------------------------------------------
 
 
-def test_g_mean_by_hand():
-    y, predicted = [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]  # recalls 3/4 and 1/2
+def test_measures_by_hand():
+    y, predicted = [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]  # recalls 3/4 and 1/2, precision 1/2
     assert imbalance.g_mean(y, predicted) == pytest.approx(np.sqrt(3 / 8))
-    assert imbalance.g_mean([0, 1, 2], [0, 1, 1]) == 0.0
-
-
-def test_f_measure_by_hand():
-    y, predicted = [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]  # of class 1: precision and recall 1/2
     assert imbalance.f_measure(y, predicted) == pytest.approx(0.5)
-    # a false alarm that counts ten times: precision 1/11, recall 1/2
-    weight = [1, 1, 1, 10, 1, 1]
+    weight = [1, 1, 1, 10, 1, 1]  # a false alarm that counts ten times: precision 1/11
     assert imbalance.f_measure(y, predicted, weight) == pytest.approx(2 / (11 + 2))
+    assert imbalance.g_mean([0, 1, 2], [0, 1, 1]) == 0.0
 
 
 def test_measures_of_many_classes_are_those_of_scikit_learn(rng):
@@ -164,22 +143,12 @@ def test_a_window_holds_the_last_stages_only(held):
 # --- stages equal batch, and float64 does not ----------------------------------------------------
 
 
-def test_cut_is_a_partition(rng):
-    parts = equality.cut(np.arange(50), 8, rng)
-    assert len(parts) == 8
-    assert min(map(len, parts)) > 0
-    assert np.array_equal(np.concatenate(parts), np.arange(50))
-
-
-def test_float_sums_solve_the_same_problem():
+@pytest.mark.parametrize(("resolution", "off"), [(2**-14, 1e-9), (None, 2e-3)])
+def test_float_sums_solve_the_same_problem(resolution, off):
     images = small_images(400, 100)
-    setting = equality.Setting.of(images, 20)
-    batch = setting.batch(np.arange(400), images.digits)
-    np.testing.assert_allclose(batch.float_w, batch.w, atol=2e-3)  # features off the grid
-    on_grid = equality.Setting.of(images, 20, resolution=2**-14)
-    np.testing.assert_allclose(
-        on_grid.batch(np.arange(400), images.digits).float_w, batch.w, atol=1e-9
-    )
+    rounded = {} if resolution is None else {"resolution": resolution}
+    batch = equality.Setting.of(images, 20, **rounded).batch(np.arange(400), images.digits)
+    np.testing.assert_allclose(batch.float_w, batch.w, atol=off)
 
 
 def test_it_is_the_grid_that_makes_sums_exact():
@@ -197,62 +166,45 @@ def test_it_is_the_grid_that_makes_sums_exact():
 
 # --- verdicts follow from the numbers -----------------------------------------------------------
 
+WEIGHTED = ("balanced", "inverse", "golden")
+
 
 def stages_equal(difference=0.0, equal=True):
-    shared = {"event": "learned", "float64_difference": 1e-12, "largest_coefficient": 1.0}
-    return claims.equality(
-        [
-            {"nodes": p, "stage": 1, "accuracy": 0.9, "difference": d, "digest_equal": e} | shared
-            for p, d, e in ((1, difference, equal), (2, difference, equal))
-        ]
+    columns = (
+        "nodes stage event accuracy difference digest_equal float64_difference largest_coefficient"
     )
+    stages = ((p, 1, "learned", 0.9, difference, equal, 1e-12, 1.0) for p in (1, 2))
+    return claims.equality(rows_of(columns, stages))
 
 
 def drift(gain, f_gain=0.0, equal=True):
-    rows = [
-        {
-            "held": held,
-            "seed": seed,
-            "stage": k,
-            "ratio": ratio,
-            "class_weight": rule,
-            "weighting": "shared",
-            "C": 1.0,
-            "g_mean": 0.5 + (gain if rule != "none" else 0.0),
-            "f": 0.5 + (f_gain if rule != "none" else 0.0),
-            "equals_batch": equal,
-            "equals_fit_with_weights": True,
-        }
+    values = (
+        (held, seed, stage, ratio, rule, "shared", 1.0, 0.5 + g, 0.5 + f, equal, True)
         for held in imbalance.HELD
         for seed in range(2)
-        for k, ratio in enumerate((1.0, 100.0))
-        for rule in ("none", "balanced", "inverse", "golden")
-    ]
+        for stage, ratio in enumerate((1.0, 100.0))
+        for rule, g, f in (("none", 0.0, 0.0), *((r, gain, f_gain) for r in WEIGHTED))
+    )
+    columns = "held seed stage ratio class_weight weighting C g_mean f equals_batch"
+    rows = rows_of(f"{columns} equals_fit_with_weights", values)
     return claims.drifting(rows, "b1", "two classes")
 
 
 def times(learn, solve, retrain):
-    return claims.stage_times(
-        [
-            {"stage": k, "rows": k, "learn": a, "solve": solve, "retrain": k * retrain}
-            for k, a in enumerate(learn, 1)
-        ]
-    )
+    stages = ((k, k, seconds, solve, k * retrain) for k, seconds in enumerate(learn, 1))
+    return claims.stage_times(rows_of("stage rows learn solve retrain", stages))
 
 
 def workers(speed):
-    return [
-        {"classes": K, "features": 16, "rows": n, "workers": p, "seconds": n / speed ** (p - 1)}
-        for K in (2, 10)
-        for n in (100, 200, 400)
-        for p in (1, 2)
-    ]
+    cases = product((2, 10), (100, 200, 400), (1, 2))
+    values = ((K, 16, n, p, n / speed ** (p - 1)) for K, n, p in cases)
+    return rows_of("classes features rows workers seconds", values)
 
 
 def cost_rows(ratio):
-    shared = {"workers": 1, "rows": 0, "features": 8, "classes": 10, "measured": 1.0}
     kinds = ("gather", "solve, pooled", "solve, shared", "solve, one_vs_rest")
-    return [shared | {"what": k, "predicted": ratio, "used": "kept back"} for k in kinds]
+    values = ((kind, 1, 0, 8, 10, 1.0, ratio, "kept back") for kind in kinds)
+    return rows_of("what workers rows features classes measured predicted used", values)
 
 
 def validated(measured_over_predicted):
@@ -293,10 +245,3 @@ def test_verdicts_can_go_either_way(finding, verdict):
 def test_every_claim_can_be_refuted():
     refuted = {f.name for f, verdict in VERDICTS if verdict == "does not reproduce"}
     assert refuted | {"b2"} == set(NAMES)  # b2 is judged as b1 is
-
-
-def test_a_tree_beats_a_driver_that_collects():
-    rows = claims_of_costs.prediction(HAND).rows
-    many = select(rows, workers=10_000, rows=1e9, features=256, classes=10, knowledge="pooled")
-    tree, flat = (select(many, merging=how)[0]["merge"] for how in ("tree", "flat"))
-    assert tree < flat / 100
