@@ -290,21 +290,6 @@ class TestRequests:
                 change()
         assert state(store) == before
 
-    def test_every_kind_of_change_is_recognised(self, store, rows):
-        X, y = rows
-        part = knowledge(X[200:], y[200:])
-        for change in (
-            lambda: store.relabel(X[:100], y[:100], y[1:101], key="relabel"),
-            lambda: store.merge(part, key="merge"),
-            lambda: store.seal(key="seal"),
-            lambda: store.forget(part, key="take out"),
-            lambda: store.destroy("secret", key="secret"),
-            lambda: store.destroy("model", key="model"),
-        ):
-            first, again = change(), change()
-            assert first == again
-            assert again.replayed
-
     def test_once_refuses_the_rows_of_the_last_change(self, store, rows):
         X, y = rows
         with pytest.raises(AlreadyLearnedError, match="exactly these 200 rows"):
