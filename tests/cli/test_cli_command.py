@@ -72,14 +72,22 @@ def test_no_is_an_answer_and_not_an_error(call, shop):
 
 
 def test_messages_are_in_the_words_of_commands():
-    result = outcome(failing(ValueError("Use solver='cholesky'.")))
-    assert result.stderr == "error: Use --solver cholesky.\n"
+    result = outcome(failing(ValueError("s is not one. Store.new (or traceless new) makes one.")))
+    assert result.stderr == "error: s is not one. traceless new makes one.\n"
 
     def act():
         warnings.warn("Collect requests with batch=True (--batch).", UserWarning, stacklevel=1)
         return Result({})
 
     assert outcome(act).stderr == "warning: Collect requests with --batch.\n"
+
+
+def test_a_long_word_takes_no_time():
+    """A store that somebody made up can put one into a message: square time would be minutes."""
+    began = time.perf_counter()
+    for long in ("x" * 10**6, "a=" + "b" * 10**6, "a(" * 10**5):
+        outcome(failing(ValueError(long)))
+    assert time.perf_counter() - began < 20.0
 
 
 def test_defects_ask_for_a_report():

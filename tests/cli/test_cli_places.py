@@ -24,7 +24,9 @@ def test_a_value_beyond_the_grid_is_named(call, tmp_path, store, row, name):
 
 
 def test_features_of_a_polynomial_are_named(call, tmp_path):
-    call("new", "p", "--target", "y", "--columns", "a,b", "--map", "polynomial", "--degree", "2")
+    call(
+        "new", "p", "--target", "y", "--columns", "a,b", "--map", "polynomial", "--set", "degree=2"
+    )
     (tmp_path / "t.csv").write_text("a,b,y\n1,1e10,u\n2,3,v\n")
     said = call("learn", "p", "t.csv", code=2).err
     assert "b" in said.split("takes the value")[0]

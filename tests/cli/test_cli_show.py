@@ -53,17 +53,24 @@ def test_every_kind_of_column_is_told(call):
 def test_the_options_shown_make_the_same_model(call, shop):
     """What is shown as options is taken as options, and gives the same description."""
     call(
-        *("new", "first", "--target", "y", "--columns", "a", "--map", "fourier", "--seed", "3"),
-        *("--components", "7", "--gamma", "0.25", "--rho", "0.5", "--class-weight", "u=2,v=1"),
-        *("--solver", "cholesky", "--no-bias", "--no-free-intercept"),
+        *("new", "first", "--target", "y", "--columns", "a", "--map", "fourier", "--gamma", "0.25"),
+        *(
+            "--components",
+            "7",
+            "--set",
+            "random_state=3",
+            "--rho",
+            "0.5",
+            "--class-weight",
+            "u=2,v=1",
+        ),
+        *("--set", "solver=cholesky", "--set", "bias=no", "--set", "free_intercept=no"),
     )
     said = call("show", "first", "--json").json
+    flags = {"model": "--model", "map": "--map", "class_weight": "--class-weight"}
     options = []
     for name, value in said["options"].items():
-        if value in ("yes", "no"):
-            options.append(f"--{'' if value == 'yes' else 'no-'}{name}")
-        else:
-            options += [f"--{name}", str(value)]
+        options += [flags[name], value] if name in flags else ["--set", f"{name}={value}"]
     call("new", "second", "--target", "y", "--columns", "a", *options)
     assert call("show", "second", "--json").json["model"] == said["model"]
 
@@ -75,7 +82,7 @@ def test_coefficients_have_names_and_the_largest_effect_is_first(call, tmp_path,
     labels = np.where((X - X.mean(axis=0)) @ [1, 0.02, 50] + rng.normal(size=60) > 0, "b", "a")
     lines = [f"{a},{b},{c},{label}" for (a, b, c), label in zip(X, labels, strict=True)]
     table(tmp_path / "t.csv", lines, "p,q,r,label")
-    options = [] if bias else ["--no-bias"]
+    options = [] if bias else ["--set", "bias=no"]
     call("new", "s", "--target", "label", "--columns", "p,q,r", *options)
     call("learn", "s", "t.csv")
     told, model = call("show", "s", "--json").json, Store("s").model()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -14,13 +16,15 @@ import click
 from traceless.cli import INTERRUPTED
 from traceless.cli.output import Declined, Result, say, show, to_json
 from traceless.cli.places import by_name
-from traceless.cli.words import did_you_mean, in_commands
 from traceless.exceptions import EngineError, StoreBusyError
 
 FAILED, REFUSED, BUSY, DEFECT, UNWRITTEN, CLOSED_PIPE = 1, 2, 3, 70, 74, 141
 EXPECTED = (
     *(ValueError, TypeError, ArithmeticError, OSError, MemoryError, ImportError),
     *(EngineError, click.ClickException),
+)
+_BOTH = re.compile(  # only from where a word begins: a text of one long word takes no longer
+    r"(?<![A-Za-z_.])[A-Za-z_.]+(?:\([^()]*\)|=[\w']+)? \((?:or )?((?:traceless |--)[^()]+)\)"
 )
 
 
@@ -71,7 +75,7 @@ class Command(click.Command):
             finally:
                 said: list[str] = []
                 for warning in caught:
-                    message = by_name(in_commands(" ".join(str(warning.message).split())))
+                    message = _in_commands(" ".join(str(warning.message).split()))
                     if message not in said:
                         said.append(message)
                         say("warning", message)
@@ -91,7 +95,8 @@ class Group(click.Group):
         """Find the command; for an unknown one, suggest similar names."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            asked = did_you_mean(name, self.commands)
+            near = difflib.get_close_matches(name.lower(), self.commands, cutoff=0.65)
+            asked = f" Did you mean {' or '.join(near)}?" if near else ""
             ctx.fail(f'No such command {name!r}.{asked} "{ctx.command_path} --help" lists all.')
         return super().resolve_command(ctx, args)
 
@@ -148,4 +153,13 @@ def _text(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    return by_name(in_commands(str(error))) or type(error).__name__
+    return _in_commands(str(error)) or type(error).__name__
+
+
+def _in_commands(message: str) -> str:
+    """A message of the library for the command line.
+
+    Where it gives both, as ``Store.new (or traceless new)`` or ``batch=True (--batch)``, only the
+    second is kept; columns and rows that it counts get their names and lines.
+    """
+    return by_name(_BOTH.sub(r"\1", message))

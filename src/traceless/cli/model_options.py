@@ -1,13 +1,12 @@
 """The options of ``traceless new`` that choose a model, and the estimator that they give.
 
-An option goes to the parameter of its name. A class that has no such parameter refuses it.
+What is set is given to the model or its feature map, whichever has a parameter of that name.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,69 +20,45 @@ MAPS = {name.removeprefix("Random").lower(): name for name in _MAPS}
 MODELS = {name.lower(): name for name in _MODELS}
 REGRESSORS, UNLABELLED = ("lssvr", "pathsvr"), ("pathoneclass",)
 _MAPPED = ("lssvc", "lssvr")  # models for which a feature map is chosen
-_PARAMETERS = {  # of the options whose names differ from the names of their parameters
-    "components": ("n_components", "n_units"),
-    "spread": ("scale",),
-    "seed": ("random_state",),
-    "c": ("C",),
-}
-_PASSED_ON = {"free_intercept", "standardize", "class_weight", "weighting", "solver", "decision"}
+_WORDS = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class Rho(click.ParamType[Any]):
-    """A number, or "evidence": chosen from the sums at each solve."""
+def value_of(text: str) -> Any:
+    """A number, a truth value, or a word such as "evidence"."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return _WORDS.get(text.lower(), text)
 
-    name = "rho"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: D102
-        return value if value == "evidence" else click.FLOAT.convert(value, param, ctx)
-
-
-_OPTIONS: dict[tuple[str, ...], tuple[Any, str]] = {  # flag: type or choices, help
-    ("--model",): (list(MODELS), "The model [lssvc]."),
-    ("--map", "map_"): (list(MAPS), "The feature map [linear]."),
-    ("--rho",): (Rho(), "Regularisation of lssvc and lssvr, or evidence [1]."),
-    ("--C", "c"): (float, "The same for the other models, 1/rho [1]."),
-    ("--free-intercept/--no-free-intercept",): (bool, "Intercept outside the penalty [yes]."),
-    ("--standardize/--no-standardize",): (bool, "Penalise in units of deviations [yes]."),
-    ("--class-weight",): (str, "balanced, inverse, golden, or a=2,b=1."),
-    ("--weighting",): (
-        ["shared", "one_vs_rest"],
-        "Whether all problems share class weights [shared].",
+_OPTIONS = (
+    click.option("--model", type=click.Choice(list(MODELS)), help="The model [lssvc]."),
+    click.option("--map", "map_", type=click.Choice(list(MAPS)), help="The feature map [linear]."),
+    click.option("--rho", help="Regularisation of lssvc and lssvr, or evidence [1]."),
+    click.option("--C", "c", type=float, help="The same for the other models, 1/rho [1]."),
+    click.option("--class-weight", help="balanced, inverse, golden, or a=2,b=1."),
+    click.option("--components", type=click.IntRange(min=1), help="Features of a map [100]."),
+    click.option("--gamma", type=float, help="Of fourier, polynomial, path models."),
+    click.option(
+        *("--set", "set_"),
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any other parameter of the model or its map, as solver=woodbury or kernel=linear.",
     ),
-    ("--decision",): (
-        ["scores", "posterior"],
-        "Predict the class of the highest score, or of the highest probability [scores].",
-    ),
-    ("--solver",): (["cholesky", "woodbury"], "Solve when asked, or after each change [cholesky]."),
-    ("--components",): (click.IntRange(min=1), "Features of a map [100]."),
-    ("--gamma",): (float, "Of fourier, polynomial, path models."),
-    ("--degree",): (click.IntRange(min=1), "Of polynomial, path models."),
-    ("--coef0",): (float, "Of polynomial, path models."),
-    ("--activation",): (["sigmoid", "tanh", "relu", "sine"], "Of a layer [sigmoid]."),
-    ("--spread",): (float, "Weights of a layer are uniform in ±SPREAD."),
-    ("--seed",): (int, "Of random maps [0]."),
-    ("--kernel",): (["rbf", "linear", "poly", "sigmoid"], "Of path models."),
-    ("--strategy",): (["ovo", "ovr"], "Of pathsvc."),
-    ("--epsilon",): (float, "Half the width of the tube of pathsvr [0.1]."),
-    ("--nu",): (float, "Largest part of rows outside, of pathoneclass [0.5]."),
-    ("--bias/--no-bias",): (bool, "With a constant feature [yes]."),
-    ("--resolution",): (float, "Grid of the features, a power of two."),
-    ("--input-resolution",): (float, "Grid of the rows, for random maps."),
-    ("--target-resolution",): (float, "Grid of the targets of lssvr."),
-}
+)
 
 
 def model_options(function: Function) -> Function:
     """Add the options that choose a model."""
-    for names, (kind, help_) in reversed(_OPTIONS.items()):
-        type_ = click.Choice(kind) if isinstance(kind, list) else kind
-        function = click.option(*names, type=type_, default=None, help=help_)(function)
+    for option in reversed(_OPTIONS):
+        function = option(function)
     return function
 
 
-def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
-    """The estimator; an option without effect is refused.
+def build(model: str, map_: str | None, parameters: Mapping[str, Any]) -> Any:
+    """The estimator; a parameter without effect is refused.
 
     Parameters
     ----------
@@ -91,29 +66,37 @@ def build(model: str, map_: str | None, options: Mapping[str, Any]) -> Any:
         One of `MODELS`.
     map_ : str or None
         One of `MAPS`, where the model takes one.
-    options : dict
-        By the names of the command's options; None is an option not given.
+    parameters : dict
+        By their names in Python, and ``components``.
     """
     import traceless
     from traceless import features
 
-    given = {name: value for name, value in options.items() if value is not None}
-    make = getattr(traceless, MODELS[model])
-    if model in _MAPPED:
-        map_ = map_ or "linear"
-        make_map, known = getattr(features, MAPS[map_]), _parameters(make)
-        of_map = {option: given.pop(option) for option in list(given) if option not in known}
-        chosen = make_map(**_named(of_map, make_map, f"--map {map_}"))
-        return make(chosen, **_named(given, make, f"--model {model}"))
-    if map_ is not None:
-        raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
+    make, given = getattr(traceless, MODELS[model]), dict(parameters)
     if model.startswith("path") and importlib.util.find_spec("numba") is None:
         raise ImportError(f"{MODELS[model]} needs numba: pip install 'traceless[path]'")
-    return make(**_named(given, make, f"--model {model}"))
+    if map_ is not None and model not in _MAPPED:
+        raise ValueError(f"--model {model} has its own features: leave out --map {map_}.")
+    if model not in _MAPPED and "rho" in given:
+        raise ValueError(f"--rho does nothing with --model {model}, which takes --C.")
+    if model in _MAPPED:
+        made = make(getattr(features, MAPS[map_ or "linear"])())
+    else:
+        made = make(C=given.pop("C")) if "C" in given else make()
+    parts = [made, *([made.feature_map] if hasattr(made, "feature_map") else [])]
+    known = {name: part for part in reversed(parts) for name in part.get_params(deep=False)}
+    if "components" in given:
+        given["n_units" if "n_units" in known else "n_components"] = given.pop("components")
+    for name, value in given.items():
+        if name not in known:
+            whose = " and ".join([type(part).__name__ for part in parts])
+            raise ValueError(f"{name} does nothing with {whose}, which take {', '.join(known)}.")
+        known[name].set_params(**{name: value})
+    return made
 
 
-def as_options(model: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `traceless new` that give a model with these facts, by their names.
+def described(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Model, map and parameters, by their names in Python, as ``--set`` takes them.
 
     Parameters
     ----------
@@ -126,11 +109,7 @@ def as_options(model: Mapping[str, Any]) -> dict[str, Any]:
     if map_ is not None:
         said["map"] = map_["kind"].removeprefix("Random").lower()
         parameters |= map_["parameters"]
-    for option in _option_names():
-        for name in _PARAMETERS.get(option, (option,)):
-            if parameters.get(name) is not None:
-                said[_flag(option).lstrip("-").removeprefix("no-")] = _word(parameters[name])
-    return said
+    return said | {name: _word(value) for name, value in parameters.items() if value is not None}
 
 
 def _word(value: Any) -> Any:
@@ -140,33 +119,3 @@ def _word(value: Any) -> Any:
     if isinstance(value, Mapping):
         return " x ".join(map(str, value.get("shape", ["?"])))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
-
-
-def _option_names() -> list[str]:
-    return [flags[-1].split("/")[0].lstrip("-").replace("-", "_") for flags in _OPTIONS]
-
-
-def _parameters(make: Callable[..., Any]) -> dict[str, str]:
-    """Options and the parameters that they set; `LPSVM` and its like pass some on to `LSSVC`."""
-    names = {*inspect.signature(make).parameters}
-    names |= _PASSED_ON if "parameters" in names else set()
-    names -= {"random_state"} if "kernel" in names else set()  # without effect there
-    several = (
-        (option, name) for option in _option_names() for name in _PARAMETERS.get(option, (option,))
-    )
-    return {option: name for option, name in several if name in names}
-
-
-def _named(given: Mapping[str, Any], make: Callable[..., Any], whose: str) -> dict[str, Any]:
-    """Options under the names of parameters; one that is not known is refused."""
-    known = _parameters(make)
-    for option in given:
-        if option not in known:
-            flags = ", ".join(map(_flag, known))
-            raise ValueError(f"{_flag(option)} does nothing with {whose}, which takes {flags}.")
-    return {known[option]: value for option, value in given.items()}
-
-
-def _flag(option: str) -> str:
-    special = {"c": "--C", "bias": "--no-bias"}
-    return special.get(option, f"--{option.replace('_', '-')}")

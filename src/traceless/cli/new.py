@@ -11,7 +11,14 @@ import click
 
 from traceless.cli.command import command
 from traceless.cli.inputs import path_option, split_names
-from traceless.cli.model_options import REGRESSORS, UNLABELLED, as_options, build, model_options
+from traceless.cli.model_options import (
+    REGRESSORS,
+    UNLABELLED,
+    build,
+    described,
+    model_options,
+    value_of,
+)
 from traceless.cli.output import Result, fields
 from traceless.cli.table_options import declared_schema, number, pair, table_options, whole
 
@@ -31,7 +38,7 @@ MOST_PROBLEMS = 20  # that --check lists
     "traceless new shop --target bought --columns age,income --check january.csv",
     "traceless new digits --target digit --like digits.parquet --map fourier --components 300",
     "traceless new prices --target price --columns rooms,area --regression --rho 0.1",
-    "traceless new sensors --columns heat,noise --model pathoneclass --nu 0.05",
+    "traceless new sensors --columns heat,noise --model pathoneclass --set nu=0.05",
 )
 @click.argument("store", type=click.Path())
 @table_options
@@ -57,6 +64,11 @@ def new(
     model: str | None,
     map_: str | None,
     class_weight: str | None,
+    rho: str | None,
+    c: float | None,
+    components: int | None,
+    gamma: float | None,
+    set_: tuple[str, ...],
     organisation: str | None,
     secret: str | None,
     check: tuple[str, ...],
@@ -82,21 +94,30 @@ def new(
     labels = "none" if options["target"] is None else labels
     format_ = options["format_"]
     schema = declared_schema(options, labels)
-    estimator = build(model, map_, {**options, "class_weight": _weights(class_weight, labels)})
+    named = {
+        "rho": None if rho is None else value_of(rho),
+        "C": c,
+        "class_weight": _weights(class_weight, labels),
+        "components": components,
+        "gamma": gamma,
+        **{name: value_of(value) for name, value in [pair(one, "--set") for one in set_]},
+    }
+    chosen = {name: value for name, value in named.items() if value is not None}
+    estimator = build(model, map_, chosen)
     _try(estimator, schema)
     if check:
         return _checked(check, schema, format_)
-    from traceless.files.saving import described
+    from traceless.files import saving
     from traceless.store import Store
 
     theirs = None if secret is None else Path(secret).read_bytes()
     about = {"table": schema.facts()} | ({"organisation": organisation} if organisation else {})
     Store.new(store, estimator, about=about, secret=theirs, shared=shared)
-    chosen = as_options(described(estimator))
-    kind = ", map ".join(chosen[name] for name in ("model", "map") if name in chosen)
+    declared = described(saving.described(estimator))
+    kind = ", map ".join(declared[name] for name in ("model", "map") if name in declared)
     facts = {"store": store, "model": kind, "features": schema.width}
     facts |= {"target": ", ".join(schema.target) or "none"}
-    data = {"store": store, "options": chosen, "table": schema.facts()}
+    data = {"store": store, "options": declared, "table": schema.facts()}
     return Result(data, [fields(facts), f"Next: traceless learn {store} FILES"])
 
 

@@ -10,7 +10,7 @@ import click
 
 from traceless.cli import inputs
 from traceless.cli.command import command
-from traceless.cli.model_options import as_options
+from traceless.cli.model_options import described
 from traceless.cli.output import Grid, Result, fields
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def show(store: Store, level: float, all_: bool) -> Result:
         "created": origin["created"],
         "rows": now.rows,
     }
-    options = as_options(model)
+    options = described(model)
     beside = {"classes": dict(now.classes), "table": table, "model": model, "options": options}
     facts = {
         **said,
