@@ -20,7 +20,6 @@ from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.estimators.version_1 import complete, upgraded, warn_of_changes
 from traceless.estimators.window_rows import rows_from
 from traceless.exceptions import FileError
 from traceless.features import MAPS
@@ -53,12 +52,6 @@ def load(path: Any) -> Any:
         If the file is not one of traceless, was written by a newer version, or is not to the
         last byte what was written.
 
-    Warns
-    -----
-    UserWarning
-        If the file is of version 1 and has fractional weights, or slices merged without a name:
-        the message says how rows learned then are forgotten exactly.
-
     Examples
     --------
     >>> import tempfile
@@ -72,12 +65,9 @@ def load(path: Any) -> Any:
     """
     contents = container.read(path)
     try:
-        out = constructed(contents)
+        return constructed(contents)
     except FileError as error:
         raise FileError(f"{path}: {error}") from None
-    if contents.version == 1:
-        warn_of_changes(contents, path)
-    return out
 
 
 def constructed(contents: container.Contents) -> Any:
@@ -87,7 +77,6 @@ def constructed(contents: container.Contents) -> Any:
     was read: a name or a tensor too many, or a value of another type, shows in that.
     """
     try:
-        contents = upgraded(contents) if contents.version < container.VERSION else contents
         with np.errstate(all="ignore"):  # numbers may be absurd until they have been looked at
             out = _made(contents.kind, contents.facts, contents.tensors)
         said, tensors = out._pieces()
@@ -117,7 +106,6 @@ def from_description(description: Any) -> Any:
         raise ValueError(f"expected kind and parameters, got {facts.short(description)}.")
     kind, parameters = str(description["kind"]), description["parameters"]
     try:
-        parameters = complete(parameters)
         estimator = saving.made(kind, parameters, _ESTIMATORS, MAPS)
         same = parameters == saving.parameters(estimator)
     except (LookupError, AttributeError, RecursionError):

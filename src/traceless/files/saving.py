@@ -20,15 +20,6 @@ from traceless.files import container, facts
 from traceless.parameters import check_parameters
 
 _LARGEST = 10**300  # whole number of a parameter: a seed may be that large
-# parameters that older descriptions lack, with the values that models had before they existed
-LATER = {
-    "guard": False,
-    "fingerprint": False,
-    "free_intercept": False,
-    "standardize": False,
-    "priors": None,
-    "decision": "scores",
-}
 Kinds = dict[str, Any]  # classes by name
 Pieces = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # facts, and tensors
 
@@ -67,19 +58,13 @@ def described(thing: Any) -> dict[str, Any]:
 
 
 def parameters(thing: Any) -> dict[str, Any]:
-    """The parameters of an estimator or a feature map as facts.
-
-    ``came_later`` of its class has parameters that older files lack, with their defaults: these
-    are written only where they have another value, so that files are as they were before.
-    """
-    out, later = {}, getattr(thing, "came_later", {})
+    """The parameters of an estimator or a feature map as facts."""
+    out = {}
     for name, value in thing.get_params(deep=False).items():
         try:
-            fact = _fact(value)
+            out[name] = _fact(value)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} of {type(thing).__name__}: {error}") from None
-        if name not in later or (type(fact), fact) != (type(later[name]), later[name]):
-            out[name] = fact
     return out
 
 
