@@ -1,6 +1,7 @@
 import shlex
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
 
@@ -138,8 +139,9 @@ def test_a_column_that_the_file_does_not_name_is_refused(call, tmp_path):
 def test_the_examples_work(call, tmp_path, example):
     (tmp_path / "customers.csv").write_text("name,email,age,bought\n")
     (tmp_path / "january.csv").write_text("age,income,bought\n31,2000,yes\n")
-    np.savez("digits.npz", pixels=np.zeros((1, 4)), digit=[0])
-    words = shlex.split(example.replace("digits.parquet", "digits.npz"))[1:]
+    columns = {f"pixels{k}": [0.0] for k in range(4)} | {"digit": [0]}
+    pq.write_table(pa.table(columns), "digits.parquet")
+    words = shlex.split(example)[1:]
     assert call(*words, "--json").json["ok"]
 
 

@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster, worker_client
 from scipy import sparse
 
 import sabotage
-from traceless import LSSVC, LSSVR, Knowledge, RangeError, scan
+from traceless import LSSVC, Knowledge, RangeError, scan
 from traceless.exceptions import EngineError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
@@ -217,26 +217,6 @@ def test_nothing_is_computed_twice(kind, rng, tmp_path, scheduler):
         model = LSSVC().fit(frame[["a", "b"]], frame["y"])
     assert os.path.getsize(log) == 5
     assert model.digest() == LSSVC().fit(X, y).digest()
-
-
-def test_a_wrong_type_of_target_is_found_before_anything_is_computed(rng, tmp_path):
-    X, log = rng.normal(size=(6, 2)), str(tmp_path / "log")
-    lazy = da.from_array(X, chunks=(3, 2)).map_blocks(counted, log, meta=X[:0])
-    text = np.array(list("ababab"))
-    times = np.arange(6).astype("M8[s]")
-    frame = pd.DataFrame({"t": text, "m": times})
-    for kind, error, y in (
-        (LSSVR, TypeError, text),
-        (LSSVR, TypeError, times),
-        (LSSVC, ValueError, times),
-    ):
-        with pytest.raises(error):
-            kind().fit(lazy, da.from_array(y, chunks=3))
-        rows = dd.from_dask_array(lazy, columns=["a", "b"])
-        column = dd.from_pandas(frame, npartitions=2)["t" if y is text else "m"]
-        with pytest.raises(error):
-            kind().fit(rows, column)
-    assert not os.path.exists(log)
 
 
 @ONE_TASK

@@ -13,8 +13,6 @@ import pytest
 from traceless import LSSVC, RangeError, from_batches, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
-from traceless.sources import row_groups
-from traceless.sources.partitions import grouped
 
 EDGES = [0, 30, 30, 170, 400]  # of files; one holds nothing
 ONE, LINEAR = (
@@ -353,18 +351,3 @@ def test_the_extra_is_named_when_it_is_not_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'traceless\[files\]'"):
         scan(tmp_path / "t.parquet", "y")
-
-
-def test_a_large_row_group_is_cut_for_tasks(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(row_groups, "LEAST_ROWS", 10)
-    X, y = rng.normal(size=(100, 2)), np.arange(100) % 3
-    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.parquet")
-    (one,) = scan(tmp_path, "y", batch_rows=7).partitions
-    groups = grouped([one], 4)
-    assert [part.stop for (part,) in groups] == [25, 50, 75, 100]
-    for (part,) in groups:
-        found = np.concatenate([X for X, _, _ in part.batches()])
-        assert np.array_equal(found, X[part.start : part.stop])
-    assert len(grouped([one], 99)) == 8  # each reads what comes before it too
-    monkeypatch.setattr(row_groups, "LEAST_ROWS", 60)
-    assert grouped([one], 4) == [[one]]

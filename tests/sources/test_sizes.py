@@ -2,9 +2,6 @@
 
 import os
 import resource
-import struct
-import tracemalloc
-import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -163,39 +160,6 @@ def test_what_is_declared_is_what_is_there(tmp_path, monkeypatch, make, compress
             except TableError:
                 said.append(n)
     assert said == ([5001] if compression else [])
-
-
-def npz_of(path, header, rest=b""):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in "xy":
-            archive.writestr(f"{name}.npy", header + rest)
-
-
-def test_the_header_of_an_npz_file(tmp_path):
-    """NumPy reads it whole before it looks at its length."""
-    tracemalloc.start()
-    blanks = 64 * MIB
-    header = b"\x93NUMPY\x02\x00" + struct.pack("<I", blanks) + b" " * blanks
-    npz_of(tmp_path / "t.npz", header)
-    del header
-    tracemalloc.reset_peak()
-    with pytest.raises(TableError, match=r"declares 67108864 bytes, and at most 10000 are allowed"):
-        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 20 * MIB
-
-
-@pytest.mark.parametrize(
-    ("kind", "shape"), [("<U0", "(4611686018427387904,)"), ("<f8", "(3,)"), ("<f8", "(2, 10)")]
-)
-def test_an_npz_file_that_is_shorter_than_its_arrays(tmp_path, kind, shape):
-    said = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode()
-    npz_of(
-        tmp_path / "t.npz", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(said)) + said, bytes(16)
-    )
-    with pytest.raises(TableError, match="cannot be in the 16 bytes that follow its header"):
-        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
 
 
 @pytest.mark.usefixtures("little")

@@ -4,7 +4,6 @@ import io
 import json
 import sys
 import tracemalloc
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -47,17 +46,17 @@ def write(folder, kind):
     elif kind in ("arrow", "feather"):
         with pa.ipc.new_file(path, table.schema) as out:
             out.write_table(table)
-    elif kind == "npz":
-        np.savez(path, a=ROWS["a"], b=ROWS["b"], y=ROWS["y"])
     return str(path)
 
 
-KINDS = ["csv", "tsv", "csv.gz", "jsonl", "ndjson", "parquet", "arrow", "feather", "npz"]
+KINDS = ["csv", "tsv", "csv.gz", "jsonl", "ndjson", "parquet", "arrow", "feather"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_formats_give_the_same_rows(tmp_path, kind):
-    X, y, weight = Table([write(tmp_path, kind)], SCHEMA).arrays()
+    path = write(tmp_path, kind)
+    assert column_names(path) == ["a", "b", "y", "other"]
+    X, y, weight = Table([path], SCHEMA).arrays()
     assert X.tolist() == [[1.5, 1.0], [-2.0, 2.0], [3.0, 3.0]]
     assert X.dtype == np.float64
     assert y.tolist() == ["u", "v", "u"]
@@ -79,12 +78,6 @@ def test_standard_input_is_read_like_a_file(tmp_path, kind, monkeypatch):
     X, y, _ = Table(["-"], SCHEMA, kind).arrays()
     assert X[:, 0].tolist() == ROWS["a"]
     assert y.tolist() == ROWS["y"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_column_names_are_read_without_rows(tmp_path, kind):
-    names = column_names(write(tmp_path, kind))
-    assert names == ["a", "b", "y", *(["other"] if kind != "npz" else [])]
 
 
 def test_columns_are_found_by_name_not_by_place(tmp_path):
@@ -110,16 +103,6 @@ def test_weights_and_several_targets(tmp_path):
     assert X.tolist() == [[1], [4]]
     assert y.tolist() == [[2, 3], [5, 6]]
     assert weight.tolist() == [0.5, 2]
-
-
-def test_an_array_of_two_dimensions_is_many_columns(tmp_path):
-    X = np.arange(12.0).reshape(4, 3)
-    np.savez(tmp_path / "t.npz", X=X, y=np.array([0, 1, 0, 1]))
-    assert column_names(str(tmp_path / "t.npz")) == ["X0", "X1", "X2", "y"]
-    schema = Schema([Number("X2"), Number("X0")], ["y"], "int")
-    got, y, _ = Table([str(tmp_path / "t.npz")], schema).arrays()
-    assert np.array_equal(got, X[:, [2, 0]])
-    assert y.tolist() == [0, 1, 0, 1]
 
 
 decimals = st.one_of(
@@ -258,7 +241,7 @@ def test_a_blank_line_in_a_single_column_is_a_missing_value():
     assert [b.column(0).to_pylist() for b, _ in table.batches(["a"], 10)] == [["1", "", "3"]]
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "arrow", "npz"])
+@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "arrow"])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.98])
 def test_truncated_files_are_refused(tmp_path, kind, share):
     path = write(tmp_path, kind)
@@ -286,7 +269,7 @@ def test_checksums_of_parquet_are_checked_where_there_are_any(tmp_path):
 
 @given(
     st.binary(max_size=200),
-    st.sampled_from(["csv", "tsv", "csv.gz", "jsonl", "parquet", "arrow", "npz"]),
+    st.sampled_from(["csv", "tsv", "csv.gz", "jsonl", "parquet", "arrow"]),
     st.booleans(),
 )
 @example(b"PAR1" + b"\xff" * 60 + b"PAR1", "parquet", False)
@@ -316,7 +299,7 @@ def mutated(data, rng):
     return data
 
 
-@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet", "arrow", "npz"])
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet", "arrow"])
 def test_mutated_files_are_refused_or_still_tables(tmp_path, kind, rng):
     path = write(tmp_path, kind)
     with open(path, "rb") as file:
@@ -330,49 +313,6 @@ def test_mutated_files_are_refused_or_still_tables(tmp_path, kind, rng):
         except TableError as error:
             refused += "\n" not in str(error)
     assert refused > 250
-
-
-@pytest.mark.parametrize(
-    ("shape", "kind", "said"),
-    [
-        ("(1000000000000,)", "<f8", "cannot be in the 0 bytes"),
-        ("(3, 1000000000000)", "<f8", "a row of the array a is longer than 67108864 bytes"),
-        ("(3, 8000000)", "|i1", "it has more than 1048576 columns"),
-        ("(3,)", "<U100000000", "a row of the array a is longer than 67108864 bytes"),
-    ],
-)
-def test_a_forged_header_of_npz_does_not_take_memory(tmp_path, shape, kind, said):
-    path = tmp_path / "t.npz"
-    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode()
-    npy = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in "aby":
-            archive.writestr(f"{name}.npy", npy)
-    with pytest.raises(TableError, match=said):
-        Table([str(path)], SCHEMA).arrays()
-
-
-@pytest.mark.parametrize(
-    ("arrays", "said"),
-    [
-        ({"a": [1, 2], "y": [1]}, "as many rows as each other"),
-        ({"a": np.zeros((2, 2, 2))}, "is no table"),
-        ({"a": np.float64(3)}, "is no table"),
-        ({"a": np.array([1j])}, "neither numbers nor text"),
-        ({"a": np.asfortranarray(np.ones((3, 2)))}, "column by column"),
-        ({}, "as many rows"),
-    ],
-)
-def test_archives_that_are_no_tables(tmp_path, arrays, said):
-    np.savez(tmp_path / "t.npz", **arrays)
-    with pytest.raises(TableError, match=said):
-        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
-
-
-def test_pickles_are_not_opened(tmp_path):
-    np.savez(tmp_path / "t.npz", a=np.array([{"x": 1}], dtype=object))
-    with pytest.raises(TableError, match="neither numbers nor text"):
-        Table([str(tmp_path / "t.npz")], SCHEMA).arrays()
 
 
 def test_unknown_kinds_and_missing_files(tmp_path):
@@ -391,7 +331,7 @@ def test_a_format_can_be_given(tmp_path):
     assert Table([str(path)], SCHEMA, "tsv").arrays()[0].tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "arrow", "parquet", "npz"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl", "arrow", "parquet"])
 def test_the_part_is_that_of_the_rows_and_not_of_what_is_read_ahead(tmp_path, monkeypatch, suffix):
     """Arrow reads 32 blocks of a CSV ahead, and an Arrow file may be one batch."""
     n = 20_000
@@ -406,10 +346,8 @@ def test_the_part_is_that_of_the_rows_and_not_of_what_is_read_ahead(tmp_path, mo
     elif suffix == "arrow":
         with pa.ipc.new_file(str(path), rows.schema) as file:
             file.write_table(rows)
-    elif suffix == "parquet":
-        pq.write_table(rows, path)
     else:
-        np.savez(path, a=column, y=column)
+        pq.write_table(rows, path)
     monkeypatch.setattr(
         delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 2**14)
     )

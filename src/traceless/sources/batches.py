@@ -16,7 +16,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from traceless.knowledge.responses import responses_of
 from traceless.knowledge.values import check_features, labels
 
 if TYPE_CHECKING:
@@ -63,18 +62,6 @@ def as_arrays(rows: Rows) -> Rows:
     X = check_array(X, accept_sparse="csr", ensure_all_finite=False, ensure_min_samples=0)
     y = np.asarray(labels(y))
     return X, y.ravel() if y.shape[1:] == (1,) else y, weight
-
-
-def check_target_types(recipe: Recipe, dtypes: Iterable[Any]) -> None:
-    """Raise what rows would raise if targets are text, dates or times, before any is read.
-
-    Other types are looked at when rows come: whether a float is a label, its value says.
-    """
-    for dtype in dtypes if recipe.task != "multilabel" else ():
-        kind = "U" if issubclass(dtype.type, str) else getattr(dtype, "kind", "O")
-        if kind in "UmM":
-            one = np.zeros(1, "U1" if kind == "U" else f"{kind}8[us]")
-            responses_of(one, None, recipe.task, recipe.target_resolution)
 
 
 def quiet(recipe: Recipe) -> Recipe:

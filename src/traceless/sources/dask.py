@@ -20,7 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from traceless.exceptions import EngineError
-from traceless.sources.batches import Rows, Source, as_arrays, check_target_types, quiet
+from traceless.sources.batches import Rows, Source, as_arrays, quiet
 from traceless.sources.partitions import Partition, grouped, learn
 from traceless.sources.threads import one_thread
 
@@ -69,11 +69,9 @@ class DaskSource(Source):
         self.n_targets = 1 if y.ndim == 1 else int(y.shape[1])
         arrays = any(hasattr(c, "chunks") for c in (X, y, sample_weight))
         self._rows = (_of_arrays if arrays else _of_frames)(X, y, sample_weight)
-        self._target_types = list(y.dtypes) if y.ndim == 2 and hasattr(y, "dtypes") else [y.dtype]
 
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions, as computed by the current scheduler."""
-        check_target_types(recipe, self._target_types)
         return _sum(_learn_rows, recipe, *self._rows)
 
 

@@ -13,7 +13,6 @@ from traceless.sources.arrow import written_out
 from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
 from traceless.sources.delimited import Delimited, Part
 from traceless.sources.json_lines import JsonLines
-from traceless.sources.npz import Npz
 from traceless.sources.parquet import parquet_file
 from traceless.sources.parquet_sizes import bounded_batches
 from traceless.sources.schema import TextFormat
@@ -109,7 +108,7 @@ class Frame(Typed):
             yield batch, done / total
 
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "npz")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 TEXTS = ("csv", "tsv", "jsonl")  # read from beginning to end, so they may come through a pipe
 SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl", ".feather": "arrow"}
 SUFFIXES |= {f"{suffix}.gz": name for suffix, name in SUFFIXES.items() if name in TEXTS}
@@ -131,5 +130,4 @@ def read_text(file: BinaryIO, part: Part, format_: str, text: TextFormat) -> Rea
 READERS: dict[str, Callable[[BinaryIO, int], Reader]] = {
     "parquet": Parquet,
     "arrow": Arrow,
-    "npz": Npz,
 }

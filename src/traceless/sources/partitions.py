@@ -101,17 +101,7 @@ def sum_partitions(
 
 
 def grouped(partitions: Sequence[Partition], workers: int) -> list[Sequence[Partition]]:
-    """Partitions for the tasks of some workers, about as many for each.
-
-    Where there are fewer partitions than workers they are cut, so that each worker has one.
-    """
-    if 0 < len(partitions) < workers:
-        each = -(-workers // len(partitions))
-        partitions = [
-            part
-            for one in partitions
-            for part in (one.parts(each) if hasattr(one, "parts") else [one])
-        ]
+    """Partitions for the tasks of some workers, about as many for each."""
     n = min(len(partitions), TASKS_PER_WORKER * workers)
     return [partitions[a:b] for a, b in pairwise(len(partitions) * k // n for k in range(n + 1))]
 

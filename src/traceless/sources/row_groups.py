@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby
 from typing import Any
 
 from traceless.sources.arrow import (
@@ -29,21 +29,17 @@ from traceless.sources.partitions import Scanned
 from traceless.sources.remote import Remote
 from traceless.sources.stamps import Stamp, check_rows, unchanged
 
-MOST_PARTS = 8  # of a row group, each of which reads what comes before it too
-LEAST_ROWS = 2**16  # in a part
-
 
 @dataclass(frozen=True)
 class RowGroups:
-    """Rows from `start` to `stop` of some row groups of a file.
+    """Some row groups of a file, with `n_rows` rows.
 
     `constants` are columns that have one value in all of them.
     """
 
     stamp: Stamp
     groups: tuple[int, ...]
-    start: int
-    stop: int
+    n_rows: int
     columns: Columns
     batch_rows: int
     constants: Constants = ()
@@ -56,31 +52,14 @@ class RowGroups:
         with unchanged([self.stamp]), _opened(self.stamp.file) as file:
             there = {*file.schema_arrow.names}  # made anew each time it is asked for
             read = [name for name in self.columns.names if name in there]
-            seen = n = 0
-            source = partial(_bytes_of, self.stamp.file)
+            n, source = 0, partial(_bytes_of, self.stamp.file)
             for batch in bounded_batches(source, file, self.batch_rows, read, self.groups):
-                first, last = self.start - seen, min(self.stop - seen, batch.num_rows)
-                seen += batch.num_rows
-                if max(first, 0) < last:
-                    rows = batch.slice(max(first, 0), last - max(first, 0))
-                    n += rows.num_rows
-                    yield rows_of(_with(rows, self.constants), self.columns, name)
-                if seen >= self.stop:
-                    break
-            check_rows(name, n, self.stop - self.start)
+                n += batch.num_rows
+                yield rows_of(_with(batch, self.constants), self.columns, name)
+            check_rows(name, n, self.n_rows)
             if not n:
                 batch = pa.RecordBatch.from_pylist([], file.schema_arrow)
                 yield rows_of(_with(batch, self.constants), self.columns, name)
-
-    def parts(self, n: int) -> list[RowGroups]:
-        """The same rows for up to n workers.
-
-        A row group can only be read from its beginning: the last part reads all of it, which takes
-        as long as one worker takes to read it. So there are never more parts than workers.
-        """
-        n = max(1, min(n, MOST_PARTS, (self.stop - self.start) // LEAST_ROWS))
-        ends = [self.start + (self.stop - self.start) * k // n for k in range(n + 1)]
-        return [replace(self, start=a, stop=b) for a, b in pairwise(ends)]
 
 
 def scan_parquet(
@@ -176,9 +155,9 @@ def _check_schema(schema: Any, layout: Columns, where: str, every: bool) -> None
         )
 
 
-def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int, int]]:
+def _runs(metadata: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:
     """Row groups, in runs of about `rows` rows, and their rows; an empty run if there is none."""
     groups = range(metadata.num_row_groups)
     ends = list(accumulate((metadata.row_group(g).num_rows for g in groups), initial=0))
     runs = [tuple(run) for _, run in groupby(groups, key=lambda g: ends[g] // rows)]
-    return [(run, 0, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0, 0)]
+    return [(run, ends[run[-1] + 1] - ends[run[0]]) for run in runs] or [((), 0)]

@@ -32,7 +32,6 @@ from traceless.sources.arrow import Columns, check_once, choose, not_numbers, ro
 from traceless.sources.batches import (
     Rows,
     Source,
-    check_target_types,
     quiet,
     sum_batches,
 )
@@ -99,7 +98,6 @@ def from_spark(
     source = SparkSource(numbered, rows, no_rows, list(features) if named else None)
     targets = [target] if isinstance(target, str) else target
     source.n_targets = len(targets)
-    source.target_types = [_numpy_type(df.schema[name].dataType) for name in targets]
     return source
 
 
@@ -125,8 +123,6 @@ class SparkSource(Source):
     Made by `from_spark`, or by ``scan(...).on(spark)``.
     """
 
-    target_types: Sequence[Any] = ()  # of NumPy, as far as they are known
-
     def __init__(
         self,
         df: Any,
@@ -140,7 +136,6 @@ class SparkSource(Source):
     def knowledge(self, recipe: Recipe, n_jobs: int | None = None) -> Knowledge:  # noqa: ARG002
         """The knowledge of all partitions; Spark decides how many run at a time."""
         recipe = quiet(recipe)
-        check_target_types(recipe, self.target_types)
 
         rows = self._rows
 
@@ -292,16 +287,6 @@ def check_numeric(df: Any, features: Sequence[str]) -> bool:
         if not isinstance(kind.elementType if arrays else kind, NumericType | BooleanType):
             raise not_numbers(name, kind.simpleString(), WHERE)
     return arrays
-
-
-def _numpy_type(kind: Any) -> Any:
-    """The type of NumPy that text, dates and times of Spark become; object for all others."""
-    name = type(kind).__name__
-    if name in ("StringType", "CharType", "VarcharType"):
-        return np.dtype("U1")
-    if name in ("DateType", "TimestampType", "TimestampNTZType"):
-        return np.dtype("M8[us]")
-    return np.dtype("m8[us]" if name == "DayTimeIntervalType" else object)
 
 
 def _packed(df: Any, features: tuple[str, ...]) -> Any:

@@ -95,10 +95,10 @@ class Table:
     paths : sequence of str, or of data frames
         Files, folders, patterns such as ``"data/*.csv"``, or ``"-"`` for standard input.
         The suffix says what a file is: .csv, .tsv, .jsonl or .ndjson (each also with .gz
-        behind it), .parquet, .arrow, .feather or .npz. Frames of pandas and polars, and tables
+        behind it), .parquet, .arrow or .feather. Frames of pandas and polars, and tables
         of Arrow, are read like files.
     schema : Schema
-    format_ : {"csv", "tsv", "jsonl", "parquet", "arrow", "npz"}, optional
+    format_ : {"csv", "tsv", "jsonl", "parquet", "arrow"}, optional
         For files of other suffixes, and standard input (by default CSV).
 
     Attributes
