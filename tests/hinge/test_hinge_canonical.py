@@ -40,7 +40,6 @@ def test_only_rows_within_rounding_of_each_other_are_in_doubt():
             rng = np.random.default_rng([seed, *name.encode()])
             X, y, u = draw_points(family, rng, 80)
             solution = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u).canonical()
-            assert solution.ambiguity > 1e-9 or not solution.certain
             doubted |= set() if solution.certain else {name}
     assert {"near duplicates"} <= doubted <= {name for name in FAMILIES if "near" in name}
 

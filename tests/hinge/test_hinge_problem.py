@@ -318,21 +318,3 @@ def test_where_most_rows_change_it_is_fitted_anew(rng, monkeypatch):
     problem.update((X[305:], y[305:], 10.0), np.arange(290))
     assert fits
     assert residual(problem) <= promise(problem)
-
-
-def test_what_is_wrong_is_said(rng):
-    X, y = sample(rng, 20)
-    problem = fitted(X, y)
-    for add, remove, words in [
-        ((X[:, :2], y, 1.0), (), "3 columns"),
-        ((X, np.zeros(20), 1.0), (), "-1 or 1"),
-        ((X * np.nan, y, 1.0), (), "NaN"),
-        ((X, y, 0.0), (), "positive"),
-        (None, [20], "0 to 19"),
-        (None, [3, 3], "different"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            problem.update(add, remove)
-    with pytest.raises(ValueError, match="expected 'rbf'"):
-        Kernel("cosine")
-    assert len(problem) == 20

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_wine
 from sklearn.svm import SVC
 
-from traceless import PathSVC, load
+from traceless import PathSVC
 from traceless.hinge.machines import Classifier
 from traceless.hinge.model import HingeModel
 from traceless.hinge.settings import Settings, centre_of, power_of_two
@@ -113,21 +113,6 @@ def test_without_looks_at_gamma_too(wine):
     ahead, fresh = model._without(np.arange(60, 64)), PathSVC().fit(X[:60], y[:60])
     assert ahead.gamma_ == fresh.gamma_ != model.gamma_
     np.testing.assert_allclose(ahead.decision_function(X), fresh.decision_function(X), atol=1e-8)
-    with pytest.raises(TypeError, match="can only be asked"):
-        ahead.forget(ids=[0])
-
-
-def test_an_old_file_with_a_gamma_of_other_rows_answers_as_it_did(wine, tmp_path):
-    X, y = wine
-    model = PathSVC(gamma=1e-5).fit(X[:60], y[:60])
-    before = model.decision_function(X)
-    model._model.settings.__dict__["gamma"] = model.gamma = "scale"  # as files could say once
-    model.save(tmp_path / "old")
-    old = load(tmp_path / "old")
-    assert old.gamma_ == 1e-5
-    assert np.array_equal(old.decision_function(X), before)
-    old.partial_fit(X[60:], y[60:])
-    assert old.digest() == PathSVC(gamma="scale").fit(X, y).digest()
 
 
 # --- centres -------------------------------------------------------------------------------------

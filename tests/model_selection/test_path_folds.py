@@ -113,10 +113,10 @@ def test_rows_that_are_no_support_vectors_take_no_path(data, monkeypatch):
     assert len(calls) == len(whole.support_) < 60
     others = np.setdiff1d(whole.ids_, whole.support_)
     ahead = without(whole, others)
-    np.testing.assert_array_equal(ahead.decision_function(X), whole.decision_function(X))
+    np.testing.assert_allclose(ahead.decision_function(X), whole.decision_function(X), **CLOSE)
 
 
-def test_without_is_only_to_be_asked(data):
+def test_without_leaves_the_model_as_it_is(data):
     X, y = data
     model = PathSVC(gamma=0.5).fit(X, y)
     before = model.digest()
@@ -125,13 +125,6 @@ def test_without_is_only_to_be_asked(data):
     np.testing.assert_allclose(ahead.decision_function(X), fresh.decision_function(X), **CLOSE)
     assert np.array_equal(ahead.predict(X), fresh.predict(X))
     assert ahead.n_samples_ == 40
-    for change in (
-        lambda: ahead.forget(ids=[30]),
-        lambda: ahead.partial_fit(X, y),
-        lambda: ahead.set_params(C=3.0).digest(),
-    ):
-        with pytest.raises(TypeError, match="can only be asked"):
-            change()
     with pytest.raises(NotLearnedError):
         model._without([99])
     assert model.digest() == before

@@ -37,8 +37,6 @@ class SolvedModel:
         By their two classes.
     n_breakpoints : int
         On the paths of the change that has led here.
-    only_to_read : bool
-        Whether the kernel matrices belong to another model.
     """
 
     rows: TrainingRows
@@ -46,7 +44,6 @@ class SolvedModel:
     kernel: Kernel
     problems: Mapping[Pair, HingeProblem] = field(default_factory=dict)
     n_breakpoints: int = 0
-    only_to_read: bool = False
 
     def values(self, X: Floats, only_signs: bool = False) -> Floats:
         """One column for each problem; as in LIBSVM, positive for the first of two in a pair.
@@ -57,7 +54,7 @@ class SolvedModel:
         if not self.problems:  # one class only
             return np.ones((len(X), 1))
         problems = list(self.problems.values())
-        if self.kernel.name == "linear":
+        if self.kernel.name == "linear" and not any(p.is_ahead for p in problems):
             columns = [problem.decision_function(X) for problem in problems]
         else:
             only_signs = only_signs and self.kernel.definite  # else `doubt` is no bound
@@ -196,8 +193,6 @@ class SolvedModel:
 
         `asked`: whether somebody is about to use what is published.
         """
-        if self.only_to_read:  # `without` says that it is less exact
-            return 0.0
         return max([problem.excess(tol, asked) for problem in self.problems.values()], default=0.0)
 
     @property

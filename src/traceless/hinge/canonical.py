@@ -13,7 +13,7 @@ function), while many α may belong to it. A first solution has the sides of the
 g is computed from it, and E is where |g| is rounding. Where the rows of E depend on each other
 (columns of zeros and ones with a linear kernel) the equations of a largest independent subset
 imply the others, so c is computed on that, and is the α of no group; the α that is published with
-it is the path's. `ambiguity` says how far the nearest group is from another side.
+it is the path's.
 
 Everything is measured from scratch: what violates the conditions, and by how much. Where the
 solution above does so by more than the path's own, the path's own is published, flagged.
@@ -53,8 +53,6 @@ class Canonical:
     alpha, bounds : of each group
     shares : y c of each group, where f = Σ c k + b: mostly its α
     intercept : float
-    ambiguity : float
-        How far the nearest group that is not on the margin is from it, as |g|.
     certain : bool
         Whether the sides are beyond doubt. If not, another history may end in other bits.
     residual : float
@@ -72,7 +70,6 @@ class Canonical:
     bounds: Floats
     shares: Floats
     constant: float  # b, of centred rows
-    ambiguity: float
     certain: bool
     residual: float
     noise: float
@@ -147,7 +144,6 @@ def canonical(
         bounds=U,
         shares=groups.y * best.c,
         constant=best.b,
-        ambiguity=best.ambiguity,
         certain=best.certain,
         residual=best.residual,
         noise=groups.noise(best),
@@ -220,7 +216,6 @@ def _canonical(points: Groups) -> Solution | None:
             s.alpha = alpha
     _measure(points, s)
     g = points.slopes(s)
-    s.ambiguity = float(np.abs(g[found != 0.0]).min(initial=np.inf))
     # no group is anywhere near the threshold
     narrow, wide = _sides(g, threshold / _WIDE), _sides(g, threshold * _WIDE)
     s.certain = np.array_equal(narrow, found) and np.array_equal(wide, found)

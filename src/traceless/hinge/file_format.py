@@ -50,19 +50,14 @@ def restore_hinge(estimator: PathMachine, said: Any, tensors: Tensors) -> None:
         _check_gram(tensors)
     if width != estimator.n_features_in_:
         raise ValueError(f"rows of {width} columns, where {estimator.n_features_in_} are expected.")
-    problems = min(1, len(tensors["ids"]))
     if isinstance(settings.machine, Classifier):
         codes = facts.tensor(tensors, "labels", "i", (len(tensors["ids"]),))
         said["classes"] = _classes(said["classes"], codes)
-        n_classes = len(said["classes"])
-        pairs = n_classes * (n_classes - 1) // 2
-        one_vs_one = settings.machine.strategy == "ovo" or n_classes <= 2
-        problems = pairs if one_vs_one else n_classes
     elif isinstance(settings.machine, Regressor):
         targets = facts.tensor(tensors, "targets", "f", (len(tensors["ids"]),))
         if (np.signbit(targets) & (targets == 0.0)).any():
             raise ValueError("a target is a zero with a sign.")
-    _check_solutions(problems, tensors)
+    _check_solutions(tensors)
     last = facts.tensor(tensors, "last_ids", "i", (None,))
     estimator.last_ids_ = facts.within("last_ids", last, -1, said["next_id"] - 1).copy()
     estimator._model = HingeModel.restored(settings, said, tensors)
@@ -106,9 +101,9 @@ def _check_gram(tensors: Tensors) -> None:
         raise ValueError("two points have one number.")
 
 
-def _check_solutions(n: int, tensors: Tensors) -> None:
+def _check_solutions(tensors: Tensors) -> None:
     """Check the numbers of each problem; `HingeModel.restored` counts them against the rows."""
-    facts.tensor(tensors, "intercepts", "f", (n,))
+    n = len(facts.tensor(tensors, "intercepts", "f", (None,)))
     facts.within("residuals", facts.tensor(tensors, "residuals", "f", (n,)), 0.0, np.inf)
     alpha = facts.within("alpha", facts.tensor(tensors, "alpha", "f", (None,)), 0.0, np.inf)
     facts.tensor(tensors, "slopes", "f", (len(alpha),))

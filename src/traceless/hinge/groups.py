@@ -6,7 +6,6 @@ to say; here c and b with g = 0 on E are computed from that, in one order of eva
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +37,6 @@ class Solution:
     free: bool  # whether c is on all groups of the margin, so that it is their α too
     f: Floats | None = None  # Σ c k at all groups, if that was computed on the way
     residual: float = 0.0
-    ambiguity: float = math.inf
     certain: bool = False
 
 

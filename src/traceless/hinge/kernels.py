@@ -25,7 +25,6 @@ from traceless.arithmetic.elementary import EXP, LN2_HIGH, LN2_LOW, LOG2_E, expo
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.compiled import compiled
 
-_NAMES = ("linear", "poly", "rbf", "sigmoid")
 # unsigned, as in `cholesky`
 _ZERO, _ONE, _TWO, _THREE, _FOUR = (np.uint64(i) for i in range(5))
 _WIDTH, _DEPTH = np.uint64(128), np.uint64(16)  # points and columns of a tile: 16 kB
@@ -125,16 +124,6 @@ class Kernel:
     gram: Floats | None = None
     function: Callable[[Floats, Floats], Floats] | None = None
     centre: Floats | None = None
-
-    def __post_init__(self) -> None:
-        given = {"precomputed": self.gram is not None, "callable": self.function is not None}
-        if self.name not in _NAMES and not given.get(self.name, False):
-            raise ValueError(
-                f"kernel {self.name!r}: expected 'rbf', 'linear', 'poly' or 'sigmoid', "
-                "'precomputed' with gram=, or 'callable' with function=."
-            )
-        if self.name == "poly" and (int(self.degree) != self.degree or self.degree < 0):
-            raise ValueError(f"degree={self.degree!r}: expected a whole number, 0 or more.")
 
     @property
     def exact(self) -> bool:

@@ -62,11 +62,6 @@ class HingeModel(SolvedModel):
 
     def updated(self, new: Batch | None, gone: Integers, settings: Settings) -> HingeModel:
         """The model with new rows, less some; this one stays what it is."""
-        if self.only_to_read:
-            raise TypeError(
-                "A model made by without() shares the kernel matrix of another and can only be "
-                "asked: change a copy (copy.copy) of the other one."
-            )
         given = settings.name == "precomputed"
         if given != (self.kernel.name == "precomputed"):
             raise MismatchError(
@@ -93,21 +88,14 @@ class HingeModel(SolvedModel):
         return replace(model, kernel=kernel, problems=problems)
 
     def without(self, gone: Integers) -> HingeModel:
-        """The model less some rows, only to be read; this one stays as it is."""
-        rows = self.rows.less(gone)
-        kernel, settings = self.kernel, self.settings
-        if kernel.name != "linear" and not settings.fits(kernel.gamma, None, rows.X, rows.weight):
-            other = HingeModel.solved(rows, replace(settings, verbose=False), None)
-            return replace(other, only_to_read=True)
-        wanted, ahead = settings.machine.targets(rows, kernel), {}
-        fresh = HingeProblem(kernel, rows.X.shape[1], settings.memory // max(1, len(wanted)))
-        for pair, target in wanted.items():
-            problem = self.problems.get(pair, fresh)
-            if not problem.is_spared(target):
-                problem = problem.changed_to(target, rows, problem.kernel, problem.memory)
-                problem.is_ahead = problem.tells_b
-            ahead[pair] = problem
-        return replace(self, rows=rows, problems=ahead, only_to_read=True)
+        """The model less some rows, to be asked and not to be changed; this one stays as it is.
+
+        Its values are those of the ends of paths where these have a b of their own.
+        """
+        model = self.updated(None, gone, self.settings)
+        for problem in model.problems.values():
+            problem.is_ahead = problem.tells_b and not problem.is_published
+        return model
 
     def _followed(self, rows: TrainingRows, settings: Settings, kernel: Kernel) -> HingeModel:
         """The model of these rows, at the ends of the paths from ours.
@@ -171,10 +159,6 @@ class HingeModel(SolvedModel):
         Of kernel matrices it has only one that the user gave. The numbers of each problem are in
         the order of the ids of its rows.
         """
-        if self.only_to_read:
-            raise TypeError(
-                "A model made by without() cannot be saved or pickled: save a copy that forgets."
-            )
         rows, problems, none = self.rows, list(self.problems.values()), np.zeros(0)
         facts: dict[str, Any] = {
             "gamma": self.kernel.gamma,
@@ -218,6 +202,8 @@ class HingeModel(SolvedModel):
         if sum(len(target.ids) for target in wanted.values()) != len(arrays["alpha"]):
             raise ValueError("alpha does not have one number for each row of each problem.")
         fresh = HingeProblem(kernel, X.shape[1], settings.memory // max(1, len(wanted)))
+        if len(wanted) != len(arrays["intercepts"]):
+            raise ValueError("there is not one intercept for each problem.")
         solutions = zip(arrays["intercepts"].tolist(), arrays["residuals"].tolist(), strict=True)
         for (pair, target), ours in zip(wanted.items(), solutions, strict=True):
             begin, end = end, end + len(target.ids)

@@ -151,13 +151,13 @@ class HingeProblem(SolvedProblem):
         ----------
         add : (X, y, bounds)
         remove : places of points
-        bounds : array of len(self), of the points there are now, optional
+        bounds : float, or array of len(self), of the points there are now, optional
         """
         return self._become(self.changed(add, remove, bounds))
 
     def set_bounds(self, bounds: ArrayLike) -> Self:
         """Follow the path to other bounds: another C, other weights."""
-        return self.update(bounds=np.broadcast_to(np.asarray(bounds, np.float64), len(self)))
+        return self.update(bounds=bounds)
 
     def _become(self, other: HingeProblem) -> Self:
         other.take_over()
@@ -168,14 +168,15 @@ class HingeProblem(SolvedProblem):
         self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
     ) -> Self:
         """The problem after an `update`; this one stays as it is."""
-        new = _checked(add or (np.zeros((0, self.width)), [], []), self.width)
-        gone = _places(remove, len(self))
-        final = None if bounds is None else _bounds(bounds, len(self))
-        X = np.concatenate([np.delete(self.X, gone, axis=0), new[0]])
-        ids, y = np.arange(len(X)), np.concatenate([np.delete(self.y, gone), new[1]])
-        u = np.concatenate([np.delete(self.bounds if final is None else final, gone), new[2]])
-        goal = Target(ids, y, u, y)
-        return self._moved(OwnRows(X, ids), new[0], gone, goal, self.kernel, self.memory)
+        added, labels, limits = add or (np.zeros((0, self.width)), [], [])
+        new = np.asarray(added, dtype=np.float64) + 0.0  # there is one zero
+        gone = np.asarray(remove, dtype=np.intp)
+        final = self.bounds if bounds is None else _bounds(bounds, len(self))
+        X = np.concatenate([np.delete(self.X, gone, axis=0), new])
+        ids, y = np.arange(len(X)), np.concatenate([np.delete(self.y, gone), labels])
+        u = np.delete(final, gone)
+        goal = Target(ids, y, np.concatenate([u, _bounds(limits, len(new))]), y)
+        return self._moved(OwnRows(X, ids), new, gone, goal, self.kernel, self.memory)
 
     def changed_to(
         self,
@@ -195,7 +196,7 @@ class HingeProblem(SolvedProblem):
         kept, at = _found_among(self.ids, target.ids)
         if kept.all() and len(at) == len(target.ids) and before.is_problem_of(target, at):
             same = copy.copy(before)
-            same.rows = rows
+            same.rows, same.is_ahead = rows, False
             return same
         new = np.ones(len(target.ids), dtype=bool)
         new[at] = False
@@ -208,11 +209,11 @@ class HingeProblem(SolvedProblem):
             gram = gather(gram, at, at, np.empty((len(at), len(at))))
         return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory, gram)
 
-    def is_problem_of(self, target: Target, at: NDArray[np.intp], kept: Any = ...) -> bool:
-        """Whether what it says of the points kept, at these places of it, is what we have."""
+    def is_problem_of(self, target: Target, at: NDArray[np.intp]) -> bool:
+        """Whether what it says of our points, at these places of it, is what we have."""
         return (
-            np.array_equal(self.bounds[kept], target.bounds[at])
-            and np.array_equal(self.levels[kept], target.levels[at])
+            np.array_equal(self.bounds, target.bounds[at])
+            and np.array_equal(self.levels, target.levels[at])
             and (self.total, self.scale, self.offset) == target[4:7]
         )
 
@@ -227,18 +228,6 @@ class HingeProblem(SolvedProblem):
         values: dict[str, Any] = {"levels": self.levels * r + lift, "total": self.total * r}
         values |= dict(zip(("scale", "offset", "copies"), theirs, strict=True))
         return self._with(_end=end, **values, **end._asdict())
-
-    def is_spared(self, target: Target) -> bool:
-        """Whether the target only lacks points without which the solution is the same."""
-        kept, at = _found_among(self.ids, target.ids)
-        if len(at) < len(target.ids):
-            return False
-        solution = self.canonical()
-        return bool(
-            (solution.alpha[solution.group[~kept]] <= 0.0).all()
-            and self.is_problem_of(target, at, kept)
-            and self.spares()
-        )
 
     def restored(
         self, rows: Rows, target: Target, alpha: Floats, slopes: Floats, b: float, residual: float
@@ -372,27 +361,5 @@ def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], ND
     return found, at[found]
 
 
-def _checked(points: Points, width: int) -> tuple[Floats, Floats, Floats]:
-    X, y = np.asarray(points[0], dtype=np.float64), np.asarray(points[1], dtype=np.float64)
-    if X.ndim != 2 or X.shape[1] != width:
-        raise ValueError(f"Rows of {width} columns were expected, but X has shape {X.shape}.")
-    if y.shape != (len(X),) or not (np.abs(y) == 1.0).all():
-        raise ValueError("y must have one label for each row, -1 or 1.")
-    if not np.isfinite(X).all():
-        raise ValueError("X contains NaN or infinity.")
-    return X + 0.0, y, _bounds(points[2], len(X))  # + 0.0: there is one zero
-
-
 def _bounds(bounds: ArrayLike, n: int) -> Floats:
-    bounds = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (n,))
-    if not ((bounds > 0.0) & np.isfinite(bounds)).all():
-        raise ValueError("Bounds must be positive and finite: leave out points of weight 0.")
-    return bounds
-
-
-def _places(places: ArrayLike, n: int) -> NDArray[np.intp]:
-    out = np.asarray(places, dtype=np.intp).ravel()
-    ordered = np.sort(out)
-    if out.size and (ordered[0] < 0 or ordered[-1] >= n or (np.diff(ordered) == 0).any()):
-        raise ValueError(f"`remove` must be different places, 0 to {n - 1}.")
-    return out
+    return np.broadcast_to(np.asarray(bounds, dtype=np.float64), (n,))

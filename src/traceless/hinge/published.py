@@ -107,16 +107,8 @@ class SolvedProblem:
         return np.asarray(alpha - np.repeat(common, self.copies))
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """The f of other rows: of the canonical solution, or of the path if `is_ahead`.
-
-        The path's are within its KKT residual, not to the bit.
-        """
-        X = np.asarray(X, dtype=np.float64) + 0.0
-        if not self.is_ahead:
-            return self.canonical().decision_function(X)
-        ids, c, b = self.terms(as_path=True)
-        V = self.kernel.values(self._rows_of(self.rows, ids), np.ascontiguousarray(X.T))
-        return np.asarray(c @ V + b)
+        """The f of other rows."""
+        return self.canonical().decision_function(np.asarray(X, dtype=np.float64) + 0.0)
 
     def terms(self, as_path: bool) -> Terms:
         """The c and the b of f = Σ c k + b, as published or of the path, and ids of the points.
@@ -186,7 +178,9 @@ class SolvedProblem:
         What the path certifies needs no report before the solution is `asked` for: then it is
         computed, and measured on all rows, so that nothing wrong is published without a word.
         """
-        if self.is_reported or not (asked or self.is_published or not self.certified(tol)):
+        if self.is_ahead or self.is_reported:
+            return 0.0
+        if self.certified(tol) and not (asked or self.is_published):
             return 0.0
         found = self.canonical().excess(tol)
         self.is_reported = True
