@@ -115,6 +115,8 @@ def test_every_byte_counts(path):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         with pytest.raises(FileError):
             container.read(path)
+    with pytest.raises(FileError, match=r"is damaged: .* SHA-256"):
+        container.read(path)
 
 
 def test_every_length_counts(path):
@@ -125,15 +127,19 @@ def test_every_length_counts(path):
             container.read(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\3\4" + b"x" * 200, b"\xff" * 500, b"{}" * 100])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\3\4" + b"x" * 200,
+        b"\xff" * 500,
+        b"{}" * 100,
+        safetensors.numpy.save({"a": np.zeros(100)}),
+    ],
+    ids=["empty", "zip", "bytes", "text", "safetensors"],
+)
 def test_files_of_others(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(FileError, match="not a file of traceless"):
-        container.read(tmp_path / "x")
-
-
-def test_safetensors_of_others(tmp_path):
-    safetensors.numpy.save_file({"a": np.zeros(100)}, tmp_path / "x")
     with pytest.raises(FileError, match="not a file of traceless"):
         container.read(tmp_path / "x")
 
@@ -147,14 +153,6 @@ def test_a_newer_version_says_so_whatever_it_looks_like(path):
     text = b'{"__metadata__":{"format":"traceless","version":"7","other":"' + b"x" * 99 + b'"}}'
     path.write_bytes(len(text).to_bytes(8, "little") + text)
     with pytest.raises(FileError, match="newer version"):
-        container.read(path)
-
-
-def test_damage_is_said(path):
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 128
-    path.write_bytes(data)
-    with pytest.raises(FileError, match=r"is damaged: .* SHA-256"):
         container.read(path)
 
 
@@ -240,11 +238,6 @@ def test_the_length_of_the_header_is_checked_first(path, length):
         container.read(path)
 
 
-def test_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        container.read(tmp_path / "x")
-
-
 def test_other_dtypes_and_numbers_are_not_written(tmp_path):
     with pytest.raises(TypeError, match="float32"):
         container.write(tmp_path / "x", "Thing", {}, {"a": np.zeros(3, np.float32)})
@@ -255,11 +248,6 @@ def test_other_dtypes_and_numbers_are_not_written(tmp_path):
     with pytest.raises(ValueError, match=r"shape \(3, 0\)"):
         container.write(tmp_path / "x", "Thing", {}, {"a": np.zeros((3, 0))})
     assert not list(tmp_path.iterdir())
-
-
-def test_a_long_name(tmp_path):
-    container.write(tmp_path / ("x" * 255), "Thing", {}, {})
-    assert container.read(tmp_path / ("x" * 255)).kind == "Thing"
 
 
 # --- all or nothing ----------------------------------------------------------------------------
@@ -299,7 +287,8 @@ except OSError as error:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_relative_path(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["x", "x" * 255])
+def test_a_name_may_be_relative_and_long(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    container.write("x", "Thing", {}, {})
-    assert container.read(Path("x")).kind == "Thing"
+    container.write(name, "Thing", {}, {})
+    assert container.read(Path(name)).kind == "Thing"

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 import subprocess
 import sys
 import tracemalloc
@@ -12,26 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from forge import Forged
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import traceless
-from cases import MAPS, PAPER, PENALTIES, Cubes, name, penalty_name
+from cases import MAPS, PAPER, PENALTIES, Cubes, examples, name, penalty_name
+from test_history import played
 from traceless import LSSVC, LSSVR, Knowledge, PathSVC, SlidingWindow
 from traceless.estimators.loading import from_description
 from traceless.exceptions import FileError, UnsealableError
-from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, RandomFourier, RandomLayer
 from traceless.files.saving import described
 
-OURS = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
-    None,
-    Linear(resolution=[2**-4, 2**-14, 2**-20]),
-    Linear(resolution=np.full(3, 2**-6)),
-    RandomFourier(3, resolution=[2**-12, 2**-13, 2**-14], input_resolution=np.full(3, 2**-6)),
-    RandomLayer(2, resolution=np.full(2, 2**-6), input_resolution=[2**-5, 2**-6, 2**-14]),
-]
 NAMES = [["a", "bb", "c"], [3, -5, 2**40], [False, True], [b"x", b"\xff"], ["ä", "\ud800"]]
 
 
@@ -44,8 +38,7 @@ def labels(X, names):
 
 
 def answers(model, X):
-    ask = model.predict if isinstance(model, LSSVR) else model.decision_function
-    return ask(X).tobytes()
+    return getattr(model, "decision_function", model.predict)(X).tobytes()
 
 
 @pytest.fixture
@@ -84,89 +77,123 @@ def forged(path, change):
     return traceless.load(path)
 
 
-# --- least squares ---------------------------------------------------------------------------
+# --- every form of every estimator -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
-@pytest.mark.parametrize("phi", OURS, ids=name)
-@pytest.mark.parametrize("names", NAMES, ids=repr)
-def test_classifiers(rng, there_and_back, phi, names, solver):
-    X = rows(rng)
-    y = labels(X, names)
-    clf = LSSVC(phi, rho=0.1, solver=solver).fit(X[:40], y[:40])
-    clf.partial_fit(X[40:50], y[40:50]).forget(X[:3], y[:3])
-    before = answers(clf, X)
-    again = there_and_back(clf)
-    assert answers(again, X) == answers(clf, X) == before
-    assert again.digest() == clf.digest()
-    assert described(again) == described(clf)
-    assert (again.classes_ == clf.classes_).all()
-    for model in (clf, again):
-        model.update(add=(X[50:], y[50:]), forget=(X[5:8], y[5:8]))
-    assert answers(again, X) == answers(clf, X)
-    assert again.digest() == clf.digest()
-
-
-@settings(max_examples=50)
-@given(st.data())
-def test_any_history(tmp_path_factory, data):
-    """Whatever has been learned and forgotten, with whatever weights, comes back and goes on."""
-    draw = data.draw
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    folder = tmp_path_factory.mktemp("files")
-    X = rows(rng)
-    y = labels(X, draw(st.sampled_from(NAMES)))
-    kind = draw(st.sampled_from(["none", "whole", "fractions"]))
-    weight = {"none": None, "whole": rng.integers(0, 4, 60), "fractions": rng.random(60) + 0.1}[
-        kind
+def forms():
+    """(id, estimator, labels or number of targets) of every form that a file can have."""
+    maps = [phi for phi in MAPS if not isinstance(phi, Cubes)] + [
+        None,
+        Linear(resolution=[2**-4, 2**-14, 2**-20]),
+        Linear(resolution=np.full(3, 2**-6)),
+        RandomFourier(3, resolution=[2**-12, 2**-13, 2**-14], input_resolution=np.full(3, 2**-6)),
+        RandomLayer(2, resolution=np.full(2, 2**-6), input_resolution=[2**-5, 2**-6, 2**-14]),
     ]
-    parameters = {"rho": draw(st.sampled_from([1, 0.1])), "classwise": draw(st.booleans())}
-    if parameters["classwise"]:
-        parameters["class_weight"] = draw(st.sampled_from([None, "golden", {y[0]: 3.0}]))
-        parameters["weighting"] = draw(st.sampled_from(["shared", "one_vs_rest"]))
+    for solver in ("cholesky", "woodbury"):
+        for k, phi in enumerate(maps):
+            model = LSSVC(phi, rho=0.1, solver=solver)
+            yield f"LSSVC-{name(phi)}-{solver}", model, NAMES[k % len(NAMES)]
+        for penalty in PENALTIES:
+            model = LSSVC(solver=solver, **penalty)
+            yield f"LSSVC-{penalty_name(penalty)}-{solver}", model, NAMES[0]
+        for phi in (None, RandomLayer(7), Linear(resolution=2**-40)):
+            for n in (1, 3):
+                yield f"LSSVR-{name(phi)}-{n}-{solver}", LSSVR(phi, solver=solver), n
+    weighted = {np.int64(3): 2, -5.0: np.float64(0.5), 2**40: 1}
+    yield "LSSVC-weights", LSSVC(rho=np.float32(0.5), class_weight=weighted), NAMES[1]
+    yield "LSSVC-bytes", LSSVC(class_weight={b"x": 1.0, b"\xff": 2.0}, n_jobs=1), NAMES[3]
+    for k, kernel in enumerate(("rbf", "linear", "poly")):
+        for strategy in ("ovo", "ovr"):
+            model = PathSVC(kernel=kernel, gamma=0.3, strategy=strategy, class_weight="balanced")
+            yield f"PathSVC-{kernel}-{strategy}", model, NAMES[k]
+    for inner, y in (
+        (LSSVC(), NAMES[0]),
+        (LSSVC(solver="woodbury"), NAMES[0]),
+        (LSSVR(), 2),
+        (PathSVC(gamma=0.3), NAMES[0]),
+    ):
+        yield f"window-{name(inner)}", SlidingWindow(inner, size=40), y
+
+
+PUBLISHED = (
+    "classes_ ids_ last_ids_ support_ dual_coef_ intercept_ gamma_ n_breakpoints_ ambiguous_"
+)
+
+
+def assert_same(again, model, X):
+    assert described(again) == described(model)
+    assert answers(again, X) == answers(model, X)
+    assert again.digest() == model.digest()
+    for attribute in ("n_samples_", "classes_", "ids_"):
+        ours, theirs = (getattr(one, attribute, None) for one in (model, again))
+        assert np.array_equal(ours, theirs), attribute
+
+
+def change(model, X, y):
+    """Rows come, and others go where these are not chosen by a window."""
+    if isinstance(model, SlidingWindow):
+        model.partial_fit(X[:20], y[:20], None, np.arange(1.0, 21.0))
     else:
-        parameters["solver"] = draw(st.sampled_from(["cholesky", "woodbury"]))
-    if parameters.get("solver") != "woodbury":
-        X = X * draw(st.sampled_from([1.0, 2.0**20]))  # sums beyond int64
-    model = LSSVC(Linear(), **parameters)
-    held = []
-    for _ in range(draw(st.integers(1, 5))):
-        at = rng.choice(60, size=draw(st.integers(1, 20)), replace=False)
-        if draw(st.booleans()) and len(held) > 1:
-            at = held.pop(draw(st.integers(0, len(held) - 1)))
-            model.forget(X[at], y[at], None if weight is None else weight[at])
-        elif weight is None or weight[at].any() or held:
-            model.partial_fit(X[at], y[at], sample_weight=None if weight is None else weight[at])
-            held.append(at)
-        if draw(st.booleans()):
-            model.save(folder / "x")
-            again = traceless.load(folder / "x")
-            if held:
-                assert model.digest() == again.digest()
-            if held and model.n_samples_:
-                assert answers(model, X) == answers(again, X)
-            model = again
-    if held and model.n_samples_:  # rows without weight alone cannot be fitted
-        at = np.concatenate(held)
-        part = (X[at], y[at], None if weight is None else weight[at])
-        assert model.digest() == LSSVC(Linear(), **parameters).fit(*part).digest()
+        model.update(add=(X[20:30], y[20:30]), forget=(X[:3], y[:3]))
 
 
-@pytest.mark.filterwarnings("ignore:Column .* so large:traceless.ResolutionWarning")
-@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
-@pytest.mark.parametrize("phi", [None, RandomLayer(7), Linear(resolution=2**-40)], ids=name)
-@pytest.mark.parametrize("n_targets", [1, 3])
 @pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
-def test_regressors(rng, there_and_back, phi, n_targets, solver):
-    X = rows(rng) * 100
-    y = np.sin(X[:, :n_targets]).squeeze()
-    reg = LSSVR(phi, solver=solver).fit(X[:40], y[:40]).forget(X[:3], y[:3])
-    again = there_and_back(reg)
-    assert answers(again, X) == answers(reg, X)
-    for model in (reg, again):
-        model.partial_fit(X[40:], y[40:])
-    assert answers(again, X) == answers(reg, X)
-    assert again.digest() == reg.digest()
+@pytest.mark.parametrize("form", [*forms()], ids=lambda form: form[0])
+def test_every_form_comes_back_and_goes_on(rng, there_and_back, form):
+    _, estimator, names = form
+    X = rows(rng, 90)
+    y = np.sin(X[:, :names]).squeeze() if isinstance(names, int) else labels(X, names)
+    description = described(estimator)
+    assert described(from_description(json.loads(json.dumps(description)))) == description
+    assert described(there_and_back(estimator)) == description
+    model = clone(estimator).partial_fit(X[:60], y[:60])
+    change(model, X, y)
+    before = answers(model, X)
+    again = there_and_back(model)
+    assert answers(model, X) == before
+    assert_same(again, model, X)
+    if isinstance(model, PathSVC):
+        for attribute in ("last_ids_", "support_", "dual_coef_", "gamma_", "n_breakpoints_"):
+            assert np.array_equal(getattr(again, attribute), getattr(model, attribute)), attribute
+    for one in (model, again):
+        change(one, X[30:], y[30:])
+    if not getattr(model, "ambiguous_", False):
+        assert_same(again, model, X)
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, np.float32], ids=["sparse", "float32"])
+def test_windows_keep_the_form_of_their_rows(rng, there_and_back, form):
+    X = form(np.where((X := rows(rng, 90)) > 0, X, 0.0))
+    y = np.arange(90) % 2
+    window = SlidingWindow(LSSVC(), size=40).fit(X[:60], y[:60])
+    again = there_and_back(window)
+    for one in (window, again):
+        one.partial_fit(X[60:], y[60:])
+    assert_same(again, window, X)
+
+
+@pytest.mark.filterwarnings("ignore::traceless.ResolutionWarning")
+@examples(40)
+@given(data=st.data())
+def test_any_history_comes_back(tmp_path_factory, data):
+    """Whatever has been learned and forgotten, with whatever weights, grids and class weights."""
+    rules = [
+        {"solver": "woodbury"},
+        {"feature_map": Linear(resolution=2**-40)},  # sums beyond int64
+        {"class_weight": "golden", "weighting": "shared", "classwise": True},
+        {"class_weight": {0: 3.0}, "weighting": "one_vs_rest", "classwise": True},
+    ]
+    model = LSSVC(**data.draw(st.sampled_from(rules)))
+    X, take, held = played(model, data)
+    path = tmp_path_factory.mktemp("files") / "x"
+    model.save(path)
+    again = traceless.load(path)
+    assert again.digest() == model.digest()
+    if held:
+        assert_same(again, model, X)
+        for one in (model, again):
+            one.partial_fit(*take([0])[:2])
+        assert_same(again, model, X)
 
 
 def test_slices_names_and_counts_come_along(rng, there_and_back):
@@ -237,14 +264,20 @@ def test_a_file_is_as_small_as_what_is_known(rng, tmp_path):
 # --- knowledge ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("classwise", [False, True])
-@pytest.mark.parametrize("size", [1.0, 2.0**35])
-def test_knowledge(rng, there_and_back, classwise, size):
-    X = rows(rng) * size
-    y = labels(X / size, ["a", "b", "c"])
-    one = Knowledge.of(
-        Cubes() if size == 1 else Linear(), X, y, rng.random(60), classwise=classwise
-    )
+@pytest.mark.parametrize(
+    ("phi", "size", "options"),
+    [
+        (Cubes(), 1.0, {}),
+        (Cubes(), 1.0, {"classwise": True}),
+        (Linear(), 2.0**35, {}),
+        (Linear(), 2.0**35, {"classwise": True}),
+        (Linear(), 1.0, {"task": "regression", "target_resolution": 2**-8}),
+    ],
+)
+def test_knowledge(rng, there_and_back, phi, size, options):
+    X = rows(rng)
+    y = X[:, :2] if "task" in options else labels(X, ["a", "b", "c"])
+    one = Knowledge.of(phi, X * size, y, rng.random(60), **options)
     for known in (one, -one, one - one, one + one):
         again = there_and_back(known)
         assert again == known
@@ -254,38 +287,7 @@ def test_knowledge(rng, there_and_back, classwise, size):
     assert (one.sums.dtype == object) == (size > 1)
 
 
-def test_knowledge_of_targets(rng, there_and_back):
-    X = rows(rng)
-    known = Knowledge.of(Linear(), X, X[:, :2], task="regression", target_resolution=2**-8)
-    assert there_and_back(known) == known
-
-
-# --- PathSVC -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-@pytest.mark.parametrize("strategy", ["ovo", "ovr"])
-@pytest.mark.parametrize("names", NAMES, ids=repr)
-def test_path_svc(rng, there_and_back, kernel, strategy, names):
-    X = rows(rng, 90)
-    y = labels(X, names)
-    svc = PathSVC(kernel=kernel, gamma=0.3, strategy=strategy, class_weight="balanced", C=2.0)
-    svc.fit(X[:60], y[:60], rng.integers(0, 3, 60)).forget(ids=[svc.ids_[3]])
-    svc.partial_fit(X[60:70], y[60:70])
-    again = there_and_back(svc)
-    for attribute in ("ids_", "last_ids_", "classes_", "support_", "dual_coef_", "intercept_"):
-        assert np.array_equal(getattr(again, attribute), getattr(svc, attribute)), attribute
-    for attribute in ("gamma_", "n_breakpoints_", "ambiguous_", "n_samples_"):
-        assert getattr(again, attribute) == getattr(svc, attribute), attribute
-    assert answers(again, X) == answers(svc, X)
-    assert again.digest() == svc.digest()
-    for model in (svc, again):
-        model.update(add=(X[70:], y[70:]), forget=(X[61:65], y[61:65]))
-        assert model.kkt_residual_ < 1e-9
-    assert (again.ids_ == svc.ids_).all()
-    if not svc.ambiguous_:
-        assert answers(again, X) == answers(svc, X)
-        assert again.digest() == svc.digest()
+# --- PathSVC ----------------------------------------------------------------------------------
 
 
 def test_a_loaded_path_svc_goes_everywhere(rng, there_and_back):
@@ -349,62 +351,7 @@ def test_given_kernels(rng, there_and_back):
     assert (again.ids_ == svc.ids_).all()
 
 
-# --- windows -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "estimator", [LSSVC(), LSSVC(solver="woodbury"), LSSVR(), PathSVC(gamma=0.3)], ids=repr
-)
-@pytest.mark.parametrize("form", ["dense", "sparse", "float32"])
-def test_windows(rng, there_and_back, estimator, form):
-    X = rows(rng, 90)
-    y = X[:, :2] if isinstance(estimator, LSSVR) else labels(X, ["a", "b"])
-    if form == "sparse":
-        if isinstance(estimator, PathSVC):
-            return
-        X = sparse.csr_matrix(np.where(X > 0, X, 0.0))
-    elif form == "float32":
-        X = X.astype(np.float32)
-    window = SlidingWindow(estimator, size=40)
-    assert there_and_back(window).n_samples_ == 0
-    for start in range(0, 60, 20):
-        window.partial_fit(X[start : start + 20], y[start : start + 20], None, np.arange(1.0, 21.0))
-    again = there_and_back(window)
-    for _ in range(2):
-        assert again.predict(X).tolist() == window.predict(X).tolist()
-        assert again.digest() == window.digest()
-        for model in (window, again):
-            model.partial_fit(X[60:], y[60:])
-
-
-# --- descriptions ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LSSVC(),
-        LSSVC(np.array, rho=np.float32(0.5), class_weight={np.int64(3): 2, 1.0: np.float64(0.5)}),
-        LSSVC(class_weight={b"x": 1.0, b"y": 2.0}, classwise=np.True_, n_jobs=-1),
-        LSSVR(RandomFourier(np.int64(5), gamma=1), target_resolution=2**-3),
-        PathSVC(kernel="poly", gamma="auto", class_weight={True: 3.0}, tol=1e-6),
-        SlidingWindow(LSSVC(Polynomial(3)), size=7),
-        *(LSSVC(phi) for phi in OURS),
-    ],
-    ids=name,
-)
-def test_descriptions_are_plain_json_and_come_back(estimator, there_and_back):
-    if getattr(estimator, "feature_map", None) is np.array:
-        estimator.set_params(feature_map=None)
-    description = described(estimator)
-    again = from_description(json.loads(json.dumps(description)))
-    assert type(again) is type(estimator)
-    assert described(again) == description
-    assert described(there_and_back(estimator)) == description
-    theirs, ours = again.get_params(), estimator.get_params()
-    assert theirs.keys() == ours.keys()
-    if getattr(estimator, "feature_map", None) is not None:
-        assert again.feature_map.digest() == estimator.feature_map.digest()
+# --- descriptions -----------------------------------------------------------------------------
 
 
 def with_map(said):
@@ -482,20 +429,36 @@ def known(**changes):
     return lambda facts, file: facts["state"]["knowledge"].update(changes)
 
 
-def numbers(tensor, dtype, change):
+def state(**changes):
+    return lambda facts, file: facts["state"].update(changes)
+
+
+def columns(**changes):
+    return lambda facts, file: facts["columns"].update(changes)
+
+
+def merged(pieces):
+    return lambda facts, file: facts.update(merged=pieces)
+
+
+def put(tensor, place, value):
+    """Another number in a tensor."""
+
     def forge(facts, file):
-        begin, end = file.tensors[tensor]["data_offsets"]
-        a = np.frombuffer(bytes(file.data[begin:end]), dtype).copy()
-        change(a)
+        spec = file.tensors[tensor]
+        begin, end = spec["data_offsets"]
+        a = np.frombuffer(bytes(file.data[begin:end]), {"F64": "<f8", "I64": "<i8"}[spec["dtype"]])
+        a = a.copy()
+        a[place] = value
         file.data[begin:end] = a.tobytes()
 
     return forge
 
 
-FORGERIES = {
+LEAST_SQUARES = {
     "absurd components": in_map(n_components=10**12),
     "more components": in_map(n_components=9),
-    "another map": lambda facts, file: facts["parameters"].update(feature_map=None),
+    "another map": parameter(feature_map=None),
     "another seed": in_map(random_state=1),
     "a text for a number": parameter(rho="1"),
     "a huge number": parameter(rho=10**400),
@@ -503,10 +466,10 @@ FORGERIES = {
     "another solver": parameter(solver="magic"),
     "a solver without its state": parameter(solver="woodbury"),
     "an unknown parameter": parameter(code="import os"),
-    "absurd columns": lambda facts, file: facts["columns"].update(n=10**12),
-    "negative columns": lambda facts, file: facts["columns"].update(n=-1),
-    "names for other columns": lambda facts, file: facts["columns"].update(names=["a"]),
-    "no names": lambda facts, file: facts["columns"].update(names=[1, 2, 3]),
+    "absurd columns": columns(n=10**12),
+    "negative columns": columns(n=-1),
+    "names for other columns": columns(names=["a"]),
+    "no names": columns(names=[1, 2, 3]),
     "counts that do not fit": known(counts=[1, 2]),
     "counts below zero": known(counts=[-1, 20, 20]),
     "huge counts": known(counts=[2**70, 20, 20]),
@@ -520,20 +483,43 @@ FORGERIES = {
     "units finer than weights": known(weight_bits=221),
     "weights of no kind": known(weight_bits=0.5),
     "another task": known(task="regression"),
-    "merged and not merged": lambda facts, file: facts.update(
-        merged={"x": {"times": 0, "brought": {}}}
-    ),
-    "brought less than once": lambda facts, file: facts.update(
-        merged={"x": {"times": 1, "brought": {"y": 0}}}
-    ),
-    "merged as in version 1": lambda facts, file: facts.update(merged={"x": 1}),
-    "merged as a list": lambda facts, file: facts.update(merged=["x"]),
+    "merged and not merged": merged({"x": {"times": 0, "brought": {}}}),
+    "brought less than once": merged({"x": {"times": 1, "brought": {"y": 0}}}),
+    "merged as a number": merged({"x": 1}),
+    "merged as a list": merged(["x"]),
     "sums of no triangle": lambda facts, file: file.tensors["sums"].update(shape=[39, 2]),
-    "a row of two classes": numbers("sums", "<i8", lambda a: a.__setitem__(-2, 1)),
-    "a negative diagonal": numbers("sums", "<i8", lambda a: a.__setitem__(0, -1)),
-    "not what data could be": numbers("sums", "<i8", lambda a: a.__setitem__(1, 2**60)),
-    "a sum that wraps": numbers("sums", "<i8", lambda a: a.__setitem__(4, -(2**63))),
-    "another constant": numbers("sums", "<i8", lambda a: a.__setitem__(44, a[44] + 1)),
+    "a row of two classes": put("sums", -2, 1),
+    "a negative diagonal": put("sums", 0, -1),
+    "not what data could be": put("sums", 1, 2**60),
+    "a sum that wraps": put("sums", 4, -(2**63)),
+    "another constant": put("sums", 44, 61),
+}
+HINGE = {
+    "ids twice": put("ids", 1, 0),
+    "ids out of order": put("ids", 0, 5),
+    "ids to come": put("ids", -1, 10**9),
+    "NaN in rows": put("rows", 3, np.nan),
+    "infinity in rows": put("rows", 3, np.inf),
+    "a zero with a sign": put("rows", 3, -0.0),
+    "no weight": put("weights", 3, 0.0),
+    "a class that is not": put("labels", 3, 3),
+    "a class below zero": put("labels", 3, -1),
+    "a class without rows": put("labels", slice(None), 0),
+    "alpha below zero": put("alpha", 0, -1.0),
+    "alpha above its bound": put("alpha", 0, 1.5),
+    "NaN in alpha": put("alpha", 0, np.nan),
+    "NaN in slopes": put("slopes", 0, np.nan),
+    "NaN in intercepts": put("intercepts", 0, np.nan),
+    "an id that was never given": put("last_ids", 0, 10**9),
+    "absurd next id": state(next_id=2**63),
+    "an absurd degree": parameter(kernel="poly", degree=10**12),
+    "another kernel": parameter(kernel="precomputed"),
+    "no kernel": parameter(kernel="os.system"),
+    "another strategy": parameter(strategy="ovr"),
+    "no C": parameter(C=0),
+    "an endless C": parameter(C=1e308, class_weight={"kind": "by label", "pairs": [["a", 1e9]]}),
+    "a negative gamma": state(gamma=-1.0),
+    "other columns": columns(n=2),
 }
 
 
@@ -544,11 +530,22 @@ def fourier(rng, tmp_path):
     return tmp_path / "x"
 
 
-@pytest.mark.parametrize("how", FORGERIES)
-def test_forged_least_squares(fourier, how):
-    traceless.load(fourier)  # so that everything is imported
+@pytest.fixture
+def path_svc(rng, tmp_path):
+    X = rows(rng)
+    PathSVC(gamma=0.5).fit(X, labels(X, ["a", "b", "c"])).save(tmp_path / "x")
+    return tmp_path / "x"
+
+
+@pytest.mark.parametrize(
+    ("file", "how"),
+    [*(("fourier", how) for how in LEAST_SQUARES), *(("path_svc", how) for how in HINGE)],
+)
+def test_forged_facts_are_refused(request, file, how):
+    path = request.getfixturevalue(file)
+    traceless.load(path)  # so that everything is imported
     with little_memory(), pytest.raises(FileError, match="what the file says cannot be"):
-        forged(fourier, FORGERIES[how])
+        forged(path, (LEAST_SQUARES | HINGE)[how])
 
 
 def reshaped(name, shape, dtype=None, data=b""):
@@ -559,11 +556,7 @@ def triangle(n):
     return n * (n + 1) // 2
 
 
-def steps(*shape):
-    array = {"kind": "array", "shape": shape, "float64": ""}
-    return in_map(resolution=array)
-
-
+NO_BYTES = {"kind": "array", "float64": ""}
 HOLLOW = {  # sizes that no byte of the file stands behind
     "rows of no bytes": reshaped("sums", [2**24, 0], "U8"),
     "endless rows of no bytes": reshaped("sums", [2**47, 0], "U8"),
@@ -573,8 +566,10 @@ HOLLOW = {  # sizes that no byte of the file stands behind
     "no class, of many features": reshaped("sums", [0, triangle(2**20 + 1)]),
     "integers that int64 can hold": reshaped("sums", [66, 8], "U8", b"\1" * 66 * 8),
     "integers of a million bytes": reshaped("sums", [66, 10**6], "U8", b"\1" * 66 * 10**6),
-    "steps without columns": steps(2**40, 0),
-    "no steps": steps(0, 2**60),
+    "steps without columns": in_map(
+        resolution={"kind": "array", "shape": [2**40, 0], "float64": ""}
+    ),
+    "no steps": in_map(resolution={"kind": "array", "shape": [0, 2**60], "float64": ""}),
 }
 
 
@@ -623,43 +618,6 @@ def test_a_long_label_is_not_made_once_for_each_row(tmp_path, rng):
         assert len(again.classes_[1]) == 10**5 + 1
 
 
-HINGE = {
-    "ids twice": numbers("ids", "<i8", lambda a: a.__setitem__(1, a[0])),
-    "ids out of order": numbers("ids", "<i8", lambda a: a.__setitem__(0, a[5])),
-    "ids to come": numbers("ids", "<i8", lambda a: a.__setitem__(-1, 10**9)),
-    "NaN in rows": numbers("rows", "<f8", lambda a: a.__setitem__(3, np.nan)),
-    "infinity in rows": numbers("rows", "<f8", lambda a: a.__setitem__(3, np.inf)),
-    "a zero with a sign": numbers("rows", "<f8", lambda a: a.__setitem__(3, -0.0)),
-    "no weight": numbers("weights", "<f8", lambda a: a.__setitem__(3, 0.0)),
-    "a class that is not": numbers("labels", "<i8", lambda a: a.__setitem__(3, 3)),
-    "a class below zero": numbers("labels", "<i8", lambda a: a.__setitem__(3, -1)),
-    "a class without rows": numbers("labels", "<i8", lambda a: a.__setitem__(slice(None), 0)),
-    "alpha below zero": numbers("alpha", "<f8", lambda a: a.__setitem__(0, -1.0)),
-    "alpha above its bound": numbers("alpha", "<f8", lambda a: a.__setitem__(0, 1.5)),
-    "NaN in alpha": numbers("alpha", "<f8", lambda a: a.__setitem__(0, np.nan)),
-    "NaN in slopes": numbers("slopes", "<f8", lambda a: a.__setitem__(0, np.nan)),
-    "NaN in intercepts": numbers("intercepts", "<f8", lambda a: a.__setitem__(0, np.nan)),
-    "an id that was never given": numbers("last_ids", "<i8", lambda a: a.__setitem__(0, 10**9)),
-    "absurd next id": lambda facts, file: facts["state"].update(next_id=2**63),
-    "an absurd degree": parameter(kernel="poly", degree=10**12),
-    "another kernel": parameter(kernel="precomputed"),
-    "no kernel": parameter(kernel="os.system"),
-    "another strategy": parameter(strategy="ovr"),
-    "no C": parameter(C=0),
-    "an endless C": parameter(C=1e308, class_weight={"kind": "by label", "pairs": [["a", 1e9]]}),
-    "a negative gamma": lambda facts, file: facts["state"].update(gamma=-1.0),
-    "other columns": lambda facts, file: facts["columns"].update(n=2),
-}
-
-
-@pytest.mark.parametrize("how", HINGE)
-def test_forged_path_svc(rng, tmp_path, how):
-    X = rows(rng)
-    PathSVC(gamma=0.5).fit(X, labels(X, ["a", "b", "c"])).save(tmp_path / "x")
-    with pytest.raises(FileError, match="what the file says cannot be"):
-        forged(tmp_path / "x", HINGE[how])
-
-
 def test_another_kind(fourier):
     for kind in ("LSSVR", "PathSVC", "SlidingWindow", "Knowledge", "builtins.eval", ""):
         with pytest.raises(FileError):
@@ -695,32 +653,10 @@ print(traceless.load(sys.argv[1]).n_samples_)
     assert shown.stdout.strip() == "60"
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
-@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
-def test_all_penalties_there_and_back(penalty, solver, rng, there_and_back):
-    X = rows(rng) + 1000.0
-    y = labels(X, ["a", "b"])
-    model = LSSVC(solver=solver, **penalty).fit(X, y).forget(X[:3], y[:3])
-    again = there_and_back(model)
-    assert {k: v for k, v in again.get_params().items() if k in penalty} == penalty
-    for some in (model, again):
-        some.update(add=(X[:2], y[:2]), forget=(X[9:11], y[9:11]))
-    assert answers(again, X) == answers(model, X)
-    assert there_and_back(again).seal().coef_.tolist() == model.seal().coef_.tolist()
-
-
-def test_the_page_runs_by_copy_and_paste(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile("\n".join(blocks), "files.md", "exec"), {})
-    assert {path.name for path in tmp_path.iterdir()} == {"model.traceless", "model.onnx"}
-
-
 def test_mutated_files():
     """In a process of its own, whose memory is limited."""
     script = Path(__file__).parent / "fuzz_files.py"
-    command = [sys.executable, str(script), "--count", "1500", "--seed", "6"]
+    command = [sys.executable, str(script), "--count", "500", "--seed", "6"]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr
-    assert sum(json.loads(shown.stdout.splitlines()[-1]).values()) == 1500
+    assert sum(json.loads(shown.stdout.splitlines()[-1]).values()) == 500
