@@ -34,7 +34,7 @@ from traceless.exceptions import FileError
 
 Tensors = Mapping[str, NDArray[Any]]
 
-FORMAT, VERSION = "traceless", 3
+FORMAT, VERSION = "traceless", 1
 SUFFIX = ".part"  # of a file that is being written, or was never finished
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"),
@@ -64,15 +64,12 @@ class Contents:
         Read-only.
     sha256 : str
         Of the file, in hexadecimal.
-    version : int
-        Of the format: older files mean what their version says.
     """
 
     kind: str
     facts: dict[str, Any]
     tensors: dict[str, NDArray[Any]]
     sha256: str
-    version: int = VERSION
 
 
 def canonical_json(value: Any) -> str:
@@ -147,10 +144,10 @@ def _in_order(tensors: Tensors) -> dict[str, NDArray[Any]]:
     return {name: tensors[name] for name in names}
 
 
-def _header(sha256: str, kind: str, facts: str, tensors: Tensors, version: int = VERSION) -> bytes:
+def _header(sha256: str, kind: str, facts: str, tensors: Tensors) -> bytes:
     """Length and header, padded so that the data is aligned."""
     metadata = {"sha256": sha256, "facts": facts, "format": FORMAT, "kind": str(kind)}
-    said: dict[str, Any] = {"__metadata__": metadata | {"version": str(version)}}
+    said: dict[str, Any] = {"__metadata__": metadata | {"version": str(VERSION)}}
     end = 0
     for name, tensor in tensors.items():
         begin, end = end, end + tensor.nbytes
@@ -283,12 +280,12 @@ def parsed(data: bytes, path: Any) -> Contents:
             f"{_DAMAGED}"
         )
     try:
-        return _contents(data, stop, header, version, sha256)
+        return _contents(data, stop, header, sha256)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise FileError(f"{path} is no proper file of traceless: {error}.") from None
 
 
-def _contents(data: bytes, stop: int, header: Any, version: int, sha256: str) -> Contents:
+def _contents(data: bytes, stop: int, header: Any, sha256: str) -> Contents:
     """The contents that a header describes; tensors are read-only views of the data."""
     metadata = header.pop("__metadata__")
     tensors, begin, view = {}, stop, memoryview(data)
@@ -303,10 +300,9 @@ def _contents(data: bytes, stop: int, header: Any, version: int, sha256: str) ->
     if begin != len(data):
         raise ValueError(f"it has {len(data) - begin} bytes that belong to no tensor")
     kind, text = metadata["kind"], metadata["facts"]
-    canonical = _header(sha256, kind, text, _in_order(tensors), version)
-    if version < 1 or canonical != data[:stop]:
+    if _header(sha256, kind, text, _in_order(tensors)) != data[:stop]:
         raise ValueError("its header is not in canonical form")
     facts = parsed_json(text)
     if not isinstance(facts, dict) or canonical_json(facts) != text:
         raise ValueError("its facts are not in canonical form")
-    return Contents(kind, facts, tensors, sha256, version)
+    return Contents(kind, facts, tensors, sha256)

@@ -150,12 +150,14 @@ def made(kind: str, parameters: dict[str, Any], kinds: Kinds, inside: Kinds) -> 
         if isinstance(fact, int) and abs(fact) > _LARGEST:
             raise ValueError(f"{name} is a number of too many digits.")
         if isinstance(fact, list):
-            values[name] = _numbers(fact)
+            values[name] = [facts.number(value) for value in fact]
         elif isinstance(fact, dict) and fact["kind"] == "array":
             values[name] = _array(fact)
         elif isinstance(fact, dict) and fact["kind"] == "by label":
             labelled, weights = zip(*fact["pairs"], strict=True) if fact["pairs"] else ((), ())
-            _numbers([weight for weight in weights if not isinstance(weight, bool)])
+            for weight in weights:
+                if not isinstance(weight, bool):
+                    facts.number(weight)
             values[name] = dict(zip(labels_from(labelled), weights, strict=True))
         elif isinstance(fact, dict):
             others = {k: v for k, v in kinds.items() if k != kind} | inside  # no window in a window
@@ -170,18 +172,8 @@ def labels_from(several: Iterable[Any]) -> tuple[Any, ...]:
     return tuple([bytes.fromhex(v["bytes"]) if isinstance(v, dict) else v for v in several])
 
 
-def _numbers(fact: list[Any]) -> list[Any]:
-    """Numbers, or rows of them: 1 stays 1, and 1.0 stays 1.0."""
-    rows = bool(fact) and isinstance(fact[0], list)
-    for value in fact:
-        _numbers([*value]) if rows else facts.number(value)
-    return fact
-
-
 def _array(fact: dict[str, Any]) -> NDArray[np.float64]:
     raw, shape = b64decode(fact["float64"], validate=True), fact["shape"]
-    # behind an empty axis any number of rows would take no bytes
-    whole = {*map(type, shape)} <= {int} and len(shape) <= 2 and 0 not in shape[1:]
-    if not whole or 8 * math.prod(shape) != len(raw):
+    if not {*map(type, shape)} <= {int} or len(shape) > 1 or 8 * math.prod(shape) != len(raw):
         raise ValueError(f"{len(raw)} bytes are no array of shape {facts.short(shape)}.")
     return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
