@@ -8,9 +8,6 @@ TEXT = {
     *("h1", "h2", "p", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"),
     *("code", "span", "bdi", "br"),
 }
-DRAWN = TEXT | {
-    *("figure", "figcaption", "svg", "desc", "g", "path", "rect", "line", "text", "i", "b"),
-}
 LOADING = {"src", "href", "xlink:href", "srcset", "data", "action", "poster", "background"}
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from traceless.cli import drawings
-from traceless.cli.drawings import number
 from traceless.cli.models import scored
 from traceless.store.page import code, document, named, text
 
@@ -19,8 +17,9 @@ if TYPE_CHECKING:
     from traceless.store import Queued, Status, Store, Verification
     from traceless.store.entries import Entry
 
-BINS = 240  # stretches of time in the picture of the history
-CLASSES, MATRIX, RECEIPTS = 8, 15, 12  # drawn one by one; lines of the table of receipts
+PERIODS = 40  # lines of the history: of days, of months if there are more, or of years
+CLASSES, MATRIX, RECEIPTS = 8, 15, 12  # named one by one; lines of the table of receipts
+OTHERS = "other classes"
 OVERDUE = 30  # days: most laws give an organisation a month to answer
 _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
@@ -43,7 +42,7 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
         f"<header>{f'<p>{text(owner)}</p>' if owner else ''}<h1><bdi>{text(name)}</bdi></h1>"
         f"<p>{status.model}{_purpose(store)}. {now:%Y-%m-%d %H:%M} UTC</p></header>",
         _overview(status, entries, pending, now),
-        f"<h2>Rows over time</h2>{_history(entries, now)}",
+        f"<h2>Rows over time</h2>{_history(entries)}",
         f"<h2>Requests that wait</h2>{_queue(pending, now)}",
         scores,
         f"<h2>The last receipts</h2>{_receipts(entries[-RECEIPTS:])}",
@@ -64,6 +63,16 @@ def _purpose(store: Store) -> str:
         return ""
     targets = ", ".join(map(named, schema.target)) or "what is unlike the rest"
     return f" that predicts {targets} from {len(schema.columns)} columns"
+
+
+def number(value: float) -> str:
+    """A whole number with thin spaces between thousands."""
+    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def decimal(value: float) -> str:
+    """A number with some four digits."""
+    return number(value) if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -110,29 +119,35 @@ def _changes(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     return [(max(n, 0), max(-n, 0)) for n in differences]
 
 
-def _history(entries: Sequence[Entry], now: datetime) -> str:
-    whens = _times(entries)
-    start, end = whens[0], max(now, whens[-1] + timedelta(seconds=1))
-    totals: Counter[str] = Counter()
-    peaks: Counter[str] = Counter()
-    for entry in entries:
-        totals.update(entry.classes)
+def _history(entries: Sequence[Entry]) -> str:
+    """Rows learned, forgotten and held, in all and of each class, by days, months or years."""
+    days = [f"{time:%Y-%m-%d}" for time in _times(entries)]
+    size = next((n for n in (10, 7) if len({day[:n] for day in days}) <= PERIODS), 4)
+    names = _grouped([entry.classes for entry in entries], CLASSES)
+    classes = list(dict.fromkeys(names.values()))
+    held = Counter[str]()
+    lines: dict[str, list[int]] = {}
+    for entry, day, (learned, forgotten) in zip(entries, days, _changes(entries), strict=True):
+        for label, rows in entry.classes.items():
+            held[names[label]] += rows
+        before = lines.get(day[:size], [0, 0])
+        line = [before[0] + learned, before[1] + forgotten, entry.held]
+        lines[day[:size]] = [*line, *(held[name] for name in classes)]
+    headings = ["period", "-learned", "-forgotten", "-held", *(f"-{text(c)}" for c in classes)]
+    return _table(headings, [[period, *map(number, line)] for period, line in lines.items()])
+
+
+def _grouped(several: Sequence[Mapping[str, int]], most: int) -> dict[str, str]:
+    """Labels and the names under which they are counted: those of the small classes are one."""
+    totals, peaks = Counter[str](), Counter[str]()
+    for counts in several:
+        totals.update(counts)
         peaks |= totals
-    names = drawings.grouped(peaks, CLASSES)
-    drawn = list(dict.fromkeys(names.values())) or ["rows"]
-    counts, bins = Counter[str](), []
-    stretches: list[list[tuple[Entry, int, int]]] = [[] for _ in range(BINS)]
-    for entry, when, change in zip(entries, whens, _changes(entries), strict=True):
-        place = int(BINS * ((when - start) / (end - start)))
-        stretches[min(place, BINS - 1)].append((entry, *change))
-    for some in stretches:
-        for entry, more, less in some:
-            for label, rows in (entry.classes if names else {"rows": more - less}).items():
-                counts[names.get(label, label)] += rows
-        learned, forgotten = sum(one[1] for one in some), sum(one[2] for one in some)
-        each = [max(0, counts[name]) for name in drawn]
-        bins.append(drawings.Bin(learned, forgotten, each))
-    return drawings.history(bins, drawn, start, end)
+    order = sorted(peaks, key=lambda label: (-peaks[label], label))
+    large = sorted(order if len(order) <= most else order[: most - 1])
+    return {label: label for label in large} | {
+        label: OTHERS for label in order if label not in large
+    }
 
 
 def _times(entries: Sequence[Entry]) -> list[datetime]:
@@ -194,25 +209,25 @@ def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, di
     """The part of the page about these files, and the numbers in it."""
     y, answers, measures = scored(store.model(), table)
     shown = {said: k for k, said in _MEASURES.items() if k in measures}
-    numbers = {said: drawings.decimal(measures[k]) for said, k in shown.items()}
+    numbers = {said: decimal(measures[k]) for said, k in shown.items()}
     if table.schema.labels == "number":
-        pictures = _residuals(y, answers, table.schema.target)
+        tables = _residuals(y, answers, table.schema.target)
     else:
-        pictures = _confusion(y, answers) + _classes(measures["classes"])
+        tables = _confusion(y, answers) + _classes(measures["classes"])
     where = ", ".join(named(file) for file in files[:5])
     tiles = _tiles({"rows": number(len(y)), **numbers})
-    said = f"<h2>Scores on {where}</h2>{tiles}{pictures}"
+    said = f"<h2>Scores on {where}</h2>{tiles}{tables}"
     return said, {"rows": len(y), **measures}
 
 
 def _confusion(y: Any, answers: Any) -> str:
+    """A line for each class, a column for each answer."""
     true, answered = list(map(str, y.tolist())), list(map(str, answers.tolist()))
-    sizes = dict.fromkeys(answered, 0) | Counter(true)
-    names = drawings.grouped(sizes, MATRIX)
+    names = _grouped([Counter(true), dict.fromkeys(answered, 0)], MATRIX)
     labels = list(dict.fromkeys(names.values()))
     pairs = Counter((names[t], names[a]) for t, a in zip(true, answered, strict=True))
-    counts = [[pairs[t, a] for a in labels] for t in labels]
-    return f'<section class="beside">{drawings.confusion(labels, counts)}'
+    rows = [[text(t), *(number(pairs[t, a]) for a in labels)] for t in labels]
+    return _table(["true \\ predicted", *(f"-{text(label)}" for label in labels)], rows)
 
 
 def _classes(classes: Sequence[dict[str, Any]]) -> str:
@@ -220,16 +235,20 @@ def _classes(classes: Sequence[dict[str, Any]]) -> str:
         [text(one["class"]), number(one["rows"]), f"{one['recall']:.3f}", f"{one['precision']:.3f}"]
         for one in classes[:100]
     ]
-    return f"<div>{_table(['class', '-rows', '-recall', '-precision'], rows)}</div></section>"
+    return _table(["class", "-rows", "-recall", "-precision"], rows)
 
 
 def _residuals(y: Any, answers: Any, targets: Sequence[str]) -> str:
-    y, answers = y.reshape(len(y), -1), answers.reshape(len(y), -1)
-    return "".join(
-        f"<h2>{named(name)}: measured less predicted</h2>"
-        + drawings.residuals(answers[:, k], y[:, k] - answers[:, k], name)
-        for k, name in enumerate(targets[:6])
-    )
+    """By how much the rows miss: of each target, so many less than the number below."""
+    import numpy as np
+
+    shares = (0, 5, 25, 50, 75, 95, 100)
+    missed = np.percentile((y - answers).reshape(len(y), -1), shares, axis=0).T
+    rows = [
+        [named(name), *map(decimal, line)]
+        for name, line in zip(targets, missed.tolist(), strict=True)
+    ]
+    return _table(["measured less predicted", *(f"-{share} %" for share in shares)], rows)
 
 
 # --- receipts and proof -------------------------------------------------------------------------
