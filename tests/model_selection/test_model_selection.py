@@ -42,9 +42,9 @@ from traceless.model_selection import (
     leave_one_out,
     select_rho,
 )
-from traceless.model_selection.dataset import UncopiedRows
-from traceless.model_selection.folds import LeastSquaresFolds
 from traceless.model_selection.held_out import FullModel
+from traceless.model_selection.least_squares_folds import LeastSquaresFolds
+from traceless.model_selection.rows import UncopiedRows
 
 N = 60
 CLOSE = {"rtol": 1e-10, "atol": 1e-12}
@@ -603,7 +603,7 @@ def test_what_select_rho_refuses():
 def test_folds_are_gathered_again_where_keeping_them_would_cost_too_much(monkeypatch):
     X, y, estimator = data("two")
     theirs = model_selection.cross_val_score(estimator, X, y, cv=6).tolist()
-    monkeypatch.setattr("traceless.model_selection.folds._MEMORY", 0)
+    monkeypatch.setattr("traceless.model_selection.least_squares_folds._MEMORY", 0)
     assert cross_val_score(estimator, X, y, cv=6, path="subtract").tolist() == theirs
 
 
@@ -613,9 +613,9 @@ def test_each_row_is_gathered_once(monkeypatch, weight):
     gathered = []
     original = Gathering._add_chunk
 
-    def add_chunk(self, total, short, rows, *others):
+    def add_chunk(self, total, rows, *others):
         gathered.extend(np.arange(len(self.X))[rows].tolist())
-        original(self, total, short, rows, *others)
+        original(self, total, rows, *others)
 
     monkeypatch.setattr(Gathering, "_add_chunk", add_chunk)
     weights = None if weight is None else {"sample_weight": np.full(N, weight)}

@@ -12,21 +12,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import model_selection
+from sklearn import get_config, model_selection
 from sklearn.metrics import check_scoring
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_machine import PathMachine
-from traceless.model_selection.dataset import UncopiedRows
-from traceless.model_selection.folds import (
-    Folds,
-    LeastSquaresFolds,
-    Path,
-    is_partition,
-    sample_weight_of,
-)
+from traceless.model_selection.folds import Folds, Path
+from traceless.model_selection.least_squares_folds import LeastSquaresFolds
 from traceless.model_selection.path_folds import PathFolds
+from traceless.model_selection.rows import UncopiedRows
+from traceless.model_selection.splits import is_partition
 from traceless.progress import progress
 
 
@@ -231,9 +227,22 @@ def _folds(
     estimator: Any, rows: Any, cv: Any, params: Any, path: Path, verbose: int, **options: bool
 ) -> Folds:
     """The folds, with what is computed once for all of them."""
-    weight = sample_weight_of(params)
+    weight = _sample_weight_of(params)
     if isinstance(estimator, PathMachine):
         return PathFolds(estimator, rows, cv, weight, path, **options)
     folds = LeastSquaresFolds(estimator, rows, cv, weight, path, **options)
     folds.known_scores = folds.held_out(verbose=bool(verbose))
     return folds
+
+
+def _sample_weight_of(params: Mapping[str, Any] | None) -> Any:
+    """The weights among the parameters of ``fit``; others are refused."""
+    if get_config()["enable_metadata_routing"]:
+        raise NotImplementedError(
+            "Metadata routing is enabled, which these functions do not follow. Use "
+            "sklearn.config_context(enable_metadata_routing=False), or scikit-learn's functions."
+        )
+    unknown = sorted(set(params or {}) - {"sample_weight"})
+    if unknown:
+        raise TypeError(f"params may hold sample_weight only, got {', '.join(unknown)}.")
+    return (params or {}).get("sample_weight")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats, Integers, wide
 from traceless.arithmetic.products import Coefficients
@@ -20,14 +21,13 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
+from traceless.model_selection.rows import Indices, as_slice
 from traceless.model_selection.triangles import without_each
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
 from traceless.solvers.rounded import correctly_rounded_solve
 from traceless.transaction import apart
-
-Indices = NDArray[np.intp]
 
 
 class System(NamedTuple):
@@ -81,6 +81,16 @@ class Dataset:
         if weight is not None:
             weight = np.array(np.broadcast_to(weight, len(y)), dtype=np.float64)
         return cls(estimator, probe, X, y, weight)
+
+    @classmethod
+    def for_closed_form(
+        cls, what: str, estimator: Any, X: Any, y: Any, sample_weight: Any
+    ) -> Dataset:
+        """Checked rows; raises where they cannot be held out in closed form."""
+        X, y = indexable(X, y)
+        data = cls.check(estimator, X, y, sample_weight)
+        data.check_closed_form(what)
+        return data
 
     def __len__(self) -> int:
         return len(self.y)
@@ -144,10 +154,8 @@ class Dataset:
         """
         if not knowledge.n_samples:
             raise ValueError("There is nothing to learn: no rows, or all with sample_weight zero.")
-        model: LeastSquares = apart(self.probe)
-        if own_map:
-            parameters = clone(self.estimator).get_params(deep=False)
-            model.__dict__.update(parameters)
+        model: LeastSquares = clone(self.estimator) if own_map else apart(self.probe)
+        model.__dict__ = vars(self.probe) | vars(model)  # and what was learned of the columns
         model._state = model._new_state(knowledge)  # merge would check what cannot be wrong
         return model
 
@@ -201,42 +209,3 @@ class Dataset:
         if total.task == "regression":
             scores = scores * float(total.specification["target_resolution"])
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-class UncopiedRows(np.ndarray):
-    """Rows of which neighbouring ones are selected without a copy, to be read."""
-
-    @classmethod
-    def of(cls, X: Any) -> Any:
-        """An array of rows; anything else is returned as it is."""
-        return X.view(cls) if type(X) is np.ndarray and X.ndim == 2 else X
-
-    def __getitem__(self, key: Any) -> Any:
-        """Rows by their numbers, as scikit-learn's splits have them, or by any other key."""
-        rows = self.view(np.ndarray)
-        first, *rest = key if isinstance(key, tuple) else (key,)
-        if rest not in ([], [...]) or not isinstance(first, np.ndarray) or first.dtype.kind != "i":
-            return rows[key]
-        some = rows[as_slice(first)] if first.ndim == 1 else rows[first]
-        some.setflags(write=False)
-        return some
-
-
-def as_slice(index: Indices) -> Any:
-    """Neighbouring rows as a slice, which is a view where an array of indices would copy."""
-    if len(index) and index[-1] - index[0] == len(index) - 1 and (np.diff(index) == 1).all():
-        return slice(int(index[0]), int(index[-1]) + 1)
-    return index
-
-
-def subset(X: Any, index: Indices) -> Any:
-    """Some rows of what the user gave, in its own kind."""
-    if hasattr(X, "iloc"):
-        return X.iloc[index]
-    return X[as_slice(index)] if hasattr(X, "shape") else [X[i] for i in index]
-
-
-def margin_of_own(values: Floats, own: NDArray[np.bool_]) -> Floats:
-    """The value of each row's own class less that of the best other one."""
-    best_other = np.where(own, -np.inf, values).max(axis=1)
-    return np.asarray(np.where(own, values, -np.inf).max(axis=1) - best_other)

@@ -50,7 +50,8 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 
 from traceless.arithmetic.integers import Floats
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.dataset import Dataset, Indices, System
+from traceless.model_selection.dataset import Dataset, System
+from traceless.model_selection.rows import Indices
 from traceless.progress import progress
 from traceless.solvers.ridge import Penalty
 
@@ -249,3 +250,32 @@ def _batches(folds: Sequence[Indices]) -> list[list[Indices]]:
     starts = accumulate(map(len, folds), initial=0)
     runs = groupby(zip(folds, starts, strict=False), key=lambda fold: fold[1] // _BLOCK)
     return [[fold for fold, _ in run] for _, run in runs]
+
+
+def leave_one_out_scores(
+    data: Dataset, total: Knowledge, rho: float | None = None
+) -> tuple[Floats, Floats]:
+    """Scores with each row in, and with it held out; exact where float64 cannot be trusted."""
+    full = FullModel(data, total, rho)
+    verbose = bool(data.probe.verbose)
+    if full.usable:
+        watched = progress(blocks(len(data)), "leaving one out", verbose)
+        parts = [full.singles(index) for index in watched]
+        fitted, held_out, trusted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    else:
+        shape = len(data), data.right_sides(total, total.responses).shape[1]
+        fitted, held_out, trusted = np.empty(shape), np.empty(shape), np.zeros(len(data), bool)
+    rest = np.flatnonzero(~trusted)
+    if rest.size:
+        fitted[rest] = _exact_scores(data, total, total, rest, rho)
+    for i in progress(rest.tolist(), "leaving one out, exactly", verbose):
+        row = np.array([i])
+        held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row, rho)
+    return fitted, held_out
+
+
+def _exact_scores(
+    data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
+) -> Floats:
+    """Scores of some rows by the model of `known`, in the classes of `total`."""
+    return data.system(known, total.responses, rho).solution().times(data.codes(index))

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import indexable
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import LeaveOneOut
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.estimators.path_machine import PathMachine
-from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.dataset import Dataset, Indices, margin_of_own
-from traceless.model_selection.held_out import FullModel, blocks
-from traceless.model_selection.path_folds import influence_by_path, leave_one_out_by_path
+from traceless.model_selection.dataset import Dataset
+from traceless.model_selection.held_out import leave_one_out_scores
+from traceless.model_selection.path_folds import PathFolds
 from traceless.progress import progress
 
 
@@ -102,8 +102,8 @@ def leave_one_out(
     True
     """
     if isinstance(estimator, PathMachine):
-        return leave_one_out_by_path(estimator, X, y, sample_weight)
-    data = checked_dataset("leave_one_out", estimator, X, y, sample_weight)
+        return _leave_one_out_by_path(estimator, X, y, sample_weight)
+    data = Dataset.for_closed_form("leave_one_out", estimator, X, y, sample_weight)
     total = data.total()
     return data.in_units(leave_one_out_scores(data, total)[1], total)
 
@@ -138,57 +138,66 @@ def influence(
     >>> sorted(found.suspicious(2).tolist())
     [3, 77]
     """
-    if isinstance(estimator, PathMachine):
-        return Influence(*influence_by_path(estimator, X, y, sample_weight))
-    data = checked_dataset("influence", estimator, X, y, sample_weight)
+    by_path = isinstance(estimator, PathMachine)
+    answers = _answers_by_path if by_path else _answers_in_closed_form
+    held_out, fitted, targets = answers(estimator, X, y, sample_weight)
+    return Influence(held_out, held_out - fitted, _margin(held_out, targets))
+
+
+def _margin(held_out: Floats, targets: NDArray[Any]) -> Floats:
+    """Of targets, or of classes as a column for each that is true for the rows it holds."""
+    if targets.dtype != bool:
+        residual = (targets - held_out).reshape(len(targets), -1)
+        return np.asarray(-np.sqrt((residual**2).sum(axis=1)))
+    if held_out.ndim == 1:
+        return np.where(targets[:, -1], held_out, -held_out)
+    best_other = np.where(targets, -np.inf, held_out).max(axis=1)
+    return np.asarray(np.where(targets, held_out, -np.inf).max(axis=1) - best_other)
+
+
+def _answers_in_closed_form(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Floats, Floats, NDArray[Any]]:
+    """Held-out answers, those of the model of all rows, and the targets."""
+    data = Dataset.for_closed_form("influence", estimator, X, y, sample_weight)
     total = data.total()
-    fitted, held_out = leave_one_out_scores(data, total)
-    margin = _margin(held_out, data.targets(np.arange(len(data)), total), total)
-    change = data.in_units(held_out - fitted, total)
-    return Influence(data.in_units(held_out, total), change, margin)
+    fitted, held_out = (data.in_units(s, total) for s in leave_one_out_scores(data, total))
+    if total.task == "classification":
+        return held_out, fitted, data.y[:, None] == np.array(total.responses)
+    return held_out, fitted, data.in_units(data.targets(np.arange(len(data)), total), total)
 
 
-def checked_dataset(what: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Dataset:
-    """The rows, checked; raises where rows cannot be held out in closed form."""
-    X, y = indexable(X, y)
-    data = Dataset.check(estimator, X, y, sample_weight)
-    data.check_closed_form(what)
-    return data
+def _answers_by_path(
+    estimator: PathMachine, X: Any, y: Any, sample_weight: Any
+) -> tuple[Floats, Floats, NDArray[Any]]:
+    """Held-out answers, those of the model of all rows, and the targets."""
+    if not is_classifier(estimator) and not is_regressor(estimator):
+        raise TypeError(
+            f"influence compares answers with labels, and {type(estimator).__name__} has none: "
+            "leave_one_out has the decision values that rows get from all others."
+        )
+    model = clone(estimator).fit(X, y, sample_weight)
+    held_out = _leave_one_out_by_path(estimator, X, y, sample_weight)
+    if is_regressor(model):
+        return held_out, model.predict(X), np.asarray(y, dtype=np.float64)
+    own = np.asarray(y)[:, None] == model.classes_
+    if own.shape[1] > 2 and own.shape != held_out.shape:
+        raise ValueError(
+            "influence needs a decision value of each class, and with "
+            "decision_function_shape='ovo' there is one of each pair: set it to 'ovr'."
+        )
+    return held_out, model.decision_function(X), own
 
 
-def leave_one_out_scores(
-    data: Dataset, total: Knowledge, rho: float | None = None
-) -> tuple[Floats, Floats]:
-    """Scores with each row in, and with it held out; exact where float64 cannot be trusted."""
-    full = FullModel(data, total, rho)
-    verbose = bool(data.probe.verbose)
-    if full.usable:
-        watched = progress(blocks(len(data)), "leaving one out", verbose)
-        parts = [full.singles(index) for index in watched]
-        fitted, held_out, trusted = (np.concatenate(part) for part in zip(*parts, strict=True))
+def _leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight: Any) -> Floats:
+    """Answers to each row by the model of all others; only decisive rows take a path."""
+    method = "predict" if is_regressor(estimator) else "decision_function"
+    folds = PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight)
+    if folds.whole is None:
+        touched, values = np.arange(len(folds.y)), []
     else:
-        shape = len(data), data.right_sides(total, total.responses).shape[1]
-        fitted, held_out, trusted = np.empty(shape), np.empty(shape), np.zeros(len(data), bool)
-    rest = np.flatnonzero(~trusted)
-    if rest.size:
-        fitted[rest] = _exact_scores(data, total, total, rest, rho)
-    for i in progress(rest.tolist(), "leaving one out, exactly", verbose):
-        row = np.array([i])
-        held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row, rho)
-    return fitted, held_out
-
-
-def _exact_scores(
-    data: Dataset, total: Knowledge, known: Knowledge, index: Indices, rho: float | None
-) -> Floats:
-    """Scores of some rows by the model of `known`, in the classes of `total`."""
-    return data.system(known, total.responses, rho).solution().times(data.codes(index))
-
-
-def _margin(held_out: Floats, targets: Floats, total: Knowledge) -> Floats:
-    if total.task == "regression":
-        step = float(total.specification["target_resolution"])
-        return np.asarray(-np.sqrt(((targets - held_out) ** 2).sum(axis=1)) * step)
-    if targets.shape[1] == 1:
-        return np.asarray((targets * held_out)[:, 0])
-    return margin_of_own(held_out, targets > 0)
+        touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole._decisive_ids()))
+        values = list(getattr(folds.whole, method)(folds.X))
+    for k in progress(touched.tolist(), "leaving one out", bool(folds.estimator.verbose)):
+        values[k : k + 1] = [folds.answers(k, method)[0]]
+    return np.array(values)

@@ -10,18 +10,14 @@ import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import LeaveOneOut
+from sklearn.base import clone
 
-from traceless.arithmetic.integers import Floats
 from traceless.estimators.inputs import n_rows
 from traceless.estimators.path_machine import PathMachine
 from traceless.hinge.settings import WITH_GAMMA
-from traceless.model_selection.dataset import margin_of_own, subset
 from traceless.model_selection.folds import Folds, Path
+from traceless.model_selection.rows import subset
 from traceless.model_selection.splits import Split
-from traceless.progress import progress
 
 
 class PathFolds(Folds):
@@ -72,46 +68,3 @@ class PathFolds(Folds):
         weight = None if self.weight is None else self.weight[train]
         model: PathMachine = clone(self.estimator)
         return model.fit(subset(self.X, train), subset(self.y, train), weight)
-
-
-def leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight: Any) -> Floats:
-    """Decision values (or predictions) of each row by the model of all others."""
-    method = "predict" if is_regressor(estimator) else "decision_function"
-    return left_one_out(PathFolds(estimator, (X, y, None), LeaveOneOut(), sample_weight), method)
-
-
-def left_one_out(folds: PathFolds, method: str) -> NDArray[Any]:
-    """The answers to each row by the model of all others; only decisive rows take a path."""
-    if folds.whole is None:
-        touched, values = np.arange(len(folds.y)), []
-    else:
-        touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole._decisive_ids()))
-        values = list(getattr(folds.whole, method)(folds.X))
-    for k in progress(touched.tolist(), "leaving one out", bool(folds.estimator.verbose)):
-        values[k : k + 1] = [folds.answers(k, method)[0]]
-    return np.array(values)
-
-
-def influence_by_path(
-    estimator: PathMachine, X: Any, y: Any, sample_weight: Any
-) -> tuple[Floats, Floats, Floats]:
-    """What `Influence` is made of: held-out values, their change, and margins."""
-    model = clone(estimator).fit(X, y, sample_weight)
-    held_out = leave_one_out_by_path(estimator, X, y, sample_weight)
-    if is_regressor(model):
-        return held_out, held_out - model.predict(X), -np.abs(np.asarray(y) - held_out)
-    if not is_classifier(model):
-        raise TypeError(
-            f"influence compares answers with labels, and {type(model).__name__} has none: "
-            "leave_one_out has the decision values that rows get from all others."
-        )
-    change = held_out - model.decision_function(X)
-    own = np.asarray(y)[:, None] == model.classes_
-    if own.shape[1] > 2 and own.shape != held_out.shape:
-        raise ValueError(
-            "influence needs a decision value of each class, and with "
-            "decision_function_shape='ovo' there is one of each pair: set it to 'ovr'."
-        )
-    if held_out.ndim == 1:
-        return held_out, change, np.where(own[:, -1], held_out, -held_out)
-    return held_out, change, margin_of_own(held_out, own)

@@ -16,7 +16,8 @@ from sklearn.utils.validation import validate_data
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.dataset import Dataset, Indices, as_slice
+from traceless.model_selection.dataset import Dataset
+from traceless.model_selection.rows import Indices, as_slice
 
 
 class PrecomputedModels:

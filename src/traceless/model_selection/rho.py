@@ -4,7 +4,7 @@
 
 - folds of fewer rows than features, and leave-one-out: one factor of the whole per ρ, from which
   rows are held out in closed form
-- larger folds: one factor of the fold's training part per ρ
+- larger folds: the fold's training part is solved for each ρ
 
 `method="evidence"` holds no rows out: it asks under which ρ the rows are most probable
 (`traceless.solvers.evidence`), from their sums.
@@ -16,18 +16,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.linalg.blas import dgemm
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
-from traceless.model_selection.dataset import Dataset, subset
-from traceless.model_selection.folds import LeastSquaresFolds
-from traceless.model_selection.held_out import CholeskyFactor, blocks
-from traceless.model_selection.jackknife import checked_dataset, leave_one_out_scores
+from traceless.model_selection.dataset import Dataset
+from traceless.model_selection.held_out import leave_one_out_scores
+from traceless.model_selection.least_squares_folds import LeastSquaresFolds
 from traceless.model_selection.precomputed import PrecomputedModels
+from traceless.model_selection.rows import subset
 from traceless.parameters import positive
 from traceless.progress import progress
 from traceless.solvers.class_weights import shared_weights
@@ -156,11 +155,11 @@ def select_rho(
         given = None if rhos is None else _checked(rhos)
         return _by_evidence(estimator, X, y, given, sample_weight)
     values = _checked(rhos)
-    if isinstance(getattr(estimator, "rho", 1.0), str | list | tuple | np.ndarray):
-        estimator = clone(estimator).set_params(rho=1.0)  # it plays no part
+    if hasattr(estimator, "rho"):  # its own plays no part
+        estimator = clone(estimator).set_params(rho=float(values[0]))
     scorer = check_scoring(estimator, scoring=scoring)
     if isinstance(cv, str) and cv == "loo":
-        data = checked_dataset("cv='loo'", estimator, X, y, sample_weight)
+        data = Dataset.for_closed_form("cv='loo'", estimator, X, y, sample_weight)
         return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
     folds = LeastSquaresFolds(estimator, (X, y, groups), cv, sample_weight)
     return RhoSelection(values, _cross_validate(folds, values, scorer))
@@ -193,39 +192,22 @@ def _by_evidence(
 def _cross_validate(folds: LeastSquaresFolds, rhos: Floats, scorer: Any) -> Floats:
     """Scores of each ρ (rows) for each split (columns)."""
     verbose = bool(folds.data.probe.verbose)
-    out = np.empty((len(rhos), len(folds.splits)))
+    tests = [split.test for split in folds.splits]
+    out = np.empty((len(rhos), len(tests)))
 
-    def score(j: int, k: int) -> None:
-        model, test = folds.model(k, float(rhos[j])), folds.splits[k].test
-        out[j, k] = float(scorer(model, subset(folds.X, test), subset(folds.y, test)))
+    def score(model: Any, k: int) -> float:
+        return float(scorer(model, subset(folds.X, tests[k]), subset(folds.y, tests[k])))
 
     for j, rho in enumerate(rhos if folds.closed else []):
         folds.known_scores = folds.held_out(rho, verbose)
         for k in folds.closed:
-            score(j, k)
-    others = [k for k in range(len(folds.splits)) if k not in folds.closed]
+            out[j, k] = score(folds.model(k, float(rho)), k)
+    others = [k for k in range(len(tests)) if k not in folds.closed]
     for k in progress(others, "choosing rho", verbose):
-        for j, held_out in enumerate(_large_fold(folds, k, rhos)):
-            folds.known_scores = {} if held_out is None else {k: held_out}
-            score(j, k)
+        model = folds.model(k)
+        for j, rho in enumerate(rhos.tolist()):
+            out[j, k] = score(model.set_params(rho=rho), k)
     return out
-
-
-def _large_fold(folds: LeastSquaresFolds, k: int, rhos: Floats) -> list[Floats | None]:
-    """Held-out scores of the test rows for each ρ, None where exact arithmetic is needed."""
-    data, known = folds.data, folds.training(k)
-    same = known.responses == folds.total.responses
-    if not same or not known.n_samples or not data.has_closed_form:
-        return [None] * len(rhos)  # another coding, or other weights
-    systems = [data.system(known, known.responses, rho) for rho in rhos]
-    Q = systems[0].Q.astype(np.float64)
-    factors = [CholeskyFactor(system) for system in systems]
-    W = np.hstack([f.solve(Q) if f.trusted() else np.zeros(Q.shape) for f in factors])
-    test = folds.splits[k].test
-    parts = [systems[0].moved(data.codes(test[block])) for block in blocks(len(test))]
-    scores = np.vstack([dgemm(1.0, W.T, codes.T, trans_a=False).T for codes in parts])
-    columns = np.split(scores, len(rhos), axis=1)
-    return [c if f.trusted() else None for c, f in zip(columns, factors, strict=True)]
 
 
 # --- leave-one-out ---------------------------------------------------------------------------

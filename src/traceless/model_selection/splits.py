@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
-from traceless.model_selection.dataset import Indices
+from traceless.model_selection.rows import Indices
 
 
 @dataclass(frozen=True)
@@ -57,3 +57,8 @@ def split_rows(
     if isinstance(cv, LeaveOneOut) and n > 1 and not keep_train:
         return [Split(row, row) for row in np.arange(n)[:, None]]  # its own way takes n² steps
     return [Split.of(train, test, n, keep_train) for train, test in cv.split(X, y, groups)]
+
+
+def is_partition(parts: list[Indices], n: int) -> bool:
+    """Whether each of n rows is in exactly one part."""
+    return np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
