@@ -252,6 +252,27 @@ def test_everything_that_can_be_returned():
     assert (ours["score_time"] > 0).all()
 
 
+class Renamed(LSSVR):
+    """An estimator whose parameters are no attributes of these names."""
+
+    def __init__(self, alpha=1.0, solver="auto"):
+        super().__init__(rho=alpha)
+        self._parameters = {"alpha": alpha, "solver": solver}
+
+    def get_params(self, deep=True):  # noqa: ARG002
+        return self._parameters
+
+
+def test_parameters_may_have_other_names():
+    X, y, _ = data("target")
+    ours = cross_validate(Renamed(0.3), X, y, cv=3, return_estimator=True)
+    theirs = model_selection.cross_validate(LSSVR(rho=0.3), X, y, cv=3, return_estimator=True)
+    assert ours["test_score"].tolist() == theirs["test_score"].tolist()
+    for a, b in zip(ours["estimator"], theirs["estimator"], strict=True):
+        assert a.get_params() == {"alpha": 0.3, "solver": "auto"}
+        assert np.array_equal(a.fit(X, y).coef_, b.fit(X, y).coef_)  # and learn on as its own
+
+
 def test_models_do_not_share_their_feature_map():
     X, y, _ = data("two")
     estimator = LSSVC(RandomFourier(20, gamma=0.1))

@@ -1,7 +1,6 @@
 """The page of differences is the list that `make peers` reads: nothing of it is overlooked."""
 
 import ast
-import re
 
 import pytest
 import sklearn
@@ -11,8 +10,7 @@ from peers.run import FILES, FOLDER
 
 
 def test_every_row_of_the_page_is_read():
-    text = PAGE.read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if re.match(r"\| (?!difference)", line)]
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if "`test_" in line]
     assert len(rows) == len({(d.file, d.reason) for d in read()}) > 0
     assert sum(row.count("`test_") for row in rows) == len(read())
 
