@@ -90,25 +90,6 @@ def test_a_column_of_lists(kind, tmp_path):
     assert source.knowledge(LINEAR) == LINEAR.knowledge((X, np.array(["a", "b", "a"]), None))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pa.int64(), pa.uint8(), pa.float16(), pa.float32(), pa.decimal128(9, 2), pa.bool_()],
-)
-def test_numbers_of_any_type(kind, tmp_path):
-    column = pa.array([1, 0, 1], pa.int8()).cast(kind)
-    table = pa.table({"one": column, "two.three": [0.5, 1.5, 2.5], "y": [True, False, True]})
-    pq.write_table(table, tmp_path / "t.parquet")
-    X = np.array([[1, 0.5], [0, 1.5], [1, 2.5]])
-    expected = LINEAR.knowledge((X, np.array([True, False, True]), None))
-    assert scan(tmp_path / "t.parquet", "y").knowledge(LINEAR) == expected
-
-
-def test_labels_that_are_categories(tmp_path):
-    y = pa.array(["b", "a", "b"]).dictionary_encode()
-    pq.write_table(pa.table({"a": [1, 2, 3], "b": [1, 2, 4], "y": y}), tmp_path / "t.parquet")
-    assert scan(tmp_path, "y").knowledge(LINEAR).class_counts == {"a": 1, "b": 2}
-
-
 def test_files_without_rows(recipe, rows, tmp_path):
     target = write_parquet(tmp_path, rows)
     files = [tmp_path / "1.parquet", tmp_path / "0.parquet"]  # the first has no rows
@@ -134,10 +115,10 @@ def test_folders_below_are_found_by_a_pattern(tmp_path):
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     group = pa.table({f"x{k}": np.arange(20_000) % 7.0 for k in range(20)} | {"y": [0, 1] * 10_000})
     with pq.ParquetWriter(tmp_path / "few.parquet", group.schema) as few:
-        for _ in range(10):
+        for _ in range(4):
             few.write_table(group)
     with pq.ParquetWriter(tmp_path / "many.parquet", group.schema) as many:
-        for _ in range(100):  # 336 MB in memory
+        for _ in range(40):  # 134 MB in memory
             many.write_table(group)
     code = """if True:
         import re, sys
@@ -156,7 +137,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
     )
     (n_few, few), (n_many, many) = (map(int, line.split()) for line in done.stdout.splitlines())
-    assert (n_few, n_many) == (200_000, 2_000_000)
+    assert (n_few, n_many) == (80_000, 800_000)
     assert many - few < 30_000  # kB
 
 

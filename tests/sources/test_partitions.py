@@ -4,7 +4,7 @@ from itertools import pairwise
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -54,15 +54,6 @@ def test_any_partitions(bounds, random):
     partitions = cut(rows, bounds)
     random.shuffle(partitions)
     assert sum_partitions(recipe, partitions) == recipe.knowledge(rows)
-
-
-@settings(max_examples=5)
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=20), st.integers(2, 3))
-def test_any_partitions_in_processes(bounds, n_jobs):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(60, 2)), rng.normal(size=60), rng.integers(0, 9, 60) / 4
-    recipe = Recipe(Linear().bind(2), task="regression", target_resolution=2**-14)
-    assert sum_partitions(recipe, cut(rows, bounds), n_jobs) == recipe.knowledge(rows)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, sparse.csr_array])
@@ -115,16 +106,26 @@ def test_a_users_own_configuration_of_joblib_holds(recipe, rows, digest, monkeyp
 
 
 @ONE_TASK
-def test_only_the_sum_comes_back_to_this_process(recipe, rows, digest, monkeypatch):
-    made = []
+def test_each_process_keeps_one_sum_and_one_comes_back(recipe, rows, digest, monkeypatch):
+    made, files = [], set()
 
     def setstate(self, state, original=Knowledge.__setstate__):
         made.append(self)
         original(self, state)
 
-    monkeypatch.setattr(Knowledge, "__setstate__", setstate)
-    assert sum_partitions(recipe, cut(rows, range(20, 400, 20)), 2).digest() == digest
+    def dump(value, file, original=joblib.dump):
+        files.add(file)
+        original(value, file)
+
+    partitions = cut(rows, range(20, 400, 20))
+    with monkeypatch.context() as patch:
+        patch.setattr(Knowledge, "__setstate__", setstate)
+        assert sum_partitions(recipe, partitions, 2).digest() == digest
     assert len(made) == 1
+    monkeypatch.setattr(joblib, "dump", dump)
+    with joblib.parallel_config(backend="threading"):
+        assert sum_partitions(recipe, partitions, 2).digest() == digest
+    assert 0 < len(files) <= 2
 
 
 @ONE_TASK
@@ -136,34 +137,12 @@ def test_bad_rows_raise_their_own_error(recipe, rows, folder):
 
 
 @ONE_TASK
-def test_a_killed_process_is_an_engine_error(recipe, rows, digest, folder):
-    partitions = cut(rows, [100, 200, 300])
-    with pytest.raises(EngineError, match=r"worker process died.*Nothing was changed"):
-        sum_partitions(sabotage.of(recipe, sabotage.Deadly), partitions, 2)
-    assert sum_partitions(recipe, partitions, 2).digest() == digest
-
-
-@ONE_TASK
 def test_errors_name_their_cause(recipe, rows, folder):
     partitions = cut(rows, [100, 200, 300])
     with pytest.raises(RuntimeError, match="OwnError: a library's own"):
         sum_partitions(sabotage.of(recipe, sabotage.Unsendable), partitions, 2)
     with pytest.raises(EngineError, match=r"temporary folder .* is full.*Nothing was changed"):
         sum_partitions(sabotage.of(recipe, sabotage.Full), partitions, 2)
-
-
-@ONE_TASK
-def test_the_temporary_folder_holds_one_piece_per_process(recipe, rows, digest, monkeypatch):
-    added = []
-
-    def run(task, arguments, *more):
-        added.append((task.__name__, len(arguments)))
-        return original(task, arguments, *more)
-
-    original = module._run
-    monkeypatch.setattr(module, "_run", run)
-    assert sum_partitions(recipe, cut(rows, range(20, 400, 20)), 2).digest() == digest
-    assert added in ([("_learn_to_file", 8), ("_add_files", 1)], [("_learn_to_file", 8)])
 
 
 def test_class_wise_batches_are_as_large_as_their_matrices():
@@ -185,3 +164,10 @@ def test_progress_is_shown_when_asked_for(recipe, rows, monkeypatch, capsys):
     assert "100%" in capsys.readouterr().err
     sum_partitions(recipe, cut(rows, [100, 200, 300]))
     assert capsys.readouterr().err == ""
+
+
+@ONE_TASK
+def test_a_killed_process_is_an_engine_error(recipe, rows, folder):
+    partitions = cut(rows, [100, 200, 300])
+    with pytest.raises(EngineError, match=r"worker process died.*Nothing was changed"):
+        sum_partitions(sabotage.of(recipe, sabotage.Deadly), partitions, 2)

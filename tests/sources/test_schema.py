@@ -60,26 +60,6 @@ def test_a_schema_is_what_its_facts_say(columns, labels, weighted, more):
     assert len(schema.feature_names) == schema.width
 
 
-OLD = {  # of a store that was made before missing values, booleans, dates, ids and delimiters
-    "columns": [
-        {"kind": "number", "name": "age", "shift": 50.0, "scale": 20.0},
-        {"kind": "category", "name": "color", "values": ["red", "green", ""]},
-        {"kind": "hashed", "name": "city", "buckets": 8},
-    ],
-    "target": ["bought"],
-    "labels": "text",
-    "weight": None,
-    "classes": [],
-}
-
-
-def test_old_schemas_stay_as_they_are():
-    schema = Schema.from_facts(OLD)
-    assert schema.facts() == OLD
-    assert schema.width == 12
-    assert json.dumps(schema.facts()) == json.dumps(OLD)  # and so the hash of the store's origin
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -223,9 +203,3 @@ def test_declared_classes_are_the_only_labels():
     assert schema.target_of(cells(["no", "yes"])).tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match=r"row 2, .*'yes', 'no' is needed, got 'maybe'"):
         schema.target_of(cells(["no", "maybe"]))
-
-
-def test_long_values_are_shortened_in_messages():
-    with pytest.raises(ValueError, match=r"got 'x+\.\.\.'\.$") as caught:
-        encoded(Category("c", ("a",)), ["x" * 10_000])
-    assert len(str(caught.value)) < 200

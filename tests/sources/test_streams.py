@@ -232,11 +232,3 @@ def test_what_can_be_wrong(table, tmp_path):
     digits = {"a": ["1", "2"], "b": [1.0, 2.0], "y": [0, 1]}
     with pytest.raises(TypeError, match="'a' of the batch is of type string"):
         LSSVC().fit(from_batches([digits | {"a": [1.0, 2.0]}, digits], "y"))
-
-
-def test_parquet_by_a_dataset_with_a_filter(table, tmp_path):
-    pq.write_table(table, tmp_path / "t.parquet")
-    data = pyarrow.dataset.dataset(tmp_path).filter(pyarrow.dataset.field("a") > 0)
-    kept = table.filter(pa.compute.field("a") > 0)
-    model = LSSVC().fit(from_batches(data, "y", sample_weight="w"))
-    assert model.digest() == LSSVC().fit(*rows(kept)).digest()

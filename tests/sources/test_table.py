@@ -204,36 +204,11 @@ def test_bad_text_is_refused_in_a_sentence(tmp_path, monkeypatch, text, said):
     assert "\n" not in str(caught.value)
 
 
-def test_rows_are_counted_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 64))
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,y\n" + "1,2,u\n" * 100 + "1,oops,u\n" + "1,2,u\n" * 100)
-    with pytest.raises(TableError, match="line 102, column 'b'"):
-        Table([str(path)], SCHEMA).arrays()
-
-
-def test_blanks_around_numbers_and_bom_and_windows_line_ends_are_fine(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"\xef\xbb\xbfa,b,y\r\n 1 ,2,u\r\n3, 4,v\r\n")
-    X, y, _ = Table([str(path)], SCHEMA).arrays()
-    assert X.tolist() == [[1, 2], [3, 4]]
-    assert y.tolist() == ["u", "v"]
-
-
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("start", [b"", b'"'])
 def test_a_header_of_many_lines_takes_no_long_time(start):
     with pytest.raises(TableError):
         delimited.Delimited(io.BytesIO(start + b"\n" * 2**20))
-
-
-def test_no_more_is_read_than_asked_for():
-    body = delimited._Body(io.BytesIO(b"a\n" + b"1\n" * 1000))
-    assert body.header(",") == ["a"]
-    assert not body.is_at_end()
-    parts = [body.read(64) for _ in range(40)]
-    assert max(map(len, parts)) == 64
-    assert b"".join(parts) == b"1\n" * 1000
 
 
 def test_a_blank_line_in_a_single_column_is_a_missing_value():
@@ -305,14 +280,14 @@ def test_mutated_files_are_refused_or_still_tables(tmp_path, kind, rng):
     with open(path, "rb") as file:
         data = file.read()
     refused = 0
-    for _ in range(500):
+    for _ in range(150):
         with open(path, "wb") as file:
             file.write(mutated(data, rng))
         try:
             Table([path], SCHEMA).arrays()
         except TableError as error:
             refused += "\n" not in str(error)
-    assert refused > 250
+    assert refused > 75
 
 
 def test_unknown_kinds_and_missing_files(tmp_path):
@@ -357,19 +332,6 @@ def test_the_part_is_that_of_the_rows_and_not_of_what_is_read_ahead(tmp_path, mo
         done += len(X)
         assert table.part == pytest.approx(done / n, abs=0.12 if suffix == "csv.gz" else 0.08)
     assert table.part == pytest.approx(1.0, abs=0.01)  # an Arrow file ends with a footer
-
-
-def test_the_part_that_was_read_grows_to_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        delimited.Delimited.__init__, "__defaults__", (lambda: None, ",", (), 2**10)
-    )
-    for k in range(2):
-        (tmp_path / f"{k}.csv").write_text("a,b,y\n" + "1,2,u\n" * 20000)
-    table = Table([str(tmp_path)], SCHEMA)
-    parts = [table.part for _ in table.batches()]
-    assert parts == sorted(parts)
-    assert parts[-1] == 1.0
-    assert len(set(parts)) > 3  # Arrow reads ahead
 
 
 def test_memory_is_bounded_by_blocks(tmp_path, monkeypatch):

@@ -53,6 +53,7 @@ LABELS = {
     "numeric text": (DIGITS, None),
     "truth values": (TRUTHS, None),
     "large integers": (pa.array([2**53 + 1, 2**53] * 3), None),
+    "categories": (pa.array(list("abcabc")).dictionary_encode(), None),
     "categories of truth values": (TRUTHS.dictionary_encode(), None),
     "bytes": (pa.array([b"a", b"b"] * 3), None),
     "whole floats": (pa.array([1.0, 0.0] * 3), None),
