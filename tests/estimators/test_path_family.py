@@ -1,8 +1,5 @@
 """PathSVR and PathOneClass as estimators: scikit-learn, files, windows, folds, stores."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -13,7 +10,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from traceless import NotLearnedError, PathOneClass, PathSVR, SlidingWindow, Store, load
+from traceless import NotLearnedError, PathOneClass, PathSVR, SlidingWindow, Store
 from traceless.model_selection import cross_val_predict, cross_val_score, leave_one_out
 from traceless.store import verify_receipt
 
@@ -64,35 +61,6 @@ def test_rows_come_and_go(model, rows):
     ahead = model._without(model.ids_[:4])
     np.testing.assert_allclose(
         asked(ahead, X), asked(clone(model).fit(X[kept[4:]], y[kept[4:]]), X), atol=1e-8
-    )
-
-
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_files_and_copies(model, rows, tmp_path):
-    X, y = rows
-    model = clone(model).fit(X, y).forget(ids=[3])
-    model.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    for other in (again, copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert other.digest() == model.digest()
-        assert (
-            other.forget(ids=[5, 6]).digest()
-            == clone(model).fit(*(np.delete(v, [3, 5, 6], axis=0) for v in rows)).digest()
-        )
-    assert model.n_samples_ == 89
-
-
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_windows(model, rows, tmp_path):
-    X, y = rows
-    window = SlidingWindow(model, size=40)
-    for start in range(0, 90, 15):
-        window.partial_fit(X[start : start + 15], y[start : start + 15])
-    assert window.digest() == clone(model).fit(X[-40:], y[-40:]).digest()
-    window.save(tmp_path / "window")
-    assert (
-        load(tmp_path / "window").forget(X[-3:], y[-3:]).digest()
-        == clone(model).fit(X[50:87], y[50:87]).digest()
     )
 
 
@@ -201,15 +169,3 @@ def test_a_store_of_one_class_needs_no_labels(rows, tmp_path):
     other = Store.new(tmp_path / "other", PathSVR())
     with pytest.raises(ValueError, match="Rows need labels or targets"):
         other.learn(X)
-
-
-@pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
-@pytest.mark.parametrize("model", [PathSVR(gamma=0.5), PathOneClass(nu=0.2, gamma=0.5)], ids=repr)
-def test_stores(model, rows, tmp_path):
-    X, y = rows
-    labels = np.full(90, "ok") if isinstance(model, PathOneClass) else y  # which it ignores
-    store = Store.new(tmp_path / "store", model)
-    store.learn(X, labels)
-    store.forget(X[:7], labels[:7])
-    assert store.model().digest() == clone(model).fit(X[7:], y[7:]).digest()
-    assert store.verify().ok

@@ -1,6 +1,5 @@
 """PathSVC: scikit-learn's answers, any history, all or nothing."""
 
-import copy
 import pickle
 import subprocess
 import sys
@@ -13,18 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_wine
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.datasets import load_wine
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from traceless import MismatchError, NotLearnedError, PathSVC
-from traceless.hinge.model import HingeModel
 from traceless.hinge.problem import HingeProblem
 
 KERNELS = [
@@ -108,18 +104,6 @@ def test_the_answers_of_svc(kernel, data, n_classes, request):
         np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
-def test_the_answers_of_a_solver_in_double_precision(C, overlapping):
-    sklearnex = pytest.importorskip("sklearnex.svm")
-    X, y = overlapping
-    ours = PathSVC(C=C, gamma=0.5, decision_function_shape="ovo").fit(X, y)
-    theirs = sklearnex.SVC(C=C, gamma=0.5, tol=1e-10, decision_function_shape="ovo").fit(X, y)
-    scale = np.abs(ours.decision_function(X)).max()
-    np.testing.assert_allclose(
-        ours.decision_function(X), theirs.decision_function(X), atol=1e-6 * scale
-    )
-
-
 @pytest.mark.parametrize("class_weight", [None, {0: 3.0, 2: 0.25}, "balanced"])
 def test_weights_of_classes_and_rows(class_weight, overlapping, rng):
     X, y = overlapping
@@ -151,15 +135,6 @@ def test_one_against_the_rest_is_that_of_scikit_learn(overlapping):
     K = rbf_kernel(ours.support_vectors_, X, gamma=0.5)
     values = ours.dual_coef_ @ K + ours.intercept_[:, None]
     np.testing.assert_allclose(values.T, ours.decision_function(X), atol=1e-9)
-
-
-def test_ties_of_votes_are_broken_as_in_svc():
-    X, y = load_digits(return_X_y=True)
-    X, y = X[:300] / 16, y[:300]
-    for break_ties in (False, True):
-        ours = PathSVC(C=0.01, gamma=0.05, break_ties=break_ties).fit(X, y)
-        theirs = SVC(C=0.01, gamma=0.05, break_ties=break_ties, tol=1e-10).fit(X, y)
-        assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.99
 
 
 def test_values_do_not_depend_on_the_batch(overlapping):
@@ -235,18 +210,6 @@ def test_any_history_ends_in_the_bits_of_a_fresh_fit(calls, strategy, kernel):
         )
 
 
-def test_learn_forget_and_update(wine):
-    X, y = wine
-    model = PathSVC(C=5.0, gamma=0.1).fit(X[:100], y[:100])
-    model.partial_fit(X[100:120], y[100:120]).forget(X[:10], y[:10])
-    model.update(add=(X[120:], y[120:]), forget=model.ids_[:20])
-    fresh = PathSVC(C=5.0, gamma=0.1).fit(X[30:][::-1], y[30:][::-1])
-    assert model.digest() == fresh.digest()
-    assert not model.ambiguous_
-    assert np.array_equal(model.predict(X), fresh.predict(X))
-    assert model.n_breakpoints_ > 0
-
-
 def test_another_bound_is_reached_along_the_path_and_takes_effect_at_once(overlapping):
     X, y = overlapping
     model = PathSVC(C=1.0, gamma=0.5).fit(X, y)
@@ -259,15 +222,6 @@ def test_another_bound_is_reached_along_the_path_and_takes_effect_at_once(overla
     )
     model.set_params(kernel="linear", strategy="ovr")
     assert model.digest() == PathSVC(C=1.0, kernel="linear", strategy="ovr").fit(X, y).digest()
-
-
-def test_balanced_weights_move_with_the_counts(overlapping):
-    X, y = overlapping
-    model = PathSVC(gamma=0.5, class_weight="balanced").fit(X[:60], y[:60])
-    model.partial_fit(X[60:], y[60:]).forget(X[:5], y[:5])
-    assert model.digest() == refitted(model).digest()
-    theirs = SVC(gamma=0.5, class_weight="balanced", tol=1e-10).fit(X[5:], y[5:])
-    np.testing.assert_allclose(model.decision_function(X), theirs.decision_function(X), atol=1e-5)
 
 
 def test_classes_come_and_go(wine):
@@ -393,13 +347,10 @@ def test_what_is_refused_changes_nothing(call, error, sentence, overlapping):
     assert snapshot(model) == before
 
 
-@pytest.mark.parametrize("parameters", [{}, {"strategy": "ovr"}, {"class_weight": "balanced"}])
 @pytest.mark.parametrize("when", [1, 2, 3])
-def test_an_error_in_any_problem_leaves_all_as_they_were(
-    parameters, when, overlapping, monkeypatch
-):
+def test_an_error_in_any_problem_leaves_all_as_they_were(when, overlapping, monkeypatch):
     X, y = overlapping
-    model = PathSVC(gamma=0.5, **parameters).fit(X[:100], y[:100])
+    model = PathSVC(gamma=0.5).fit(X[:100], y[:100])
     before = snapshot(model)
     follow, calls = HingeProblem.changed_to, []
 
@@ -425,69 +376,24 @@ def test_an_error_in_any_problem_leaves_all_as_they_were(
         assert model.digest() == before[1]
     monkeypatch.undo()
     model.update(add=(X[100:], y[100:]), forget=(X[:9], y[:9]))
-    fresh = PathSVC(gamma=0.5, **parameters).fit(X[9:], y[9:])
-    assert model.digest() == fresh.digest()
+    assert model.digest() == PathSVC(gamma=0.5).fit(X[9:], y[9:]).digest()
 
 
-def test_bad_parameters_are_named(overlapping):
+def test_what_cannot_be_asked(overlapping):
     X, y = overlapping
-    for parameters, sentence in [
-        ({"C": 0.0}, "C must be a positive"),
-        ({"kernel": "cosine"}, "kernel must be 'linear'"),
-        ({"gamma": -1.0}, "gamma must be"),
-        ({"gamma": "huge"}, "gamma must be"),
-        ({"kernel": "poly", "degree": 1.5}, "degree"),
-        ({"strategy": "all"}, "strategy must be"),
-        ({"class_weight": "even"}, "class_weight must be"),
-        ({"class_weight": {0: -1.0}}, "not negative"),
-        ({"cache_size": 0}, "cache_size must be"),
-        ({"tol": -1.0}, "tol must be"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            PathSVC(**parameters).fit(X, y)
     for parameters in ({"break_ties": True}, {"strategy": "ovr"}):
         model = PathSVC(decision_function_shape="ovo", **parameters).fit(X, y)
         with pytest.raises(ValueError, match="when decision_function_shape is 'ovo'"):
             model.predict(X)
-    with pytest.raises(ValueError, match="decision_function_shape must be"):
-        PathSVC(decision_function_shape="all").fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="Class weights must be finite and not negative"):
+        PathSVC(class_weight={0: -1.0}).fit(X, y)
     with pytest.raises(NotFittedError, match="not learned anything to forget"):
         PathSVC().forget(X, y)
     with pytest.raises(AttributeError, match="has not learned anything yet"):
         _ = PathSVC().classes_
 
 
-def test_too_little_memory_says_so(overlapping):
-    X, y = overlapping
-    with pytest.raises(MemoryError, match="raise it"):
-        PathSVC(C=1e3, gamma=5.0, cache_size=1e-3).fit(X, y)
-
-
-def test_little_memory_gives_the_same_bits(overlapping):
-    X, y = overlapping
-    little = PathSVC(gamma=0.5, cache_size=0.15).fit(X, y).forget(X[:9], y[:9])
-    assert little.digest() == PathSVC(gamma=0.5).fit(X[9:], y[9:]).digest()
-
-
-def test_a_residual_above_tol_is_reported(overlapping, monkeypatch):
-    X, y = overlapping
-    monkeypatch.setattr(HingeModel, "excess", lambda self, tol, asked: 1e-3)
-    with pytest.warns(ConvergenceWarning, match="KKT residual of 0.001"):
-        PathSVC().fit(X, y)
-
-
 # --- kernels that are given ----------------------------------------------------------------
-
-
-def test_precomputed(overlapping):
-    X, y = overlapping
-    K = rbf_kernel(X, gamma=0.5)
-    model = PathSVC(kernel="precomputed").fit(K, y)
-    theirs = SVC(kernel="precomputed", tol=1e-10).fit(K, y)
-    np.testing.assert_allclose(model.decision_function(K), theirs.decision_function(K), atol=1e-5)
-    assert np.array_equal(model.predict(K), theirs.predict(K))
-    assert np.array_equal(model.support_, theirs.support_)
-    assert model.support_vectors_.shape == theirs.support_vectors_.shape == (0, 0)
 
 
 def test_labels_of_a_precomputed_kernel_of_large_and_negative_values(overlapping):
@@ -550,13 +456,6 @@ def test_the_digest_of_a_kernel_matrix_is_one_of_its_values(overlapping):
     assert clone(model).fit(K, y).forget(ids=[3]).digest() != model.digest()
 
 
-def test_functions_that_are_no_kernels_are_refused(overlapping):
-    X, y = overlapping
-    for function in (lambda A, B: -(A @ B.T), lambda A, B: np.abs(A[:, None, 0] - B[None, :, 0])):
-        with pytest.raises(ValueError, match="not positive semidefinite"):
-            PathSVC(kernel=function).fit(X, y)
-
-
 SIGMOID = {"kernel": "sigmoid", "gamma": 1e-4, "coef0": 1e-3, "C": 1e3}
 
 
@@ -579,21 +478,14 @@ def test_a_sigmoid_of_more_rows_than_columns_is_none_and_is_flagged(wine):
 
 
 @pytest.mark.parametrize("cache_size", [1000.0, 0.1])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"kernel": "sigmoid", "gamma": 1.0},
+def test_kernels_are_refused_where_two_rows_show_that_they_are_none(overlapping, cache_size):
+    for options in (
         {"kernel": "sigmoid", "gamma": 0.1, "coef0": -1.0},
         {"kernel": "poly", "gamma": 1.0, "coef0": -1.0},
-    ],
-    ids=str,
-)
-def test_kernels_with_names_are_refused_where_two_rows_show_that_they_are_none(
-    overlapping, options, cache_size
-):
-    X, y = overlapping
-    with pytest.raises(ValueError, match="not positive semidefinite"):
-        PathSVC(**options, cache_size=cache_size).fit(X, y)
+        {"kernel": lambda A, B: np.abs(A[:, None, 0] - B[None, :, 0])},
+    ):
+        with pytest.raises(ValueError, match="not positive semidefinite"):
+            PathSVC(**options, cache_size=cache_size).fit(*overlapping)
 
 
 def one_bad_row(A, B):
@@ -609,19 +501,6 @@ def test_a_row_that_was_refused_is_not_compared_with_later_ones(overlapping):
             model.partial_fit(bad, [0, 1])
     model.partial_fit(X[100:101], y[100:101])
     assert model.digest() == PathSVC(kernel=one_bad_row).fit(X[:101], y[:101]).digest()
-
-
-def test_points_of_a_change_that_failed_have_no_place_in_a_kernel_matrix(overlapping, monkeypatch):
-    X, y = overlapping
-    K = rbf_kernel(X, gamma=0.5)
-    model = PathSVC(kernel="precomputed").fit(K[:100, :100], y[:100])
-    with monkeypatch.context() as patch:
-        patch.setattr("traceless.hinge.solver.PathSolver.solve", None)
-        with pytest.raises(TypeError):
-            model.partial_fit(K[100:], y[100:])
-    model.partial_fit(K[100:102, :102], y[100:102])
-    fresh = PathSVC(kernel="precomputed").fit(K[:102, :102], y[:102])
-    assert np.array_equal(model.decision_function(K[:, :102]), fresh.decision_function(K[:, :102]))
 
 
 def not_seen_by_two_rows(A, B):
@@ -681,37 +560,6 @@ def test_data_frames(frame, wine):
         model.partial_fit(frame(dict(zip(names[::-1], X.T, strict=True))), target)
     assert model.digest() == before
     assert model.forget(table[:50], target[:50]).n_samples_ == len(X) - 50
-
-
-def test_labels_of_all_kinds(wine):
-    X, y = wine
-    names = np.array(["one", "two", "three"])[y]
-    digests = {
-        PathSVC().fit(X, labels).digest()
-        for labels in (names, names.tolist(), names.astype(object), pd.Series(names))
-    }
-    assert len(digests) == 1
-    assert PathSVC().fit(X, y.astype(float)).digest() == PathSVC().fit(X, y).digest()
-    assert PathSVC().fit(X, y == 1).predict(X).dtype == bool
-
-
-def test_pickle_copy_and_clone(wine):
-    X, y = wine
-    model = PathSVC(gamma=0.1).fit(X, y)
-    for other in (pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model)):
-        assert other.digest() == model.digest()
-        other.forget(X[:20], y[:20])
-        assert other.digest() == PathSVC(gamma=0.1).fit(X[20:], y[20:]).digest()
-    assert model.n_samples_ == len(X)  # copies share nothing that changes
-    assert not hasattr(clone(model), "classes_")
-
-
-def test_in_a_pipeline_and_a_grid_search(wine):
-    X, y = wine
-    pipe = make_pipeline(StandardScaler(), PathSVC())
-    assert cross_val_score(pipe, X, y, cv=3).mean() > 0.95
-    search = GridSearchCV(pipe, {"pathsvc__C": [0.1, 1.0]}, cv=3).fit(X, y)
-    assert search.best_score_ > 0.95
 
 
 def test_progress(overlapping, capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""PathSVC and memory of others: arrays of the caller, mapped files, immutable buffers, pickles."""
+"""PathSVC and memory of others: arrays of the caller, mapped files, copies, pickles."""
 
 import copy
 import gc
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from traceless import PathSVC, SlidingWindow
+from traceless import PathSVC
 
 MODELS = [
     {"gamma": 0.5},
@@ -50,21 +50,6 @@ def answers(model, X):
 # --- what others own -----------------------------------------------------------------------------
 
 
-def test_nothing_of_the_caller_is_kept(rows):
-    X, y = (a.copy() for a in rows)
-    weight = np.ones(len(y))
-    model = PathSVC(gamma=0.5).fit(X[:50], y[:50], weight[:50])
-    buffers = X[50:60].copy(), y[50:60].copy(), np.ones(10)
-    model.update(add=buffers, forget=(X[:3], y[:3], weight[:3]))
-    for array in (X, y, weight, *buffers):
-        array[:] = 7
-    X, y = rows
-    fresh = PathSVC(gamma=0.5).fit(X[3:60], y[3:60])
-    assert model.digest() == fresh.digest()
-    assert np.array_equal(model.predict(X), fresh.predict(X))
-    assert model.forget(X[3:5], y[3:5]).n_samples_ == 55
-
-
 def test_what_is_handed_out_can_be_written_to(rows):
     X, y = rows
     for parameters in ({"gamma": 0.5}, {"kernel": "linear"}):
@@ -96,34 +81,14 @@ def test_a_given_kernel_matrix_is_copied(rows):
 
 
 @pytest.mark.parametrize("parameters", MODELS, ids=str)
-@pytest.mark.parametrize("predicts_first", [False, True])
-def test_a_mapped_file(rows, parameters, predicts_first, tmp_path):
+def test_a_mapped_file(rows, parameters, tmp_path):
     X, y = rows
     joblib.dump(fitted(parameters, X, y), tmp_path / "model")
     on_disk = (tmp_path / "model").read_bytes()
     model = joblib.load(tmp_path / "model", mmap_mode="r")
-    if predicts_first:
-        model.support_  # noqa: B018
     assert answers(changed(model, X, y), X) == answers(changed(fitted(parameters, X, y), X, y), X)
     model.forget(ids=model.ids_[:5])
     assert (tmp_path / "model").read_bytes() == on_disk
-
-
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
-@pytest.mark.parametrize("kind", [bytes, bytearray])
-def test_buffers_out_of_band(rows, parameters, kind):
-    X, y = rows
-    buffers = []
-    stream = pickle.dumps(fitted(parameters, X, y), protocol=5, buffer_callback=buffers.append)
-    contents = [kind(buffer.raw()) for buffer in buffers]
-    before = [bytes(content) for content in contents]
-    one, other = (pickle.loads(stream, buffers=contents) for _ in range(2))
-    assert answers(changed(one, X, y), X) == answers(changed(fitted(parameters, X, y), X, y), X)
-    assert [bytes(content) for content in contents] == before
-    if kind is bytearray:  # whoever owns them may use them for something else
-        for content in contents:
-            content[:] = bytes(len(content))
-    assert answers(changed(other, X, y), X) == answers(one, X)
 
 
 # --- copies and pickles --------------------------------------------------------------------------
@@ -159,16 +124,6 @@ def test_copies_go_their_own_ways(rows, parameters, through):
     assert answers(changed(two, X, y), X) == expected
 
 
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
-def test_bits_that_are_flagged_are_pickled_too(parameters, rows):
-    X, y = np.round(rows[0]), rows[1]  # many ties
-    model = fitted(parameters, X, y)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.ambiguous_ == model.ambiguous_
-    for name in ("dual_coef_", "intercept_", "support_", "n_breakpoints_", "last_ids_"):
-        assert np.array_equal(getattr(again, name), getattr(model, name))
-
-
 class _Squares:
     """A callable that is copied with the estimator, and not equal to its copy."""
 
@@ -184,22 +139,6 @@ def test_a_deep_copy_needs_no_new_solution(rows, monkeypatch):
     monkeypatch.setattr("traceless.hinge.model.HingeModel.solved", None)
     assert np.array_equal(other.dual_coef_, model.dual_coef_)
     other.forget(ids=[0])
-
-
-def test_a_change_that_a_window_drops(rows):
-    """What a caller does who changes a copy, and keeps it only if all goes well."""
-    X, y = rows
-    model = fitted({"gamma": 0.5}, X, y)
-    before = model.digest()
-    for _ in range(3):
-        changed(copy.copy(model), X, y)
-    assert model.digest() == before
-    assert changed(model, X, y).digest() == PathSVC(gamma=0.5).fit(X[10:], y[10:]).digest()
-    window = SlidingWindow(PathSVC(gamma=0.5), 60).fit(X[:60], y[:60])
-    with pytest.raises(ValueError, match="NaN"):
-        window.partial_fit(np.full((1, 2), np.nan), [0])
-    window.partial_fit(X[60:70], y[60:70])
-    assert window.digest() == PathSVC(gamma=0.5).fit(X[10:70], y[10:70]).digest()
 
 
 def arrays_in(thing):

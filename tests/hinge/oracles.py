@@ -27,7 +27,10 @@ def promise(problem):
 
 
 def residual(problem, alpha=None, intercept=None):
-    """The largest violation of a KKT condition."""
+    """The largest violation of a KKT condition, with nothing of the engine but the kernel's name.
+
+    That of the end of the path, or of other numbers.
+    """
     X, y, u = problem.X, problem.y, problem.bounds
     alpha = problem.alpha if alpha is None else alpha
     intercept = problem.intercept if intercept is None else intercept

@@ -22,30 +22,12 @@ import numpy as np
 from numpy.random import Generator
 
 from families import FAMILIES, TARGETS, Family, Machine, draw_points, draw_rows, machine
-from oracles import dense_kernel
+from oracles import dense_kernel, promise, residual
 from traceless import PathOneClass
 from traceless.arithmetic.integers import Floats
 from traceless.hinge import solver
 from traceless.hinge.canonical import Canonical
 from traceless.hinge.problem import HingeProblem
-
-
-def promise(problem: HingeProblem) -> float:
-    """The residual that may be left: rounding of g itself."""
-    scale = float(problem.kernel.diagonal(problem.X).max(initial=0.0))
-    return max(1e-9, 10 * float(np.finfo(float).eps) * float(problem.alpha.sum()) * scale)
-
-
-def dense_residual(problem: HingeProblem, alpha: Floats, intercept: float) -> float:
-    """KKT from scratch in plain numpy, with nothing of the engine but the kernel's name."""
-    X, y, u = problem.X, problem.y, problem.bounds
-    if not len(X) or len(np.unique(y)) < 2:
-        return float(np.abs(alpha).max(initial=0.0))
-    g = y * (dense_kernel(problem.kernel, problem.X, problem.X) @ (y * alpha) + intercept) - 1.0
-    wrong = np.where(alpha <= 0.0, -g, np.where(alpha >= u, g, np.abs(g)))
-    outside = max(float((-alpha).max()), float((alpha - u).max()), 0.0)
-    sums = abs(float(y @ alpha)) / max(1.0, float(alpha.sum()))
-    return max(float(wrong.max()), outside, sums)
 
 
 def published_residual(problem: HingeProblem) -> float:
@@ -57,7 +39,7 @@ def published_residual(problem: HingeProblem) -> float:
     alpha = solution.alpha_of_points(bounds)
     if not ((alpha >= 0.0) & (alpha <= bounds)).all():
         return np.inf
-    found = dense_residual(problem, alpha, solution.intercept)
+    found = residual(problem, alpha, solution.intercept)
     if len(problem) and len(np.unique(problem.y)) == 2:
         f = (
             dense_kernel(problem.kernel, problem.X, problem.X) @ (problem.y * alpha)
@@ -114,7 +96,7 @@ def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[st
     problem = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u)
     for _ in range(length):
         change(problem, family, rng, int(rng.choice([1, 5, 30])))
-        ratio = dense_residual(problem, problem.alpha, problem.intercept) / promise(problem)
+        ratio = residual(problem) / promise(problem)
         published = published_residual(problem) / promise(problem)
         tally["updates"] += 1
         tally["bad"] += not ratio <= 1.0

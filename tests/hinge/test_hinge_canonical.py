@@ -60,30 +60,6 @@ def test_equal_points_share_what_is_theirs(rng):
     assert np.allclose(shares.sum(axis=1), one.alpha)
 
 
-def test_a_row_has_the_same_value_in_any_batch(rng):
-    family = FAMILIES["generic"]
-    X, y, u = draw_points(family, rng, 90)
-    problem = HingeProblem(family.kernel, 3).fit(X, y, u)
-    values = problem.decision_function(X)
-    one_by_one = np.concatenate([problem.decision_function(X[i : i + 1]) for i in range(90)])
-    assert np.array_equal(values, one_by_one)
-    assert np.array_equal(values[40:70], problem.decision_function(X[40:70]))
-
-
-def test_a_callable_is_asked_for_pairs_so_that_its_bits_do_not_depend_on_the_batch(rng):
-    family = FAMILIES["generic"]
-    X, y, u = draw_points(family, rng, 40)
-    kernel = Kernel(
-        "callable", function=lambda A, B: np.exp(-0.5 * ((A[:, None] - B) ** 2).sum(-1))
-    )
-    a = HingeProblem(kernel, 3).fit(X, y, u)
-    a.update(draw_points(family, rng, 5), [1, 2, 3])
-    order = rng.permutation(len(a))
-    b = HingeProblem(kernel, 3).fit(a.X[order], a.y[order], a.bounds[order])
-    assert a.canonical().certain
-    assert same(a.canonical(), b.canonical())
-
-
 def test_memory_does_not_change_bits(rng):
     family = FAMILIES["generic"]
     X, y, u = draw_points(family, rng, 150)

@@ -44,20 +44,6 @@ def test_sigmoids_of_any_size(x):
 NONE = np.zeros(0, dtype=np.intp)
 
 
-def test_slots_are_used_again_and_what_is_forgotten_is_not_kept(rng):
-    cache, first, second = KernelCache(Kernel("linear"), 2, 1 << 20), object(), object()
-    slots = cache.place(rng.normal(size=(10, 2)), np.ones(10), NONE, first)
-    cache.hand_over(first, slots)
-    held = np.delete(slots, [2, 3, 4])
-    cache.hand_over(second, held)
-    for values in (cache.rows.T, cache.y, cache.diagonal, cache.root, cache.gram, cache.gram.T):
-        assert not values[2:5].any()
-        assert values[held].any()
-    again = cache.place(rng.normal(size=(3, 2)), np.ones(3), held, first)
-    assert sorted(again) == [2, 3, 4]
-    assert cache.n == 10
-
-
 def test_a_cache_serves_its_owner_and_the_last_guest(rng):
     cache, owner, guest, other = (
         KernelCache(Kernel("rbf"), 2, 1 << 20),

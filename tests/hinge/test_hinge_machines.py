@@ -9,8 +9,6 @@ from sklearn.svm import SVR, OneClassSVM
 from families import FAMILIES, TARGETS, draw_rows, machine
 from oracles import dense_kernel, interior_point
 from traceless import PathOneClass, PathSVR
-from traceless.hinge.machines import ALONE, OneClass, Regressor
-from traceless.hinge.rows import TrainingRows
 
 machines = st.one_of(
     st.tuples(st.sampled_from([*FAMILIES]), st.none(), st.sampled_from([0.02, 0.1, 0.5, 0.9, 1.0])),
@@ -152,28 +150,6 @@ def test_parameters_are_reached_along_a_path(rng):
     one = PathOneClass(nu=0.1, gamma=0.5).fit(X)
     for nu in (0.5, 0.02, 1.0, 0.3):
         assert one.set_params(nu=nu).digest() == PathOneClass(nu=nu, gamma=0.5).fit(X).digest()
-
-
-def test_what_the_machines_ask_for():
-    rows = TrainingRows.of((np.zeros((2, 1)), np.array([3.0, -1.0]), np.array([1.0, 2.0])))
-    target = Regressor(8.0, 1.0).targets(rows, None)[ALONE]
-    assert target.ids.tolist() == [0, 1, 2, 3]
-    assert target.y.tolist() == [-1.0, 1.0, -1.0, 1.0]
-    assert (target.scale, target.offset, target.copies, target.total) == (2.0, 0.0, 2, 0.0)
-    assert (target.scale * target.levels).tolist() == [4.0, 2.0, 0.0, -2.0]
-    assert (target.scale * target.bounds).tolist() == [8.0, 8.0, 16.0, 16.0]
-    large = TrainingRows.of((np.zeros((2, 1)), np.array([1e9, 1e9 + 1.0]), np.ones(2)))
-    target = Regressor(1.0, 0.25).targets(large, None)[ALONE]
-    assert target.offset + target.scale * target.levels[0] == 1e9 + 0.25
-    assert np.abs(target.levels).max() < 16.0
-
-    class Eight:
-        def diagonal(self, X):
-            return np.full(len(X), 8.0)
-
-    target = OneClass(0.5).targets(rows, Eight())[ALONE]
-    assert (target.scale * target.total, target.scale) == (1.5, 8.0)
-    assert (target.levels.tolist(), target.y.tolist()) == ([0.0, 0.0], [1.0, 1.0])
 
 
 @pytest.mark.parametrize("nu", [0.3, 1.0])

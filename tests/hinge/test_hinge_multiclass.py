@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from traceless.hinge import multiclass
@@ -51,21 +50,3 @@ def test_votes_and_values_are_those_of_scikit_learn(rng):
     np.testing.assert_allclose(multiclass.class_values(pairs, 4), theirs)
     assert (multiclass.votes(pairs, 4).sum(axis=1) == 6).all()
     assert multiclass.votes(np.zeros((1, 3)), 3).tolist() == [[0, 1, 2]]  # at 0 the second wins
-
-
-def test_the_layout_of_dual_coefficients_is_that_of_libsvm(rng):
-    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], 20)
-    svc = SVC(decision_function_shape="ovo").fit(X, y)
-    found = []
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        pair = np.flatnonzero((y == i) | (y == j))
-        one = SVC(gamma=svc._gamma).fit(X[pair], y[pair] == i)
-        found.append((pair[one.support_], one.dual_coef_[0]))
-    support = np.unique(np.concatenate([places for places, _ in found]))
-    support = support[np.argsort(y[support], kind="stable")]
-    out = multiclass.dual_coefficients(found, support, y[support], 3)
-    assert np.array_equal(support, svc.support_)
-    np.testing.assert_allclose(out, svc.dual_coef_, atol=1e-2)
-    rest = multiclass.dual_coefficients(found, support, y[support], 0)
-    assert rest.shape == (3, len(support))
-    assert np.array_equal(rest[1][np.searchsorted(support, found[1][0])], found[1][1])

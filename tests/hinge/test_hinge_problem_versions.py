@@ -71,18 +71,6 @@ def test_a_change_that_is_not_taken_leaves_everything_as_it_was(problem, rng):
     assert all(is_right(other) for other in ahead)
 
 
-def test_of_two_changes_of_one_state_both_can_be_taken(problem, rng):
-    one = problem.changed((*sample(rng, 7), 10.0))
-    two = problem.changed((*sample(rng, 9), 10.0), [3])
-    three = problem.changed(remove=[5, 6])
-    for other in (one, two, three):
-        other.take_over()
-    for other in (one, two, three, problem):
-        assert is_right(other)
-        other.update((*sample(rng, 4), 10.0), [0])
-        assert is_right(other)
-
-
 def test_no_kernel_matrix_is_copied_for_an_update(problem, rng):
     gram = cache_of(problem).gram
     for _ in range(10):
@@ -125,16 +113,6 @@ def test_another_budget_takes_effect_at_the_next_change(rng):
     assert not cache_of(problem).whole
     assert cache_of(problem).gram.nbytes <= 60_000
     assert is_right(problem)
-
-
-def test_nothing_of_a_change_that_failed_is_kept_by_the_next_one(problem, rng):
-    X, y = sample(rng, 10)
-    problem.changed((X, y, 10.0))  # and dropped
-    store = cache_of(problem)
-    problem.update(remove=[0])
-    used = np.isin(np.arange(store.capacity), problem._held.slots)
-    for values in (store.rows.T, store.y, store.diagonal, store.root, store.gram, store.gram.T):
-        assert not values[~used].any()
 
 
 def test_what_does_not_fit_is_not_computed_to_publish_it(rng, monkeypatch):

@@ -52,13 +52,6 @@ def test_a_model_of_equal_rows_is_the_same_whatever_its_history(wine, gamma, ker
     assert model.digest() == fresh.digest()
 
 
-def test_the_default_keeps_the_promise(wine):
-    X, y = wine
-    model = PathSVC().fit(X[:10], y[:10]).partial_fit(X[10:], y[10:]).forget(X[:10], y[:10])
-    assert model.gamma == "steady"
-    assert model.digest() == PathSVC().fit(X[10:], y[10:]).digest()
-
-
 def test_steady_follows_paths_and_scale_solves_anew(wine, monkeypatch):
     X, y = wine
     models = {gamma: PathSVC(gamma=gamma).fit(X[:100], y[:100]) for gamma in ("steady", "scale")}
