@@ -91,18 +91,6 @@ def test_slices(new, rows):
         assert (model.digest() if hasattr(model, "n_samples_") else None) == before
 
 
-def test_models_from_before_have_none(new, rows):
-    """Pickles, and descriptions in receipts, that do not know the parameter."""
-    X, y, w = rows
-    model = new().set_params(fingerprint=False).fit(X, y, w)
-    del model.__dict__["fingerprint"]
-    old = pickle.loads(pickle.dumps(model))
-    assert old.forget(X[:9], y[:9], w[:9]).knowledge_.fingerprint is None
-    description = described(new())
-    del description["parameters"]["fingerprint"]
-    assert from_description(description).fingerprint is False
-
-
 def test_windows_files_and_cross_validation(rng, tmp_path):
     X = rng.normal(size=(60, 3))
     y = np.arange(60) % 3

@@ -81,14 +81,6 @@ def test_against_ridge(standardize, weighted):
     assert ours.score(X, Y) == theirs.score(scaler.transform(F), Y)
 
 
-def test_against_a_direct_solve():
-    X, Y, _ = data()
-    F = Linear().transform(X)
-    ours = LSSVC(rho=0.7, free_intercept=False, standardize=False).fit(X, Y)
-    w = np.linalg.solve(F.T @ F + 0.7 * np.eye(F.shape[1]), F.T @ (2.0 * Y - 1.0))
-    np.testing.assert_allclose(np.hstack([ours.coef_, ours.intercept_[:, None]]), w.T, rtol=1e-9)
-
-
 def test_what_is_kept(rng):
     """Σφφᵀ, Σφy, Σφ, Σyyᵀ, Σy and Σ1, against Python integers; and rows with each label."""
     X, Y = rng.integers(-9, 9, size=(20, 2)), rng.integers(0, 2, size=(20, L))
@@ -126,7 +118,7 @@ STEP = st.sampled_from(["partial_fit", "forget", "update", "merge", "save", "pic
 
 
 @given(st.sampled_from(MODELS), st.lists(STEP, max_size=7), st.booleans(), st.data())
-@examples(50)
+@examples(25)
 def test_the_same_digest_and_bits(tmp_path_factory, model, steps, weighted, choose):
     rows = data(70, weighted=weighted)
     held, free = list(range(6)), list(range(6, 70))
@@ -160,7 +152,7 @@ def test_the_same_digest_and_bits(tmp_path_factory, model, steps, weighted, choo
 
 
 @given(st.integers(0, 5), st.booleans(), st.booleans())
-@examples(30)
+@examples(5)
 def test_knowledge_is_a_group(seed, weighted, prints):
     rows = data(30, seed, weighted)
     options = {"task": "multilabel", "fingerprint": prints}

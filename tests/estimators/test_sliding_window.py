@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import sys
-import threading
 
 import numpy as np
 import pandas as pd
@@ -36,29 +34,6 @@ def stream(n, seed=0):
     return np.round(rng.normal(size=(n, 2)) + y[:, None], 2), y, rng.choice([0.5, 1.0, 2.0], size=n)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-@settings(max_examples=20)
-@given(
-    batches=st.lists(st.integers(1, 25), min_size=1, max_size=8),
-    size=st.integers(1, 30),
-    weighted=st.booleans(),
-)
-def test_the_window_is_a_fresh_fit_on_its_rows(estimator, batches, size, weighted):
-    n = sum(batches)
-    X, y, weight = stream(n)
-    window, end = SlidingWindow(estimator, size), 0
-    for k in batches:
-        rows, end = slice(end, end + k), end + k
-        window.partial_fit(X[rows], y[rows], sample_weight=weight[rows] if weighted else None)
-    last = slice(max(0, n - size), n)
-    assert window.n_samples_ == min(n, size)
-    fresh = type(estimator)(**estimator.get_params())
-    fresh.fit(X[last], y[last], weight[last] if weighted else None)
-    if not getattr(window.estimator_, "ambiguous_", False):
-        assert window.digest() == fresh.digest()
-    np.testing.assert_allclose(window.predict(X), fresh.predict(X), atol=1e-9)
-
-
 def test_one_update_for_what_comes_and_what_goes(monkeypatch):
     X, y, _ = stream(50)
     window = SlidingWindow(PathSVC(gamma=0.5), 30).fit(X[:30], y[:30])
@@ -71,17 +46,6 @@ def test_one_update_for_what_comes_and_what_goes(monkeypatch):
     assert len(seen) == 1
     assert np.array_equal(seen[0]["add"][0], X[30:35])
     assert np.array_equal(seen[0]["forget"][0], X[:5])
-
-
-def test_a_river_like_loop():
-    X, y, _ = stream(80)
-    window, right = SlidingWindow(LSSVC(), size=25), 0
-    for x, label in zip(X, y, strict=True):
-        if window.n_samples_:
-            right += int(window.predict(x[None])[0] == label)
-        window.partial_fit(x[None], [label])
-    assert right > 30
-    assert window.digest() == LSSVC().fit(X[-25:], y[-25:]).digest()
 
 
 def test_rows_of_weight_zero_take_no_place():
@@ -136,30 +100,6 @@ def test_frames_and_sparse_rows():
     assert window.digest() == PathSVC().fit(X[kept], y[kept]).digest()
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-def test_what_is_refused_changes_nothing(estimator):
-    X, y, _ = stream(40)
-    window = SlidingWindow(estimator, 30).fit(X, y)
-    before = window.digest()
-    for rows in (
-        (X[:, :1], y),
-        (X * np.nan, y),
-        (X, y[:3]),
-        (X, y, -np.ones(len(y))),
-        (X, y, np.ones(3)),
-        (X, y * np.nan),
-    ):
-        with pytest.raises(ValueError):  # noqa: PT011
-            window.update(add=rows)
-        assert window.digest() == before
-        assert window.n_samples_ == 30
-    last = X[-30:], y[-30:]
-    assert window.partial_fit(X[:4], y[:4]).n_samples_ == 30
-    fresh = type(estimator)(**estimator.get_params())
-    fresh.fit(np.r_[last[0][4:], X[:4]], np.r_[last[1][4:], y[:4]])
-    assert window.digest() == fresh.digest()
-
-
 def test_what_a_window_cannot_be():
     X, y, _ = stream(20)
     with pytest.raises(TypeError, match="can forget"):
@@ -170,14 +110,6 @@ def test_what_a_window_cannot_be():
     window = SlidingWindow(LSSVC(), 10).fit(X, y)
     with pytest.raises(ValueError, match="not in classes"):
         window.partial_fit(X, y, classes=[0])
-
-
-def test_a_smaller_size_is_reached_at_the_next_rows():
-    X, y, _ = stream(40)
-    window = SlidingWindow(PathSVC(gamma=0.5), 30).fit(X, y).set_params(size=12)
-    window.partial_fit(X[:3], y[:3])
-    kept = np.r_[31:40, 0:3]
-    assert window.digest() == PathSVC(gamma=0.5).fit(X[kept], y[kept]).digest()
 
 
 # --- forgetting --------------------------------------------------------------------------------
@@ -416,21 +348,6 @@ def test_an_estimator_from_elsewhere():
 # --- memory, copies, threads -------------------------------------------------------------------
 
 
-@every_estimator
-def test_buffers_of_the_caller_may_be_used_again(estimator):
-    X, y, weight = stream(40)
-    window = SlidingWindow(estimator, 25)
-    buffers = np.empty((5, 2)), np.empty(5, dtype=y.dtype), np.empty(5)
-    for start in range(0, 40, 5):
-        for buffer, values in zip(buffers, (X, y, weight), strict=True):
-            buffer[:] = values[start : start + 5]
-        window.partial_fit(buffers[0], buffers[1], sample_weight=buffers[2])
-        for buffer in buffers:
-            buffer[:] = 7
-    assert window.digest() == fresh(estimator, X[15:], y[15:], weight[15:]).digest()
-    assert_holds(window, (X[15:], y[15:], weight[15:]))
-
-
 def test_rows_that_have_left_are_not_kept_in_memory():
     X, y, _ = stream(40)
     window = SlidingWindow(LSSVC(), 10).fit(X, y)
@@ -440,27 +357,6 @@ def test_rows_that_have_left_are_not_kept_in_memory():
         window.partial_fit(X[:3], y[:3])
     window.forget(X[:2], y[:2])
     assert all(part.base is None or len(part.base) == 8 for part in window._rows)
-
-
-@every_estimator
-def test_copies_are_windows_of_their_own(estimator):
-    X, y, _ = stream(60)
-    window = SlidingWindow(estimator, 20).fit(X[:30], y[:30])
-    before, answers = window.digest(), window.predict(X)
-    copies = [copy.copy(window), copy.deepcopy(window)]
-    copies += [pickle.loads(pickle.dumps(window, protocol)) for protocol in range(6)]
-    for other in copies:
-        other.forget(X[15:18], y[15:18]).partial_fit(X[30:35], y[30:35])
-        if isinstance(estimator, PathSVC):
-            other.estimator_.set_params(C=0.01)
-        kept = [*range(10, 15), *range(18, 35)][-20:]
-        assert other.n_samples_ == 20
-        other.estimator_.set_params(**estimator.get_params())
-        assert other.digest() == fresh(estimator, X[kept], y[kept]).digest()
-        assert window.digest() == before
-        assert np.array_equal(window.predict(X), answers)
-    copies[0].estimator_.set_params(verbose=True)
-    assert not window.estimator_.verbose
 
 
 def test_arguments_are_in_the_order_of_the_estimators():
@@ -489,14 +385,6 @@ def test_a_smaller_size_is_reached_whatever_comes():
         assert window.partial_fit(X[:1], y[:1]).n_samples_ == 12
 
 
-def test_a_window_is_what_its_estimator_is():
-    """As with `Pipeline` and `GridSearchCV`, by tags: one class holds either kind."""
-    assert is_classifier(SlidingWindow(LSSVC()))
-    assert is_classifier(SlidingWindow(PathSVC()))
-    assert is_regressor(SlidingWindow(LSSVR()))
-    assert not is_classifier(SlidingWindow(LSSVR()))
-
-
 def test_sealing():
     X, y, _ = stream(60)
     window = SlidingWindow(LSSVC(RandomFourier(20), solver="woodbury"), 30).fit(X[:30], y[:30])
@@ -505,30 +393,3 @@ def test_sealing():
     exact = LSSVC(RandomFourier(20)).fit(X[30:], y[30:])
     assert np.array_equal(window.seal().decision_function(X), exact.decision_function(X))
     assert not hasattr(SlidingWindow(PathSVC()), "seal")
-
-
-def test_other_threads_see_rows_and_model_of_one_state():
-    X, y, _ = stream(200)
-    window = SlidingWindow(LSSVC(), 20).fit(X[:20], y[:20])
-    done, wrong = threading.Event(), []
-
-    def read():
-        while not done.is_set():
-            other = copy.copy(window)
-            if other.digest() != LSSVC().fit(*other._rows[:2]).digest():
-                wrong.append(other.n_samples_)
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    try:
-        for reader in readers:
-            reader.start()
-        for i in range(20, 200, 3):
-            window.partial_fit(X[i : i + 3], y[i : i + 3])
-    finally:
-        done.set()
-        for reader in readers:
-            reader.join()
-        sys.setswitchinterval(interval)
-    assert not wrong

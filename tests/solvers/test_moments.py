@@ -72,15 +72,6 @@ def test_degrees_of_freedom_of_a_hat_matrix(rng):
     assert model._moments().degrees_of_freedom == pytest.approx(np.trace(hat), rel=1e-9)
 
 
-def test_live_models_have_the_same_moments(rng):
-    X, y, w = rows(rng)
-    live = LSSVC(solver="woodbury").fit(X[:50], y[:50], w[:50])
-    live.partial_fit(X[50:], y[50:], sample_weight=w[50:]).forget(X[:9], y[:9], w[:9])
-    fresh = LSSVC().fit(X[9:], y[9:], w[9:])
-    for name in ("C", "c", "ridge", "center", "totals"):
-        assert (getattr(live._moments(), name) == getattr(fresh._moments(), name)).all()
-
-
 def test_one_vs_rest_has_no_one_covariance(rng):
     X, y, _ = rows(rng)
     model = LSSVC(class_weight="balanced", weighting="one_vs_rest").fit(X, y)

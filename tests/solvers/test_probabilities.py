@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_t
-from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.datasets import load_breast_cancer, make_classification
 from threadpoolctl import threadpool_limits
 
 from traceless import LPSVM, LSSVC, Knowledge
@@ -249,16 +249,6 @@ def test_histories_orders_and_batches_do_not_show(solver):
     rows = [whole.predict_proba(X[i : i + 1]) for i in range(50)]
     assert np.array_equal(np.concatenate(rows), expected[:50])
     assert np.array_equal(whole.predict_proba(X[order])[order.argsort()], expected)
-
-
-def test_a_forgotten_row_is_forgotten_by_the_probabilities():
-    X, y = load_iris(return_X_y=True)
-    clf = LSSVC().fit(X, y)
-    before = clf.predict_proba(X)
-    clf.forget(X[:20], y[:20])
-    after = clf.predict_proba(X)
-    assert not np.array_equal(before, after)
-    assert np.array_equal(after, LSSVC().fit(X[20:], y[20:]).predict_proba(X))
 
 
 def test_a_row_of_weight_two_counts_as_two():

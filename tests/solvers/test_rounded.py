@@ -101,16 +101,6 @@ def test_targets_and_columns_far_from_zero(system):
     assert not np.signbit(Z[Z == 0]).any()
 
 
-@pytest.mark.parametrize("target", [2e7, 5e11])
-def test_targets_may_be_as_large_as_their_grid_allows(rng, target):
-    X, y = rng.normal(size=(200, 3)), target + rng.normal(size=200)
-    model = LSSVR(**PAPER).fit(X, y)
-    F = np.column_stack([np.rint(X * 2**14), np.ones(200)])
-    ridge = np.append(np.full(3, 2.0**28), 1.0)
-    exactly = rational_solve(exact_gram(F), ridge, whole(F).T @ whole(np.rint(y * 2**14))[:, None])
-    assert np.append(model.coef_, model.intercept_ * 2**14).tolist() == exactly[:, 0].tolist()
-
-
 def test_a_column_does_not_depend_on_the_others(rng):
     F = rng.integers(-9, 9, size=(20, 4))
     S, ridge = F.T @ F, np.full(4, 0.3)
@@ -136,19 +126,6 @@ def test_a_ridge_of_any_size(rng, size, weights):
     Z = correctly_rounded_solve(S, ridge, Q)
     assert (rational_solve(S.integers(), [S.unit * Fraction(r) for r in ridge], Q) == Z).all()
     assert not np.signbit(Z[Z == 0]).any()
-
-
-@pytest.mark.parametrize("rho", [1e-300, 1e-200, 1e150, 1e200, 6e299])
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-@pytest.mark.parametrize("penalty", [PENALTIES[0], PAPER], ids=penalty_name)
-def test_estimators_take_rho_of_any_size(rng, rho, class_weight, penalty):
-    X = rng.normal(size=(30, 2))
-    y = rng.integers(0, 3, size=30)
-    rho = min(rho, 1e299) if penalty["standardize"] else rho  # times a variance above 1
-    model = LSSVC(rho=rho, class_weight=class_weight, **penalty).fit(X, y)
-    assert np.isfinite(model.coef_).all()
-    assert model.coef_.any()
-    assert set(model.predict(X)) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize("rho", [1e-100, 1e90, 1e150, 1e300])
@@ -263,18 +240,6 @@ def test_beyond_twofold_precision_it_says_so(rng):
     F = whole(rng.integers(-(2**50), 2**50, size=(2, 4)))
     with pytest.raises(ConditionError, match="Increase rho"):
         correctly_rounded_solve(F.T @ F, np.full(4, 1e-30), F.T @ whole(np.ones((2, 1))))
-
-
-def test_no_precision_at_all_ends_in_a_condition_error(monkeypatch):
-    def fail(*_):
-        raise LinAlgError
-
-    monkeypatch.setattr(refinement, "_approximate_inverse", fail)
-    monkeypatch.setattr(steps, "dpotrf", lambda A, **_: (A, 1))
-    with pytest.raises(ConditionError):
-        correctly_rounded_solve(
-            np.eye(2, dtype=np.int64), np.ones(2), np.ones((2, 1), dtype=np.int64)
-        )
 
 
 @examples(300)
@@ -438,16 +403,6 @@ def test_numbers_beyond_int64_with_any_penalty(penalty, rng):
     F = whole(rng.integers(-(2**45), 2**45, size=(9, 3))) + 2**48
     table = F, whole(rng.integers(-5, 5, size=(9, 2))), rng.integers(1, 3, 9), 2.0**40
     assert_exact(table, penalty)
-
-
-def test_a_shift_is_read_only_memory_too(rng):
-    table = whole(rng.integers(0, 50, (20, 3))), whole(np.ones((20, 1))), np.ones(20, np.int64), 1.0
-    S, ridge, Q, shift = system_of(*table, PENALTIES[0])
-    for a in (S, Q, shift, ridge.near):
-        a.setflags(write=False)
-    before = S.copy(), Q.copy(), shift.copy()
-    correctly_rounded_solve(S, ridge, Q, shift)
-    assert all((a == b).all() for a, b in zip(before, (S, Q, shift), strict=True))
 
 
 def test_standardised_ridges_need_no_python_integers(mnist, monkeypatch):

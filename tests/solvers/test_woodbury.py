@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.linalg import cho_factor, cho_solve
 
 from cases import PAPER, PENALTIES, examples, penalty_name
-from traceless import LSSVC, LSSVR, Knowledge, MismatchError, NotLearnedError, load
+from traceless import LSSVC, LSSVR, MismatchError, NotLearnedError, load
 from traceless.checks import failures
 from traceless.exceptions import ConditionError
 from traceless.features import Linear, RandomFourier
@@ -58,7 +58,7 @@ def rows(rng, n=1, size=1.0):
 
 
 # benchmarks.accuracy has 100 000 cycles
-@pytest.mark.parametrize(("held", "cycles"), [(20, 300), (200, 10_000)])
+@pytest.mark.parametrize(("held", "cycles"), [(20, 300), (200, 3000)])
 def test_cycles_of_adding_and_removing_at_a_tiny_rho(rng, held, cycles):
     stream = Stream(*rows(rng, held)[:2], rho=1e-6)
     some = [rows(rng) for _ in range(100)]
@@ -160,16 +160,6 @@ def test_classes_come_and_go_live(rng):
     close(model.coef_, LSSVC().fit(X, y).coef_)
 
 
-def test_several_targets(rng):
-    X, Y = rng.normal(size=(200, 5)), rng.normal(size=(200, 3))
-    model = LSSVR(solver="woodbury").fit(X[:150], Y[:150]).partial_fit(X[150:], Y[150:])
-    model.forget(X[:20], Y[:20])
-    fresh = LSSVR().fit(X[20:], Y[20:])
-    close(model.coef_, fresh.coef_)
-    assert model.seal().digest() == fresh.digest()
-    assert (model.predict(X) == fresh.predict(X)).all()
-
-
 def test_rho_and_solver_may_change_at_any_time(rng):
     X, y = data(rng)
     model = LSSVC(solver="woodbury").fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
@@ -182,33 +172,6 @@ def test_rho_and_solver_may_change_at_any_time(rng):
         LSSVC(solver="magic").fit(X, y)
 
 
-def test_merge_live(rng):
-    X, y = data(rng)
-    a = LSSVC(solver="woodbury").fit(X[:100], y[:100]).partial_fit(X[100:103], y[100:103])
-    b = LSSVC(solver="woodbury").fit(X[103:200], y[103:200]).partial_fit(X[200:], y[200:])
-    a.merge(b)
-    assert a.digest() == LSSVC().fit(X, y).digest()
-    close(a.coef_, LSSVC().fit(X, y).coef_)
-
-
-@pytest.mark.parametrize("bad", ["never learned", "too many", "NaN"])
-def test_all_or_nothing_live(rng, bad):
-    X, y = data(rng, n=30)
-    phi = RandomFourier(100, gamma=0.2)  # fewer rows than features: strange rows show
-    model = LSSVC(phi, solver="woodbury").fit(X, y).partial_fit(X[:2], y[:2])
-    digest, scores = model.digest(), model.decision_function(X)
-    gone = {
-        "never learned": (X[:1] + 5.0, y[:1]),
-        "too many": (X[[0] * 40], y[[0] * 40]),
-        "NaN": (X[:1] * np.nan, y[:1]),
-    }[bad]
-    with pytest.raises(ValueError, match=r"NaN|not those of any data set|too many"):
-        model.update(add=(X[:3] + 1, y[:3]), forget=gone)
-    assert model.n_samples_ == 32
-    assert model.digest() == digest
-    assert (model.decision_function(X) == scores).all()
-
-
 LIVE = {
     "rows that wait": lambda model, X, y: model.partial_fit(X[:2], y[:2]),
     "rows that make others be taken in": lambda model, X, y: model.update((X[:8], y[:8])),
@@ -218,11 +181,10 @@ LIVE = {
 
 
 @pytest.mark.parametrize("change", LIVE.values(), ids=LIVE)
-@pytest.mark.parametrize("settings", [PAPER, {}], ids=["papers", "default"])
-def test_a_fault_at_any_line_leaves_a_live_model_to_the_bit(rng, change, settings):
+def test_a_fault_at_any_line_leaves_a_live_model_to_the_bit(rng, change):
     """Also P: the change that follows a fault gives the bits that it gives without one."""
     X, y = np.rint(rng.normal(size=(80, 200)) * 64) / 64, np.rint(rng.normal(size=80) * 8)
-    model = LSSVR(solver="woodbury", **settings).fit(X[40:], y[40:])
+    model = LSSVR(solver="woodbury").fit(X[40:], y[40:])
     for k in range(30):
         _ = model.partial_fit(X[k : k + 1], y[k : k + 1]).coef_  # these wait
     before, right = model.coef_, copy.copy(model)
@@ -267,19 +229,6 @@ def test_nor_sums_of_rows_that_have_gone(rng, settings):
         assert not np.tril(P, -1).any()
 
 
-def test_scales_of_today_go_with_copies_and_files(rng, tmp_path):
-    """Found from a P in which columns wait, and not from the whole P that is written."""
-    X, y = rng.normal(size=(60, 30)) * np.arange(1.0, 31.0), rng.normal(size=60)
-    model = LSSVR(solver="woodbury").fit(X[:40], y[:40])
-    for k in range(40, 60):
-        before = model.partial_fit(X[k : k + 1], y[k : k + 1]).coef_
-        model.save(tmp_path / "model")
-        others = pickle.loads(pickle.dumps(model)), load(tmp_path / "model")
-        for other in (model, *others):
-            assert (other.coef_ == before).all()
-        model = others[k % 2].forget(X[:1], y[:1]).partial_fit(X[:1], y[:1])
-
-
 @pytest.mark.parametrize("settings", [PAPER, {"standardize": False}, {}], ids=str)
 def test_whoever_reads_a_live_model_does_not_change_it(rng, settings, tmp_path):
     """To the last bit of all later coefficients; what is read has those of today."""
@@ -299,18 +248,6 @@ def test_whoever_reads_a_live_model_does_not_change_it(rng, settings, tmp_path):
             for other in (*others, load(tmp_path / "model"), alone):
                 assert (other.coef_ == read.coef_).all()
     assert (alone.coef_ == read.coef_).all()
-
-
-@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
-def test_a_copy_is_a_model_of_its_own(rng, solver):
-    X, y = data(rng)
-    model = LSSVC(RandomFourier(60), solver=solver).fit(X, y)
-    digest, coef = model.digest(), model.feature_coef_
-    other = copy.copy(model)
-    other.partial_fit(X[:3], y[:3])
-    assert (model.digest(), model.n_samples_) == (digest, 300)
-    assert (model.feature_coef_ == coef).all()
-    assert other.n_samples_ == 303
 
 
 def test_long_queues_are_folded(rng):
@@ -497,15 +434,6 @@ def test_import_checks_what_it_is_given(rng):
         assert not hasattr(model, "n_features_in_")
     with pytest.raises(ValueError, match="format"):
         LSSVC(solver="woodbury", **PAPER).import_state({})
-
-
-def test_knowledge_of_a_live_model_is_a_value(rng):
-    X, y = data(rng)
-    model = LSSVC(solver="woodbury").fit(X, y)
-    before = model.knowledge_
-    model.partial_fit(X[:1], y[:1])
-    assert before == Knowledge.of(Linear(), X, y)
-    assert model.knowledge_ != before
 
 
 def test_p_is_built_anew_when_its_error_has_grown(rng, monkeypatch):
