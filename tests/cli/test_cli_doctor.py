@@ -14,4 +14,8 @@ def test_the_doctor_finds_other_bits(call, monkeypatch):
     monkeypatch.setattr(doctors, "DIGEST", "0" * 64)
     told = call("doctor", "--json", code=1).json
     failed = {c["check"] for c in told["checks"] if not c["ok"]}
-    assert failed == set(doctors.TESTS) - {"coefficients"}
+    assert failed == set(doctors.TESTS)
+    monkeypatch.undo()
+    monkeypatch.setitem(doctors.COEFFICIENTS, (True, True), "0" * 64)
+    told = call("doctor", "--json", code=1).json
+    assert {c["check"] for c in told["checks"] if not c["ok"]} == {"bits", "one thread"}

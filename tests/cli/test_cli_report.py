@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from people import people, table
 
-from pages import TEXT, Page
+from pages import Page
 from traceless import LSSVC, Store
 from traceless.cli import report, report_page
 from traceless.cli.group import root
@@ -36,7 +36,7 @@ def page_of(path="page.html"):
         said = file.read()
     assert {c for c in said if not c.isprintable()} <= {"\n", "\N{NARROW NO-BREAK SPACE}"}
     page = Page(said)
-    page.check(TEXT | {"b"})
+    page.check()
     return page
 
 
@@ -45,8 +45,9 @@ def test_the_report_says_what_the_store_says(call, forgot):
     assert told["verified"] is True
     text = page_of().text
     now = call("status", "shop", "--json").json
-    for said in ("70rows held", "120rows learned in all", "50rows forgotten in all", now["hash"]):
-        assert said in text
+    assert "rows heldrows learned in allrows forgotten in allchanges" in text
+    assert "7012050" in text
+    assert now["hash"] in text
     for said in ("letter 7", "letter 8", "yes", "no", "All is as it should be.", "bought"):
         assert said in text
     for entry in call("history", "shop", "--json").json["entries"]:
@@ -73,7 +74,7 @@ def test_scores_are_those_of_the_command(call, forgot):
     call("report", "shop", "--html", "page.html", "--on", "people.csv")
     score = call("score", "shop", "people.csv", "--json").json
     text = page_of().text
-    assert f"{score['accuracy']:.4g}accuracy" in text
+    assert f"{score['accuracy']:.4g}" in text
     told = call("predict", "shop", "people.csv", "--keep", "bought", "--json").json["predictions"]
     wrong = sum(row["bought"] == "yes" and row["prediction"] == "no" for row in told)
     assert re.search(rf"true \\ predictednoyesno[0-9]+yes{wrong}[0-9]", text.replace("\n", ""))
@@ -84,7 +85,7 @@ def test_regressions_have_residuals(call, prices):
     text = page_of().text
     assert "measured less predicted" in text
     assert "price" in text
-    assert f"{call('score', 'prices', 'sold.csv', '--json').json['r2']:.4g}R²" in text
+    assert f"{call('score', 'prices', 'sold.csv', '--json').json['r2']:.4g}" in text
 
 
 def test_names_from_anywhere_are_only_text(call, tmp_path):
@@ -186,7 +187,7 @@ def test_every_change_is_in_one_line(hours, periods):
 def test_stores_without_rows_or_model_have_a_report(call, shop):
     call("new", "s", "--target", "y", "--columns", "a")
     call("report", "s", "--html", "page.html")
-    assert "0rows held" in page_of().text
+    assert "All is as it should be." in page_of().text
     call("destroy", "shop", "model", "--yes")
     assert "exists already" in call("report", "shop", "--html", "page.html", code=2).err
     call("report", "shop", "--html", "page.html", "--force")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -88,17 +87,6 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names, in the order in which they were added."""
         return list(self.commands)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest similar names."""
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
-            near = difflib.get_close_matches(name.lower(), self.commands, cutoff=0.65)
-            asked = f" Did you mean {' or '.join(near)}?" if near else ""
-            ctx.fail(f'No such command {name!r}.{asked} "{ctx.command_path} --help" lists all.')
-        return super().resolve_command(ctx, args)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Result]], Command]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import errno
-import importlib.util
 import json
 import math
 import os
@@ -233,11 +232,9 @@ def fields(pairs: Mapping[str, Any]) -> Grid:
 
 
 def show(result: Result, as_json: bool) -> None:
-    """Print a result: one JSON object, or tables (with colour in a terminal, else plain)."""
+    """Print a result: one JSON object, or tables."""
     if as_json:
         click.echo(to_json({"ok": result.ok, **result.data}))
-    elif can_draw(sys.stdout) and importlib.util.find_spec("rich") is not None:
-        _show_rich(result)
     else:
         for block in result.shown:
             click.echo(_lines(block) if isinstance(block, str) else _aligned(block))
@@ -264,10 +261,7 @@ def _plain(data: Any) -> Any:
 
 def say(word: str, message: str) -> None:
     """Write a warning or an error as one line on standard error."""
-    plain = not sys.stderr.isatty() or "NO_COLOR" in os.environ
-    colour = {"warning": "yellow", "error": "red"}[word]
-    head = f"{word}:" if plain else click.style(f"{word}:", fg=colour, bold=True)
-    click.echo(f"{head} {printable(' '.join(message.split()))}", err=True)
+    click.echo(f"{word}: {printable(' '.join(message.split()))}", err=True)
 
 
 def _aligned(grid: Grid) -> str:
@@ -294,32 +288,3 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def _show_rich(result: Result) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    def cell(value: Any) -> Text:
-        style = ("bold green" if value else "bold red") if isinstance(value, bool) else ""
-        return Text(_cell(value), style=style, overflow="fold")
-
-    console = Console(highlight=False)
-    for block in result.shown:
-        if isinstance(block, str):
-            console.print(Text(_lines(block)), soft_wrap=True)
-            continue
-        if block.headings:
-            table = Table(
-                *(Column(cell(h)) for h in block.headings),
-                box=SIMPLE_HEAD,
-                header_style="bold cyan",
-            )
-        else:
-            columns = Column(style="cyan"), Column()
-            table = Table(*columns, box=None, show_header=False, padding=(0, 2, 0, 0))
-        for row in block.rows:
-            table.add_row(*map(cell, row))
-        console.print(table)

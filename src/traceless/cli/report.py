@@ -26,7 +26,7 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
     """Write a page: history, queue, scores, receipts.
 
     The page is one file that loads nothing from elsewhere. With --on FILE, which may be given many
-    times, it has the scores and a picture of the errors on these rows. The ledger and the files of
+    times, it has the scores on these rows, and tables of the errors. The ledger and the files of
     the store are verified; the exit code is 1 if a check fails.
     """
     from traceless.cli import report_page
@@ -37,8 +37,7 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
         table = inputs.open_table(store.about, on, format_)
         scores, measures = report_page.scores_on(store, table, on)
     found = store.verify()
-    page = report_page.page(store, found, scores, datetime.now(UTC))
-    files.write(html, [page])
+    files.write(html, [report_page.page(store, found, scores, datetime.now(UTC))])
     data = {"written": html, "verified": found.ok, "scores": measures}
     said = [] if found.ok else ["A check failed: see traceless verify."]
     return Result(data, [f"Written: {html}", *said], found.ok)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traceless.cli.models import scored
@@ -21,7 +20,6 @@ PERIODS = 40  # lines of the history: of days, of months if there are more, or o
 CLASSES, MATRIX, RECEIPTS = 8, 15, 12  # named one by one; lines of the table of receipts
 OTHERS = "other classes"
 OVERDUE = 30  # days: most laws give an organisation a month to answer
-_STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
@@ -50,7 +48,7 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
         "<footer>This page is a copy. It keeps what it says when rows are forgotten: give it to "
         "those only who may know these numbers, and write a new one after a change.</footer>",
     ]
-    return document(f"Report on {name}", "\n".join(body), _STYLE)
+    return document(f"Report on {name}", "\n".join(body))
 
 
 def _purpose(store: Store) -> str:
@@ -89,9 +87,8 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _tiles(numbers: Mapping[str, str]) -> str:
-    said = "".join(f"<div><b>{n}</b><span>{name}</span></div>" for name, n in numbers.items())
-    return f'<section class="tiles">{said}</section>'
+def _facts(numbers: Mapping[str, str]) -> str:
+    return _table([f"-{name}" for name in numbers], [list(numbers.values())])
 
 
 # --- history ------------------------------------------------------------------------------------
@@ -109,7 +106,7 @@ def _overview(
         "changes": status.sequence,
         f"rows wait{f', the oldest {oldest} days' if pending else ''}": status.waiting,
     }
-    return _tiles({name: number(n) for name, n in numbers.items()})
+    return _facts({name: number(n) for name, n in numbers.items()})
 
 
 def _changes(entries: Sequence[Entry]) -> list[tuple[int, int]]:
@@ -215,8 +212,7 @@ def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, di
     else:
         tables = _confusion(y, answers) + _classes(measures["classes"])
     where = ", ".join(named(file) for file in files[:5])
-    tiles = _tiles({"rows": number(len(y)), **numbers})
-    said = f"<h2>Scores on {where}</h2>{tiles}{tables}"
+    said = f"<h2>Scores on {where}</h2>{_facts({'rows': number(len(y)), **numbers})}{tables}"
     return said, {"rows": len(y), **measures}
 
 
@@ -282,7 +278,7 @@ def _proof(store: Store, found: Verification) -> str:
 
 
 def _moment(time: str) -> str:
-    return f'<span class="line">{text(time.replace("T", " ").removesuffix("Z"))}</span>'
+    return text(time.replace("T", " ").removesuffix("Z"))
 
 
 def _bad(said: str) -> str:
