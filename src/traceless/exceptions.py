@@ -42,7 +42,7 @@ class FileError(ValueError):
 
 
 class AlreadyLearnedError(ValueError):
-    """Rows were given with ``once=True``, and the last change learned exactly these."""
+    """Rows come again: an earlier change learned exactly these, or their ids were forgotten."""
 
 
 class StoreError(ValueError):

@@ -128,7 +128,7 @@ def test_a_large_change_is_asked_about(call, shop, tmp_path, terminal):
     table(tmp_path / "last.csv", shop[30:60])
     assert "Go on" not in call("forget", "shop", "last.csv", "--yes", stdin="").err
     assert call("status", "shop", "--json").json["rows"] == 60
-    assert "Go on" not in call("learn", "shop", "people.csv", stdin="").err
+    assert "Go on" not in call("learn", "shop", "people.csv", "--again", stdin="").err
 
 
 def test_what_waits_is_asked_about_when_it_goes(call, shop, tmp_path, terminal):

@@ -20,10 +20,9 @@ from traceless.store import access
 from traceless.store.entries import hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
-from traceless.store.queue import Queue, plain_arrays
-from traceless.store.row_digests import RowHasher
+from traceless.store.queue import packed, plain_arrays
+from traceless.store.row_digests import HashedId, RowHasher
 from traceless.store.row_lanes import lanes_text
-from traceless.store.schema import SCHEMA
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
 
@@ -228,26 +227,46 @@ def ledger_rows(store, query):
         return connection.execute(query).fetchall()
 
 
-def test_rows_that_wait_cannot_be_exchanged(history, rows):
-    """He knows the secret, which is in the folder, and would have other rows forgotten."""
+@pytest.mark.parametrize("how", ["other rows", "another patient"])
+def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
+    """He knows the secret, which is in the folder, and would have other rows forgotten.
+
+    All rows are there twice, of patients a and b, and the request names no ids: the row of either
+    would do. Sums over other rows could be made equal to those that came.
+    """
     X, y = rows
-    batch = X[10:15], y[10:15], None
-    digests = RowHasher.of(history._folder.secret(history.receipt()), history.receipt().store)(
-        batch
-    ).digests
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(next(sql for sql in SCHEMA if "TABLE queue" in sql))
-        Queue(connection).put(history.receipt(4), {}, [plain_arrays(batch)])
-        ((content,),) = connection.execute("SELECT content FROM queue")
+    store = Store.new(tmp_path / "s", LSSVC())
+    store.learn(np.r_[X, X], np.r_[y, y], ids=["a"] * 300 + ["b"] * 300)
+    store.forget(X[:5], y[:5], batch=True)
+    hasher = RowHasher.of(store._folder.secret(store.receipt()), store.receipt().store)
+    waiting = ledger_rows(store, "SELECT DISTINCT id FROM alive WHERE queued > 0")
+    (other,) = {hasher.id_hash("a"), hasher.id_hash("b")} - {one for (one,) in waiting}
+    some = slice(5, 10) if how == "other rows" else slice(0, 5)
+    batch = X[some], y[some], None, [HashedId(other)] * 5
     edit(
-        history,
-        ("UPDATE queue SET content = ?", content),
+        store,
+        ("UPDATE queue SET content = ?", packed([plain_arrays(batch)])),
         ("UPDATE alive SET queued = 0",),
-        *(("UPDATE alive SET queued = 1 WHERE digest = ?", digest) for digest in digests),
+        *(
+            ("UPDATE alive SET queued = 1 WHERE digest = ? AND id = ?", digest, other)
+            for digest in hasher(batch).digests
+        ),
     )
-    assert failed(history, "queue")
-    with pytest.raises(StoreError, match="not the one that came"):
-        history.flush(force=True)
+    assert failed(store, "queue")
+    for answer in (lambda: store.flush(force=True), lambda: store.cancel(2)):
+        with pytest.raises(StoreError, match="not the one that came"):
+            answer()
+
+
+@pytest.mark.parametrize("place", [2_000_000_000, -1])
+@pytest.mark.parametrize("number", [0, 3, 5])
+def test_an_entry_in_another_place(history, rows, number, place):
+    """The next entry would be written before the last one, and never be seen."""
+    edit(history, (f"UPDATE entries SET sequence = {place} WHERE sequence = {number}",))
+    assert failed(history, "chain")
+    if number != 3 or place < 0:
+        with pytest.raises(StoreError, match=r"entry"):
+            history.learn(*rows)
 
 
 def test_two_lines_of_ids_cannot_become_one(history):

@@ -127,7 +127,32 @@ CHANGES = {
     "new key": Change(lambda s, **o: s.new_key(**o), "key --replace", keyed=False),
     "seal": Change(lambda s, **o: s.seal(**o), ""),
 }
+CHANGES |= {
+    "learn who was forgotten": Change(
+        lambda s, **o: s.learn(*rows(0, 9), **ids(0, 9), again=True, **o),
+        "learn 0-9 --again",
+        (CHANGES["forget"].made,),
+    ),
+    "learn what was undone": Change(
+        lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), once=True, **o),
+        "learn 0-200",
+        (CHANGES["undo"].made,),
+    ),
+}
 REFUSED = {
+    "learn who was forgotten": Change(
+        lambda s, **o: s.learn(*rows(0, 63), **ids(0, 63), once=True, **o),
+        "learn 0-63",
+        (CHANGES["forget"].made,),
+    ),
+    "learn who waits": Change(
+        lambda s, **o: s.learn(*rows(3, 9), **ids(3, 9), **o), "learn 3-9", (queued,)
+    ),
+    "learn what an earlier change learned": Change(
+        lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), once=True, **o),
+        "learn 0-200",
+        (CHANGES["learn"].made, CHANGES["relabel"].made),
+    ),
     "learn what the last change learned": Change(
         lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), once=True, **o), "learn 0-200"
     ),

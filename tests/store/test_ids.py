@@ -1,5 +1,7 @@
 """Ids: rows are found, forgotten, relabelled and corrected by what people know them by."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceless import LSSVC, NotLearnedError, PathSVC
-from traceless.exceptions import StoreError
+from traceless.exceptions import AlreadyLearnedError, StoreError
 from traceless.store import Queued, Store
 from traceless.store.opening import open_ledger
 
@@ -226,11 +228,11 @@ class TestUndo:
             store.undo(X[200:], y[200:], ids=["x"] * 100)
         assert store.verify(X[:200], y[:200]).ok
 
-    def test_a_slice_of_such_a_name_is_not_an_undoing(self, tmp_path, store, rows):
+    def test_a_slice_has_no_such_name(self, tmp_path, store, rows):
         other = Store.new(tmp_path / "other", LSSVC())
         other.learn(rows[0][200:], rows[1][200:])
-        store.merge(other, name="undo of entry 1")
-        assert store.undo(rows[0][:200], rows[1][:200]).held == 100
+        with pytest.raises(ValueError, match=r"name 'undo of entry 1'.*Nothing was changed"):
+            store.merge(other, name="undo of entry 1")
 
     def test_of_nothing(self, tmp_path, rows):
         with pytest.raises(StoreError, match="has learned nothing"):
@@ -241,6 +243,74 @@ class TestUndo:
         store.forget(X[:50], y[:50])
         with pytest.raises(NotLearnedError, match="50 of 200 rows are not held"):
             store.undo(X[:200], y[:200])
+
+
+def returning(store, X, y, **options):
+    """The rows of patient 5 come again, in a trial."""
+    return store.learn(X[15:18], y[15:18], ids=[5] * 3, dry_run=True, **options)
+
+
+STEPS_OF_5 = {
+    "forget": lambda s, X, y: s.forget(X[15:18], y[15:18]),
+    "forget some": lambda s, X, y: s.forget(X[15:17], y[15:17]),
+    "wait": lambda s, X, y: s.forget(X[15:18], y[15:18], batch=True, key="5"),
+    "wait some": lambda s, X, y: s.forget(X[15:16], y[15:16], batch=True, key="5"),
+    "forget others": lambda s, X, y: s.forget(X[16:18], y[16:18]),
+    "flush": lambda s, X, y: s.flush(force=True),
+    "cancel": lambda s, X, y: s.cancel("5"),
+    "learn": lambda s, X, y: s.learn(X[:3], y[:3], ids=[5] * 3, again=True),
+    "undo": lambda s, X, y: s.undo(X[:3], y[:3], ids=[5] * 3),
+    "undo all": lambda s, X, y: s.undo(X, y, ids=np.arange(300) // 3),
+    "correct": lambda s, X, y: s.correct((X[15:18], y[15:18]), (X[15:18], y[15:18], None, [6] * 3)),
+}
+
+
+class TestWhoWasForgotten:
+    @pytest.mark.parametrize(
+        ("steps", "entry"),
+        [
+            ("forget", 2),
+            ("forget some", None),
+            ("wait", 2),
+            ("wait, flush", 3),
+            ("wait, cancel", None),
+            ("wait some, forget others", 3),
+            ("wait some, forget others, flush", 4),
+            ("undo all", None),
+            ("correct", None),
+            ("forget, learn", None),
+            ("forget, learn, undo", 2),  # no way round
+            ("learn, forget, undo", None),
+        ],
+    )
+    def test_does_not_come_back_unseen(self, clinic, steps, entry):
+        store, X, y, _ = clinic
+        for step in steps.split(", "):
+            STEPS_OF_5[step](store, X, y)
+        assert returning(store, X, y, again=True).added == 3
+        if entry is None:
+            assert returning(store, X, y).added == 3
+        else:
+            with pytest.raises(AlreadyLearnedError, match=rf"3 rows .*\(entry {entry}, 20"):
+                returning(store, X, y)
+        assert store.verify().ok
+
+    def test_rows_and_entries_are_counted(self, clinic):
+        """Among others, in batches, with rows of weight 0 and without ids."""
+        store, X, y, ids = clinic
+        store.forget(X[15:18], y[15:18])
+        store.forget(X[30:36], y[30:36])
+        weight = np.r_[0.0, np.ones(39)]
+        history = store.history()
+        with pytest.raises(AlreadyLearnedError) as error:
+            store.learn([(X[:10], y[:10]), (X[10:50], y[10:50], np.roll(weight, 5), ids[10:50])])
+        assert re.search(
+            r"^8 rows .*\(entry 2, \S+, entry 3, \S+\): number 16, 17, 30, 31, 32, … ",
+            str(error.value),
+        )
+        assert store.history() == history
+        store.destroy("secret")
+        assert store.learn(X[15:18], y[15:18], ids=ids[15:18]).added == 3  # nobody can tell now
 
 
 class TestCancel:
@@ -272,18 +342,14 @@ class TestCancel:
         assert store.forget(X[:60], y[:60]).held == 240
         assert store.verify(X[60:], y[60:]).ok
 
-    def test_ids_with_some_rows_only_cannot_wait(self, clinic):
-        """What waits must be what came: nobody could say later which ids were given."""
+    def test_rows_wait_with_ids_without_and_with_some(self, clinic):
         store, X, y, _ = clinic
-        with pytest.raises(
-            ValueError, match=r"an id with every row or with none.*Nothing was chan"
-        ):
-            store.forget(X[:2], y[:2], ids=[0, None], batch=True)
-        assert store.pending() == []
-        store.forget(X[:2], y[:2], batch=True)
-        store.forget(X[2:4], y[2:4], ids=[0, 1], batch=True)
+        store.forget(X[:2], y[:2], ids=[0, None], batch=True)
+        store.forget(X[2:4], y[2:4], batch=True)
+        store.forget(X[4:6], y[4:6], ids=[1, 1], batch=True)
         assert store.verify().ok
-        assert store.flush(force=True)[0].rows == 4
+        assert store.flush(force=True)[0].rows == 6
+        assert (numbers(store, 0), numbers(store, 1)) == ((0, 0, 3), (0, 0, 3))
 
     def test_the_rows_of_a_cancelled_request_are_erased(self, clinic):
         store, X, y, _ = clinic
@@ -316,7 +382,8 @@ def test_any_history_adds_up(tmp_path_factory, steps):
             new = [(number + i, "ab"[i % 2]) for i in range(4)]
             number += 4
             last = one, new
-            store.learn([[float(n)] for n, _ in new], [c for _, c in new], ids=[one] * 4)
+            values, labels = [[float(n)] for n, _ in new], [c for _, c in new]
+            store.learn(values, labels, ids=[one] * 4, again=True)
             held[one] += new
         elif what == "undo" and last is not None and all(row in free for row in last[1]):
             if one == last[0]:

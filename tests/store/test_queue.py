@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from traceless.store import queue as queues
-from traceless.store.queue import Queue, are_enough, plain_arrays
+from traceless.store.queue import Queue, are_enough, packed, plain_arrays
 from traceless.store.row_digests import HashedId, RowHasher, Tally
 from traceless.store.schema import SCHEMA
 
@@ -27,7 +27,7 @@ def put(queue, key, batches, said):
     entry = SimpleNamespace(
         sequence=number, time="2026-01-01T00:00:00Z", keys=(key,) if key else (), rows=said.rows
     )
-    queue.put(entry, said.classes, batches)
+    queue.put(entry, said.classes, packed(batches))
 
 
 def tally(*batches):

@@ -290,13 +290,19 @@ class TestRequests:
                 change()
         assert state(store) == before
 
-    def test_once_refuses_the_rows_of_the_last_change(self, store, rows):
+    def test_once_refuses_the_rows_of_an_earlier_change(self, store, rows):
         X, y = rows
-        with pytest.raises(AlreadyLearnedError, match="exactly these 200 rows"):
-            store.learn(X[:200], y[:200], once=True)
         store.learn(X[200:], y[200:], once=True)
-        store.learn(X[:200], y[:200], once=True)
-        assert store.status().rows == 500
+        for key in (None, "another"):
+            for part in (slice(0, 200), slice(None, 199, -1)):
+                with pytest.raises(AlreadyLearnedError, match=r"\(entry [12], .* exactly these"):
+                    store.learn(X[part], y[part], once=True, key=key)
+        store.undo(X[200:], y[200:])
+        store.learn(X[200:], y[200:], once=True)  # what was undone may come again
+        store.forget(X[:200], y[:200])
+        with pytest.raises(AlreadyLearnedError, match=r"\(entry 1, .* exactly these 200 rows"):
+            store.learn(X[:200], y[:200], once=True)
+        assert store.learn(X[:200], y[:200]).held == 300
 
 
 class TestRevealing:

@@ -13,11 +13,10 @@ from traceless.cli.command import command
 from traceless.cli.inputs import format_option, path_option, store_argument
 from traceless.cli.output import Result
 from traceless.cli.trials import How, change_options
-from traceless.exceptions import AlreadyLearnedError
 
 if TYPE_CHECKING:
     from traceless.sources import Table
-    from traceless.store import Store
+    from traceless.store import Receipt, Store
 
 
 @command(
@@ -28,20 +27,24 @@ if TYPE_CHECKING:
 )
 @store_argument
 @files_argument
-@click.option("--again", is_flag=True, help="Learn the rows of the last change once more.")
+@click.option(
+    "--again", is_flag=True, help="Learn rows once more, and those of ids that were forgotten."
+)
 @change_options()
 def learn(store: Store, chosen: Chosen, again: bool, how: How) -> Result:
     """Learn the rows of files.
 
     FILES are files, folders, patterns, or - for standard input; all of them are learned in one
-    change. If the last change learned exactly these rows, they are refused, because a retry would
-    count them twice; --again, or another --key, allows it. "traceless undo" undoes the last learn.
+    change. Refused are rows that an earlier change learned, exactly these, since they would count
+    twice; and rows of ids that were forgotten. --again allows both. "traceless undo" undoes the
+    last learn.
     """
-    once = not again and how.request["key"] is None
-    try:
-        return how.made(lambda **o: store.learn(chosen.rows("learning", "needed"), once=once, **o))
-    except AlreadyLearnedError as error:
-        raise AlreadyLearnedError(f"{error} (On the command line: --again.)") from error
+
+    def change(**options: Any) -> Receipt:
+        rows = chosen.rows("learning", "needed")
+        return store.learn(rows, once=not again, again=again, **options)
+
+    return how.made(change)
 
 
 @command(

@@ -78,9 +78,17 @@ def canonical_json(value: Any) -> str:
 
 
 def parsed_json(text: str) -> Any:
-    """A value from JSON, in linear time: integers of more than 1000 digits are refused."""
+    """A value from JSON, in linear time: repeated names, and very long integers, are refused."""
     # json calls a given parse_int for each number, so it is given only where a long one may be
-    return json.loads(text, parse_int=_integer if _LONG.search(text) else None)
+    long = _integer if _LONG.search(text) else None
+    return json.loads(text, parse_int=long, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a name twice")
+    return found
 
 
 def _integer(digits: str) -> int:

@@ -27,6 +27,7 @@ KINDS = (
     *("new", "learn", "forget", "relabel", "merge", "seal", "destroy"),
     *("queue", "cancel", "key"),
 )
+UNDO = "undo of entry "  # and its number: the subject of an undoing
 _TYPES = {
     "int": (int,),
     "str": (str,),
@@ -123,6 +124,8 @@ class Entry:
         SHA-256 over the changes to the rows of each id (`ids`); None without ids.
     request : str or None
         Keyed hash of the request, by which it is recognised.
+    queued : str or None
+        Keyed hash of the rows that wait since this entry, as the queue keeps them.
     generation, sha256 : str or None
         The file of the model, and the SHA-256 of its content.
     revealing : bool
@@ -160,6 +163,7 @@ class Entry:
     alive: str | None
     ids: str | None = None
     request: str | None = None
+    queued: str | None = None
     generation: str | None
     sha256: str | None
     revealing: bool = False
@@ -202,6 +206,12 @@ class Entry:
     def next_signer(self) -> str:
         """The public key of the entry that follows."""
         return str(self.subject) if self.kind == "key" else self.signer
+
+    @property
+    def undoes(self) -> int | None:
+        """The number of the entry whose learning this one undoes."""
+        number = (self.subject or "").removeprefix(UNDO)
+        return int(number) if self.kind == "forget" and number.isdecimal() else None
 
     @classmethod
     def from_body(cls, body: str, said: str, signature: str = "") -> Self:

@@ -105,6 +105,11 @@ class Ids:
         held, waiting = self._sql.execute(query, (one,)).fetchone()
         return int(held), int(waiting)
 
+    def are_any_gone(self) -> bool:
+        """Whether any rows with ids were forgotten, or wait to be."""
+        query = "SELECT EXISTS(SELECT 1 FROM ids WHERE removed > 0 OR waiting > 0)"
+        return bool(self._sql.execute(query).fetchone()[0])
+
     def clear(self) -> None:
         """Delete all lines."""
         self._sql.execute("DELETE FROM ids")

@@ -75,19 +75,20 @@ class Ledger:
 
     def entries(self, which: str = "ORDER BY sequence", *given: Any) -> Iterator[Entry]:
         """Entries, by default all of them, the first one first."""
-        query = f"SELECT body, hash, signature FROM entries {which}"
-        for row in self.sql.execute(query, given):
+        query = f"SELECT sequence, body, hash, signature FROM entries {which}"
+        for place, *row in self.sql.execute(query, given):
             entry = Entry.from_body(*row)
-            if entry.body != row[0]:  # spaces or repeated names could hide something
+            # spaces or repeated names could hide something, and another place the entries after it
+            if (entry.sequence, entry.body) != (place, row[0]):
                 raise StoreError(f"entry {entry.sequence} was changed after it was written")
             yield entry
 
     def last(self) -> Entry:
         """The latest entry."""
-        found = [*self.entries("ORDER BY sequence DESC LIMIT 1")]
-        if not found:
-            raise StoreError("The ledger is damaged: it has no entries.")
-        return found[0]
+        ((first,),) = self.sql.execute("SELECT min(sequence) FROM entries")
+        if first != 0:  # none, or one that was moved from its end
+            raise StoreError("The ledger is damaged: it does not begin with entry 0.")
+        return next(self.entries("ORDER BY sequence DESC LIMIT 1"))
 
     def entry(self, sequence: int) -> Entry:
         """One entry; raises `LookupError` if there is none of that number."""
@@ -156,6 +157,24 @@ class Ledger:
             entry = self._named(sequence)
             events.append(Event(sequence, entry.time, entry.kind, *numbers))
         return Found(held, waiting, sum(event.removed for event in events), tuple(events))
+
+    def forgotten(self, ids: Iterable[bytes]) -> dict[bytes, Entry]:
+        """Those of some ids whose last row was forgotten, or waits to be, and by which entry."""
+        if not self.ids.are_any_gone():
+            return {}
+        found = {one: self._forgotten_by(one) for one in set(ids) if one}
+        return {one: entry for one, entry in found.items() if entry is not None}
+
+    def _forgotten_by(self, one: bytes) -> Entry | None:
+        """The request to forget with which the last row of an id went; undoing is no request."""
+        free, by = 0, None
+        for sequence, added, removed, waiting in self.ids.of(one):
+            free += added - removed - waiting
+            if not free and (removed or waiting):
+                entry = self._named(sequence)
+                if entry.undoes is None:
+                    by = entry if entry.kind in ("forget", "queue") else None
+        return None if free else by
 
     def commit(self) -> None:
         """Commit the transaction: at this moment the store changes."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from traceless.store.entries import Entry
     from traceless.store.receipts import Receipt
-    from traceless.store.row_digests import HashedId, RowBatch, RowHasher, Tally
+    from traceless.store.row_digests import HashedId, RowBatch, RowHasher
 
 SAFE_ROWS = 20
 
@@ -68,15 +68,10 @@ class Queue:
 
     _sql: Connection
 
-    def put(self, entry: Entry, classes: Mapping[str, int], batches: list[RowBatch]) -> None:
-        """Add the request that came with an entry."""
-        import numpy as np
-
-        file, each = io.BytesIO(), enumerate(batches)
-        arrays = {f"{i}{k}": a for i, b in each for k, a in zip("Xywi", b, strict=False)}
-        np.savez(file, **arrays, allow_pickle=False)
+    def put(self, entry: Entry, classes: Mapping[str, int], content: bytes) -> None:
+        """Add the request that came with an entry, whose rows are in these bytes."""
         said = entry.sequence, entry.time, next(iter(entry.keys), None), entry.rows
-        row = *said, canonical_json(classes), file.getvalue()
+        row = *said, canonical_json(classes), content
         self._sql.execute("INSERT INTO queue VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def pending(self) -> list[Queued]:
@@ -99,26 +94,19 @@ class Queue:
         """The rows of all requests, or of the one with this number."""
         query = "SELECT content FROM queue WHERE ?1 IS NULL OR sequence = ?1 ORDER BY sequence"
         for (content,) in self._sql.execute(query, (which,)):
-            yield from _unpacked(content)
+            yield from unpacked(content)
 
-    def check(self, queued: Queued, entry: Entry, hasher: RowHasher) -> Tally:
-        """Raise unless a request is still as its entry recorded it; returns its rows, counted."""
-        from traceless.store.row_digests import Tally
-
-        named, plain = Tally(), Tally()  # a request names the ids of its rows, or does not
-        for batch in self.batches(queued.sequence):
-            named.add(hasher(batch))
-            if len(batch) > 3:
-                plain.add(hasher(batch[:3]))
-        kept = queued.time, queued.key, queued.rows, dict(queued.classes)
-        same = kept == (entry.time, next(iter(entry.keys), None), entry.rows, dict(named.classes))
-        asked = {hasher.request(tally, Tally()) for tally in (named, plain)}
-        if not same or entry.request not in asked:
+    def check(self, queued: Queued, entry: Entry, hasher: RowHasher) -> None:
+        """Raise unless a request is still as its entry recorded it."""
+        query = "SELECT content FROM queue WHERE sequence = ?"
+        ((content,),) = self._sql.execute(query, (queued.sequence,))
+        hashed = hasher.queued(canonical_json(queued.classes), bytes(content))
+        kept = queued.time, queued.key, queued.rows, hashed
+        if kept != (entry.time, next(iter(entry.keys), None), entry.rows, entry.queued):
             raise StoreError(
                 f"The ledger is damaged: the request that waits since entry {entry.sequence} is "
                 "not the one that came. Restore the store from a backup. Nothing was changed."
             )
-        return named
 
     def clear(self, which: int | None = None) -> None:
         """Delete all requests, or the one with this number."""
@@ -146,8 +134,18 @@ def plain_arrays(batch: RowBatch) -> RowBatch:
     return (*rows, _ids_as_array(ids[0])[kept]) if ids and ids[0] is not None else rows
 
 
-def _unpacked(content: Any) -> Iterator[RowBatch]:
-    """The batches of a request; raises `StoreError` if `Queue.put` did not write them."""
+def packed(batches: list[RowBatch]) -> bytes:
+    """The rows of a request, made by `plain_arrays`, as bytes."""
+    import numpy as np
+
+    file, each = io.BytesIO(), enumerate(batches)
+    arrays = {f"{i}{k}": a for i, b in each for k, a in zip("Xywi", b, strict=False)}
+    np.savez(file, **arrays, allow_pickle=False)
+    return file.getvalue()
+
+
+def unpacked(content: Any) -> Iterator[RowBatch]:
+    """The inverse of `packed`; raises `StoreError` for other bytes."""
     import zipfile
 
     import numpy as np

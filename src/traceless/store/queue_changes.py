@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from traceless.exceptions import StoreError
-from traceless.store.queue import Queued, plain_arrays
+from traceless.files.container import canonical_json
+from traceless.store.queue import Queued, packed, plain_arrays, unpacked
 from traceless.store.receipts import Receipt
 from traceless.store.row_changes import RowChanges
 from traceless.store.row_digests import Given, Tally, row_batches
@@ -21,23 +24,21 @@ class QueueChanges(RowChanges):
             return self._forgotten_before(batches)
         queue, asked = self.ledger.queue, Tally()
         taken = self._taken(batches, self.ledger.rows.reserve, whole, asked)
-        kept = list(map(plain_arrays, taken))
-        self.waiting = asked.ids
+        content = packed(list(map(plain_arrays, taken)))
+        if not np.array_equal(self.hasher.tally(unpacked(content)).asked, asked.lanes):
+            raise ValueError(
+                "These labels cannot be kept in the queue as they are. Forget the rows without "
+                "batch=True (--batch). Nothing was changed."
+            )
+        self.waiting, classes = asked.ids, dict(asked.classes)
         request = self._rows_request(asked)
         wait = self.before.waiting + asked.rows
-        entry = self.note("queue", request, rows=asked.rows, waiting=wait)
-        queue.put(entry, asked.classes, kept)
-        found = Queued(entry.time, self.asked.key, entry.rows, dict(asked.classes), entry.sequence)
-        try:
-            queue.check(found, entry, self.hasher)
-        except StoreError:
-            raise ValueError(
-                "These labels or ids cannot be kept in the queue as they are. Give an id with "
-                "every row or with none, or forget the rows without batch=True (--batch). Nothing "
-                "was changed."
-            ) from None
+        hashed = self.hasher.queued(canonical_json(classes), content)
+        entry = self.note("queue", request, rows=asked.rows, waiting=wait, queued=hashed)
+        queue.put(entry, classes, content)
         if queue.is_safe():
             return self._flush(checked=entry.sequence)
+        found = Queued(entry.time, self.asked.key, entry.rows, classes, entry.sequence)
         return found.with_receipt(self.commit())
 
     def flush(self, force: bool) -> list[Receipt]:
@@ -69,12 +70,13 @@ class QueueChanges(RowChanges):
                 f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
                 "changed."
             )
+        entry = self.ledger.entry(queued.sequence)
+        queue.check(queued, entry, self.hasher)
         batches, release = queue.batches(queued.sequence), self.ledger.rows.release
         for _ in self._taken(batches, release, into=taken):
             pass
         self.waiting.subtract(taken.ids)
         queue.clear(queued.sequence)
-        entry = self.ledger.entry(queued.sequence)
         wait = self.before.waiting - taken.rows
         said = {"keys": entry.keys, "rows": taken.rows, "subject": f"entry {queued.sequence}"}
         self.note("cancel", entry.request, waiting=wait, **said)

@@ -5,7 +5,6 @@ A sentence says what was done; below it what that proves, what it does not, and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -87,9 +86,8 @@ def sentence(receipt: Receipt) -> str:
 def _which(receipt: Receipt) -> str:
     """The records that were removed: by their request, or as the slice that they came in."""
     many = f"the {_count(receipt.rows)}" if receipt.rows > 1 else "the record"
-    undone = re.fullmatch(r"undo of (entry [0-9]+)", receipt.subject or "")
-    if undone:
-        return f"{many} of {undone[1]}"
+    if receipt.undoes is not None:
+        return f"{many} of entry {receipt.undoes}"
     if receipt.subject is not None:
         return f"{many} that had been taken in as {named(receipt.subject, _LONGEST)}"
     return f"{many}{_under(receipt)}" if receipt.keys else _count(receipt.rows)
@@ -187,7 +185,11 @@ def _steps(receipt: Receipt) -> Iterable[str]:
         f"Keep this page and the file {code('receipt.json')} that belongs to it "
         f"({code(f'traceless receipt STORE {receipt.sequence} --out receipt.json')})."
     )
-    yield f"On any computer with Python: {code(_INSTALL)}."
+    yield (
+        "On Linux or macOS with Python 3.11 or newer: get the source of traceless, which is on no "
+        f"package index, from whoever gave you this receipt, and run in its folder "
+        f"{code(_INSTALL)}."
+    )
     yield (
         f"Whoever has the receipt runs {code(alone + key)} with the key that the owner has "
         "published: the receipt is signed with it, and unchanged."
@@ -206,7 +208,7 @@ def _steps(receipt: Receipt) -> Iterable[str]:
 
 
 _DESTROYED = {"secret": "the secret of "}
-_INSTALL = "pip install 'traceless[cli]'"
+_INSTALL = "pip install '.[cli]'"
 
 
 def _lines(entry: Receipt, store: Mapping[str, Any]) -> dict[str, str]:

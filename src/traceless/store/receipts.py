@@ -89,7 +89,7 @@ class Receipt(Entry):
         """
         try:
             said = parsed_json(text)
-            known = said["format"] == _FORMAT and isinstance(said["store"], dict)
+            known = said["format"] == _FORMAT and isinstance(said["store"], dict) and len(said) == 5
             parts = json.dumps(said["entry"]), said["hash"], said["signature"]
         except (ValueError, TypeError, KeyError, RecursionError):
             known = False

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
 from traceless.store.answering import Answering
+from traceless.store.entries import UNDO, Entry
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 from traceless.store.row_counts import Taken
@@ -20,25 +22,41 @@ _SHOWN = 5  # positions of rows that an error names
 class RowChanges(Answering):
     """Changes of single rows."""
 
-    def learn(self, rows: Given, once: bool) -> Receipt:
-        """Learn rows."""
+    def learn(self, rows: Given, once: bool, again: bool) -> Receipt:
+        """Learn rows; `once` refuses those of an earlier change, `again` allows the forgotten."""
         batches = row_batches(*rows, self.origin)
         if self._known:
             return self._rows_again("learn", added=batches)
+        start, back = 0, dict[int, Entry]()
         for batch in batches:
             found = self.hasher(batch)
+            gone = {} if again else self.ledger.forgotten(found.ids)
+            named = zip(found.places.tolist(), found.ids, strict=False)
+            back |= {start + place: gone[one] for place, one in named if one in gone}
+            start += found.length
             with self._adding(found, found.ids):
-                if len(found.places):
+                if len(found.places) and not back:
                     X, y, weight = batch[:3]
                     self.model.partial_fit(X, y, sample_weight=weight)
-        last, request = self.before, self._rows_request()
-        learned = "learn", self.added.rows, request
-        if once and self.secret and learned == (last.kind, last.rows, last.request):
-            raise AlreadyLearnedError(
-                f"The last change (entry {last.sequence}, {last.time}) learned exactly these "
-                f"{last.rows} rows. Leave out once to learn them twice. Nothing was changed."
-            )
+        request = self._rows_request()
+        if once and request is not None:
+            self._refuse_repeated(request)
+        if back:
+            raise AlreadyLearnedError(_forgotten_before(back))
         return self.finish("learn", request)
+
+    def _refuse_repeated(self, request: str) -> None:
+        """Raise if an earlier change learned exactly these rows, and was not undone."""
+        undoing, undone = str(self.hasher.request(self.added, Tally())), set[int | None]()
+        either = "WHERE instr(body, ?) OR instr(body, ?) ORDER BY sequence DESC"
+        for entry in self.ledger.entries(either, request, undoing):
+            undone.add(entry.undoes)
+            learned = (entry.kind, entry.request) == ("learn", request)
+            if learned and entry.sequence not in undone:
+                raise AlreadyLearnedError(
+                    f"An earlier change ({_named(entry)}) learned exactly these {entry.rows} rows. "
+                    "Leave out once (with --again) to learn them twice. Nothing was changed."
+                )
 
     def forget(self, rows: Given, whole: bool) -> Receipt | Queued:
         """Forget rows."""
@@ -53,17 +71,17 @@ class RowChanges(Answering):
         kept = list(row_batches(*rows, self.origin))
         if self._known:
             return self._forgotten_before(kept)
-        tally, since = self.hasher.tally(kept), set()
+        tally, undone = self.hasher.tally(kept), set[int | None]()
         for last in self.ledger.entries("ORDER BY sequence DESC"):
             if last.kind == "learn":
                 break
-            since.add((last.subject, last.request))
+            undone.add(last.undoes)
         else:
             raise StoreError(
                 "This store has learned nothing that could be undone. Nothing was changed."
             )
-        subject, said = f"undo of entry {last.sequence}", f"entry {last.sequence}, {last.time}"
-        if (subject, self.hasher.request(tally, Tally())) in since:
+        said = _named(last)
+        if last.sequence in undone:
             raise StoreError(f"The last learning ({said}) was undone before. Nothing was changed.")
         if self.secret and last.request != self.hasher.request(Tally(), tally):
             raise NotLearnedError(
@@ -71,7 +89,7 @@ class RowChanges(Answering):
                 "Give the rows, and the ids, as they were learned. Nothing was changed."
             )
         self._forget(kept, self.ledger.rows.remove)
-        return self.finish("forget", self._rows_request(), subject=subject)
+        return self.finish("forget", self._rows_request(), subject=f"{UNDO}{last.sequence}")
 
     def correct(self, before: RowBatch, after: RowBatch, keep_ids: bool, whole: bool) -> Receipt:
         """Put rows in the place of others, under their ids or under ids of their own."""
@@ -175,10 +193,9 @@ class RowChanges(Answering):
             )
 
     def _not_held(self, missing: list[int], n: int, reserved: int) -> str:
-        places = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
         said = (
             f"{len(missing)} of {n} rows are not held here (with this label and weight, as often): "
-            f"number {places} (counted from 0). They were never learned, or are forgotten already."
+            f"{_places(missing)}. They were never learned, or are forgotten already."
         )
         if reserved:
             said += f" {reserved} of them wait in the queue already."
@@ -189,3 +206,26 @@ class RowChanges(Answering):
                 "go as the slice they came in: forget the Knowledge, or the file, that was merged."
             )
         return f"{said} Nothing was changed."
+
+
+def _forgotten_before(back: dict[int, Entry]) -> str:
+    """The refusal of rows, by their number, whose ids were forgotten with these entries."""
+    entries = {entry.sequence: _named(entry) for entry in back.values()}
+    return (
+        f"{len(back)} rows are of ids whose last row was forgotten on request, or waits to be "
+        f"({_some([entries[number] for number in sorted(entries)])}): {_places([*back])}. Leave "
+        "them out, or learn them all the same with again=True (--again). Nothing was changed."
+    )
+
+
+def _named(entry: Entry) -> str:
+    return f"entry {entry.sequence}, {entry.time}"
+
+
+def _places(numbers: list[int]) -> str:
+    return f"number {_some(numbers)} (counted from 0)"
+
+
+def _some(items: list[Any]) -> str:
+    """The first of several things."""
+    return ", ".join(map(str, items[:_SHOWN])) + (", …" if len(items) > _SHOWN else "")

@@ -174,6 +174,12 @@ class RowHasher:
             return None
         return str(self._hash(" ".join(map(str, what)), person=b"traceless asks 1").hexdigest())
 
+    def queued(self, classes: str, content: bytes) -> str:
+        """Keyed hash of the rows that wait, in the bytes in which they are kept."""
+        hashed = self._hash(f"{classes}\0", person=b"traceless queue1", size=32)
+        hashed.update(content)
+        return str(hashed.hexdigest())
+
     def check_secret(self, expected: str) -> None:
         """Raise if the secret is not the one with this hash, with which the store was made."""
         if self.secret is not None and self.request("secret") != expected:
@@ -186,9 +192,9 @@ class RowHasher:
         """The hash of what the rows of one class have in common."""
         return self._hash(f"{width} {label}\0", person=b"traceless row 01")
 
-    def _hash(self, text: str, person: bytes) -> Any:
+    def _hash(self, text: str, person: bytes, size: int = SIZE) -> Any:
         key = self.secret or b""
-        return hashlib.blake2b(text.encode(), digest_size=SIZE, key=key, person=person)
+        return hashlib.blake2b(text.encode(), digest_size=size, key=key, person=person)
 
 
 def _digests(X: Any, columns: Any, places: NDArray[np.intp], starts: list[Any]) -> list[bytes]:

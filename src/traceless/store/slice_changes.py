@@ -7,6 +7,7 @@ from typing import Any
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sums import Knowledge
 from traceless.store.answering import Answering
+from traceless.store.entries import UNDO
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.receipts import Receipt
 
@@ -49,6 +50,11 @@ class SliceChanges(Answering):
 
     def _merge(self, other: Any, name: str | None, again: bool) -> None:
         model = self.model
+        if name is not None and name.startswith(UNDO):
+            raise ValueError(
+                f"A slice cannot have the name {name!r}: its entries would say that a learning was "
+                "undone. Nothing was changed."
+            )
         if not hasattr(model, "merge"):
             raise TypeError(
                 f"A {type(model).__name__} has no merge: it keeps its rows. Learn, or forget, "

@@ -112,6 +112,7 @@ class Store(StoreAccess):
         ids: Any = None,
         key: str | None = None,
         once: bool = False,
+        again: bool = False,
         dry_run: bool = False,
     ) -> Receipt:
         """Learn rows.
@@ -129,17 +130,20 @@ class Store(StoreAccess):
             An idempotency key: a request repeated with its key changes nothing and returns the
             first receipt.
         once : bool, default=False
-            Refuse the rows if the last change learned exactly these.
+            Refuse the rows if an earlier change learned exactly these, and was not undone.
+        again : bool, default=False
+            Learn also rows of ids whose last row was forgotten, or waits to be.
         dry_run : bool, default=False
             Compute the receipt, unsigned, and change nothing.
 
         Raises
         ------
         AlreadyLearnedError
-            With `once`, if the last change learned exactly these rows.
+            If rows are of ids that were forgotten; with `once`, if an earlier change learned
+            exactly these rows.
         """
         with self._writing(key, dry_run) as writer:
-            return writer.learn((X, y, sample_weight, ids), once)
+            return writer.learn((X, y, sample_weight, ids), once, again)
 
     def forget(
         self,
