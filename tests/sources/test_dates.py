@@ -125,13 +125,3 @@ def test_bad_declarations_are_refused(declared):
 def test_columns_of_numbers_are_no_dates():
     with pytest.raises(ValueError, match="must hold dates, or text that names them, but is of typ"):
         encoded(Date("d"), pa.array([20240301]))
-
-
-@given(st.lists(st.datetimes(), min_size=1), st.sampled_from(["minutes", "seconds", "auto"]))
-def test_a_text_means_the_same_whatever_stands_beside_it(times, precision):
-    """Simple texts are read by Arrow; one with a zone among them lets Python read them all."""
-    texts = [time.isoformat(" ", precision) for time in times]
-    alone = encoded(Date("t", unit="seconds"), pa.array(texts), typed=False)
-    beside = pa.array([*texts, "", "2000-01-01T00:00Z"])
-    column = Date("t", unit="seconds", missing="2000-01-01")
-    assert [row[:1] for row in encoded(column, beside, typed=False)][:-2] == alone

@@ -13,7 +13,6 @@ from traceless.exceptions import TableError
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 from traceless.sources import Number, Schema, Table
-from traceless.sources.arrow_sizes import check_declared_sizes
 
 SCHEMA = Schema([Number("x")], ["y"])
 MIB = 2**20
@@ -99,67 +98,6 @@ def test_many_texts_of_usual_length_are_read_in_whole_batches(tmp_path):
     assert np.concatenate([batch.y for batch in batches]).tolist() == words
     X = np.concatenate([batch.X for batch in batches])
     np.testing.assert_array_equal(X[:, 0], np.arange(n))
-
-
-@pytest.mark.usefixtures("little")
-@pytest.mark.parametrize("codec", ["zstd", "lz4"])
-@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_zeros_that_an_arrow_file_compressed(tmp_path, make, codec):
-    n = 5_000_000
-    table = pa.table({"x": np.zeros(n), "y": np.zeros(n, np.int64)})
-    options = pa.ipc.IpcWriteOptions(compression=codec)
-    with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
-        writer.write_table(table.slice(0, 10))
-        writer.write_table(table)
-    if codec == "zstd":
-        assert "A compressed batch would take 0.1 GiB" in refused(tmp_path / "t.arrow")
-
-
-@pytest.mark.usefixtures("little")
-@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_texts_that_an_arrow_file_repeats(tmp_path, make):
-    table = repeated(60_000, 100_000)
-    with make(tmp_path / "t.arrow", table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(TableError, match=r"A batch of 60000 rows would take 5.6 GiB"):
-        Table([str(tmp_path / "t.arrow")], SCHEMA).arrays()
-    place = np.array([[100_000, int.from_bytes(b"aaaa", "little"), 0, 0]] * 60_000, np.int32)
-    buffers = [None, pa.py_buffer(place.tobytes()), pa.py_buffer(b"a" * 100_000)]
-    views = pa.Array.from_buffers(pa.string_view(), 60_000, buffers)
-    table = pa.table({"x": np.zeros(60_000), "y": views})
-    with make(tmp_path / "v.arrow", table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(TableError, match=r"A batch of 60000 rows would take 5.6 GiB"):
-        Table([str(tmp_path / "v.arrow")], SCHEMA).arrays()
-
-
-@pytest.mark.usefixtures("little")
-@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_a_compressed_dictionary(tmp_path, make):
-    table = repeated(10, 100 * MIB)
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
-        writer.write_table(table)
-    assert "dictionaries would take 0.1 GiB" in refused(tmp_path / "t.arrow")
-
-
-@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
-@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_what_is_declared_is_what_is_there(tmp_path, monkeypatch, make, compression):
-    """The limit lies between two files that differ by one row: so the sum is exact."""
-    monkeypatch.setenv("TRACELESS_MEMORY_LIMIT", str(80_000 / 2**30))
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    said = []
-    for n in (5000, 5001):
-        table = pa.table({"x": np.zeros(n), "y": np.zeros(n, np.int64)})  # 16 n bytes
-        with make(tmp_path / "t.arrow", table.schema, options=options) as writer:
-            writer.write_batch(table.to_batches()[0])
-        with open(tmp_path / "t.arrow", "rb") as file:
-            try:
-                check_declared_sizes(file)
-            except TableError:
-                said.append(n)
-    assert said == ([5001] if compression else [])
 
 
 @pytest.mark.usefixtures("little")

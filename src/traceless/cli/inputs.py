@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from traceless.sources.table import Ids
 
 Function = Callable[..., Result]
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")  # those of traceless.sources
+FORMATS = ("csv", "tsv", "jsonl", "parquet")  # those of traceless.sources
 
 format_option = click.option(
     "--format",

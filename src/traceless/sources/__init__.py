@@ -15,7 +15,7 @@ Each gives a `Source`, which the estimators take in place of rows:
 ``fit(source)``, ``partial_fit(source)``, ``forget(source)``.
 
 The command line reads files with a declared `Schema` instead: a `Table` reads CSV, TSV, JSON
-lines, Parquet, Arrow and data frames in batches, by the names of the columns. No type is
+lines, Parquet and data frames in batches, by the names of the columns. No type is
 inferred, no category collected and no mean taken, so a schema holds nothing of the rows.
 """
 

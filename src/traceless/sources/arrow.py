@@ -146,7 +146,7 @@ def floats(column: Any) -> NDArray[Any]:
 def written_out(batch: Any) -> int:
     """Bytes of a record batch in which each row has its own text.
 
-    Columns may repeat a text by its number in a dictionary, or by its place (a view).
+    Columns may repeat a text by its number in a dictionary.
     """
     return sum(max(column.nbytes, _text_bytes(column)) for column in batch.columns)
 
@@ -156,24 +156,13 @@ def _text_bytes(column: Any) -> int:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type):
-        kind = column.type.value_type
-        if not (pa.types.is_fixed_size_binary(kind) or _is_text(kind)):
-            return 0
-        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
-        return pc.sum(lengths.take(column.indices)).as_py() or 0
-    if str(column.type) in ("string_view", "binary_view"):
-        views = np.frombuffer(column.buffers()[1], np.int32)[::4]  # the length comes first
-        views = views[column.offset : column.offset + len(column)]
-        return int(views.sum(dtype=np.int64, where=column.is_valid().to_numpy(False)))
-    return 0
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    tests = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary
-    return any(test(kind) for test in tests)
+    types = pa.types
+    texts = types.is_string, types.is_large_string, types.is_binary, types.is_large_binary
+    tests = *texts, types.is_fixed_size_binary
+    if not (types.is_dictionary(column.type) and any(t(column.type.value_type) for t in tests)):
+        return 0
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    return pc.sum(lengths.take(column.indices)).as_py() or 0
 
 
 def rows_of(batch: Any, columns: Columns, where: str) -> Rows:

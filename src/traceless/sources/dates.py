@@ -31,9 +31,6 @@ _ISO = re.compile(
     r" ?(Z|[+-]\d\d(?::?\d\d)?)?)?",
     re.ASCII,
 )
-_SIMPLE = (  # of these, Arrow reads many at once, to the same times
-    r"^[1-9]\d{3}-\d\d-\d\d([T ]([01]\d|2[0-3]):\d\d(:\d\d([.]\d{1,6})?)?)?$"
-)
 _DIRECTIVES = set("YymdHMSfzj%")  # those that mean the same in every language
 Moment = tuple[int, int]  # day since 1970-01-01, and nanoseconds of that day, in UTC
 
@@ -117,10 +114,7 @@ class Date(MayMiss):
 
         array, kind = cells.array, cells.array.type
         if pa.types.is_dictionary(kind) or pa.types.is_null(kind) or str(kind) in TEXT:
-            times = _simple(cells.words()) if self.format is None else None
-            if times is None:
-                return self._from_text(cells)
-            array, kind = times, times.type
+            return self._from_text(cells)
         missing = array.is_null().to_numpy(zero_copy_only=False)
         if pa.types.is_date32(kind):
             days = array.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
@@ -142,20 +136,6 @@ class Date(MayMiss):
         table = np.array([moment or (0, 0) for moment in known], np.int64).reshape(-1, 2)[places]
         empty = np.array([text == "" for text in texts], dtype=np.bool_)[places]
         return table[:, 0], table[:, 1], empty
-
-
-def _simple(words: Any) -> Any:
-    """Texts as an Arrow array of times, if all are simple or empty; else None."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    present = pc.if_else(pc.equal(words, ""), pa.scalar(None, pa.string()), words)
-    if pc.all(pc.match_substring_regex(present, _SIMPLE)).as_py() is False:
-        return None
-    try:
-        return present.cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:  # a day that is not in the calendar
-        return None
 
 
 def _mend(name: str) -> str:

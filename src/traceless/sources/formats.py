@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from traceless.exceptions import TableError
-from traceless.files.limits import refusal
-from traceless.sources.arrow import written_out
-from traceless.sources.arrow_sizes import MAGIC, check_declared_sizes
 from traceless.sources.delimited import Delimited, Part
 from traceless.sources.json_lines import JsonLines
-from traceless.sources.parquet import parquet_file
-from traceless.sources.parquet_sizes import bounded_batches
+from traceless.sources.parquet import bounded_batches, parquet_file
 from traceless.sources.schema import TextFormat
 
 
@@ -44,7 +39,7 @@ class Typed:
 class Parquet(Typed):
     """An open Parquet file; it is read a run of rows at a time."""
 
-    def __init__(self, file: BinaryIO, _size: int) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._source, self._file = partial(nullcontext, file), parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
@@ -54,38 +49,6 @@ class Parquet(Typed):
         for batch in bounded_batches(self._source, self._file, rows, wanted):
             done += batch.num_rows
             yield batch, done / max(total, 1)
-
-
-class Arrow(Typed):
-    """An open file or stream of Arrow record batches."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        import pyarrow as pa
-
-        self._file, self._size = file, size
-        check_declared_sizes(file)
-        if file.read(len(MAGIC)) == MAGIC:
-            reader = pa.ipc.open_file(file)
-            self._batches = (reader.get_batch(k) for k in range(reader.num_record_batches))
-        else:
-            file.seek(0)
-            reader = pa.ipc.open_stream(file)
-            self._batches = iter(reader)
-        self.names: list[str] = reader.schema.names
-
-    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
-        """Record batches, cut where they are long, and the fraction of the file that is read."""
-        before = 0
-        for batch in self._batches:
-            batch.validate(full=True)
-            chosen, after = batch.select(wanted), self._file.tell()
-            for start in range(0, batch.num_rows, rows):
-                done = min(1.0, (start + rows) / batch.num_rows)
-                part = chosen.slice(start, rows)
-                if said := refusal(f"A batch of {part.num_rows} rows", written_out(part)):
-                    raise TableError(said)
-                yield part, (before + done * (after - before)) / self._size
-            before = after
 
 
 class Frame(Typed):
@@ -108,9 +71,9 @@ class Frame(Typed):
             yield batch, done / total
 
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
+FORMATS = ("csv", "tsv", "jsonl", "parquet")
 TEXTS = ("csv", "tsv", "jsonl")  # read from beginning to end, so they may come through a pipe
-SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl", ".feather": "arrow"}
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".ndjson": "jsonl"}
 SUFFIXES |= {f"{suffix}.gz": name for suffix, name in SUFFIXES.items() if name in TEXTS}
 
 
@@ -125,9 +88,3 @@ def read_text(file: BinaryIO, part: Part, format_: str, text: TextFormat) -> Rea
     if format_ == "jsonl":
         return JsonLines(file, part)
     return Delimited(file, part, "\t" if format_ == "tsv" else text.delimiter, text.nulls)
-
-
-READERS: dict[str, Callable[[BinaryIO, int], Reader]] = {
-    "parquet": Parquet,
-    "arrow": Arrow,
-}

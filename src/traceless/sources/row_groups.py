@@ -23,8 +23,7 @@ from traceless.sources.arrow import (
 from traceless.sources.batches import Rows
 from traceless.sources.files import default_batch_rows, reading
 from traceless.sources.layouts import Constants, File
-from traceless.sources.parquet import parquet_file
-from traceless.sources.parquet_sizes import bounded_batches
+from traceless.sources.parquet import bounded_batches, parquet_file
 from traceless.sources.partitions import Scanned
 from traceless.sources.remote import Remote
 from traceless.sources.stamps import Stamp, check_rows, unchanged

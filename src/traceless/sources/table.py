@@ -27,10 +27,10 @@ from traceless.sources.delimited import RowError
 from traceless.sources.files import default_batch_rows, listed, unreadable
 from traceless.sources.formats import (
     FORMATS,
-    READERS,
     SUFFIXES,
     TEXTS,
     Frame,
+    Parquet,
     Reader,
     format_of,
     read_text,
@@ -95,10 +95,10 @@ class Table:
     paths : sequence of str, or of data frames
         Files, folders, patterns such as ``"data/*.csv"``, or ``"-"`` for standard input.
         The suffix says what a file is: .csv, .tsv, .jsonl or .ndjson (each also with .gz
-        behind it), .parquet, .arrow or .feather. Frames of pandas and polars, and tables
+        behind it), or .parquet. Frames of pandas and polars, and tables
         of Arrow, are read like files.
     schema : Schema
-    format_ : {"csv", "tsv", "jsonl", "parquet", "arrow"}, optional
+    format_ : {"csv", "tsv", "jsonl", "parquet"}, optional
         For files of other suffixes, and standard input (by default CSV).
 
     Attributes
@@ -311,14 +311,13 @@ class _Input:
                     self._reader = read_text(_unzipped(file), part, self.format, self._text)
             else:
                 file = self._file(stack)
-                if self._source == STDIN:  # these readers seek: a copy without a name, so that
+                if self._source == STDIN:  # this reader seeks: a copy without a name, so that
                     copy = stack.enter_context(tempfile.TemporaryFile())  # nothing stays
                     shutil.copyfileobj(file, copy)
                     copy.seek(0)
                     file = copy
                 with self.readable():
-                    size = os.fstat(file.fileno()).st_size
-                    self._reader = READERS[self.format](file, size)
+                    self._reader = Parquet(file)
             yield self._reader
 
     def row_name(self, row: int) -> str:
