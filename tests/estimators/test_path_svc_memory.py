@@ -167,16 +167,3 @@ def test_what_is_forgotten_is_nowhere_in_the_model(rows):
         assert len(arrays_in(model)) > 10
         assert not any((array == 9.87654321).any() for array in arrays_in(model))
         assert X[7, 1].tobytes() not in pickle.dumps(model)
-
-
-def test_skops(rows):
-    io = pytest.importorskip("skops.io")
-    X, y = rows
-    for parameters in MODELS:
-        model = fitted(parameters, X, y)
-        data = io.dumps(model)
-        types = io.get_untrusted_types(data=data)
-        assert all(name.startswith("traceless.") for name in types)
-        other = io.loads(data, trusted=types)
-        assert np.array_equal(other.dual_coef_, model.dual_coef_)
-        assert answers(changed(other, X, y), X) == answers(changed(model, X, y), X)

@@ -197,21 +197,6 @@ def test_bounds_of_each_point_in_one_update_with_the_rest(rng):
     assert np.abs(problem.decision_function(X) - fresh.decision_function(X)).max() < 1e-8
 
 
-def test_one_class_is_a_state_and_grows_back(rng):
-    X, y = sample(rng, 60)
-    problem = fitted(X, y)
-    problem.update(remove=np.flatnonzero(y < 0))
-    assert (problem.alpha == 0).all()
-    assert (problem.decision_function(X) == 1.0).all()
-    assert problem.kkt_residual() == 0.0
-    problem.update((X[y < 0], y[y < 0], 10.0))
-    assert residual(problem) <= promise(problem)
-    problem.update(remove=np.flatnonzero(problem.y > 0))
-    assert (problem.decision_function(X) == -1.0).all()
-    problem.update((X[y > 0][:1], [1.0], 10.0))
-    assert residual(problem) <= promise(problem)
-
-
 @pytest.mark.parametrize("memory", [1 << 30, 2_000_000])
 def test_memory_is_given_back_when_most_points_have_gone(rng, memory):
     X, y = sample(rng, 900)
@@ -239,18 +224,6 @@ def test_nothing_of_what_is_forgotten_is_kept(rng):
     assert factor.R[:k, :k].any()
     assert not factor.R[k:].any()
     assert not factor.R[:, k:].any()
-
-
-def test_nothing_at_all_is_a_state_too(rng):
-    X, y = sample(rng, 30)
-    problem = HingeProblem(Kernel("rbf"), 3)
-    assert len(problem) == 0
-    assert problem.kkt_residual() == 0.0
-    assert (problem.decision_function(X) == 0.0).all()
-    problem.update((X, y, 1.0)).update(remove=np.arange(30))
-    assert len(problem) == 0
-    problem.update((X, y, 1.0))
-    assert residual(problem) <= promise(problem)
 
 
 def test_where_most_rows_change_it_is_fitted_anew(rng, monkeypatch):

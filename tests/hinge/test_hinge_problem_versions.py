@@ -101,20 +101,6 @@ def test_an_old_state_keeps_no_kernel_matrix_alive(rng):
     assert len(old) == 60
 
 
-def test_another_budget_takes_effect_at_the_next_change(rng):
-    problem = HingeProblem(KERNEL, 3, memory=60_000).fit(*sample(rng, 120), 10.0)
-    assert not cache_of(problem).whole
-    problem.memory = 1 << 20
-    problem.update((*sample(rng, 5), 10.0))
-    assert cache_of(problem).whole
-    assert is_right(problem)
-    problem.memory = 60_000
-    problem.update((*sample(rng, 5), 10.0))
-    assert not cache_of(problem).whole
-    assert cache_of(problem).gram.nbytes <= 60_000
-    assert is_right(problem)
-
-
 def test_what_does_not_fit_is_not_computed_to_publish_it(rng, monkeypatch):
     X, y = sample(rng, 600)
     problem = HingeProblem(KERNEL, 3, memory=1_000_000).fit(X, y, 1.0)
