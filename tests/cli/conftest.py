@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -27,11 +28,15 @@ class Called:
 
 @pytest.fixture
 def call(tmp_path, monkeypatch):
-    """Call a command in an empty folder, in this process; check its exit code."""
+    """Call a command in an empty folder, in this process; check its exit code.
+
+    It comes in words, or as one text.
+    """
     monkeypatch.chdir(tmp_path)
 
     def called(*arguments, code=0, stdin=None):
-        result = CliRunner().invoke(root, list(map(str, arguments)), input=stdin)
+        words = shlex.split(arguments[0]) if len(arguments) == 1 else list(map(str, arguments))
+        result = CliRunner().invoke(root, words, input=stdin)
         assert result.exit_code == code, (result.output, result.exception)
         if "--debug" not in arguments:
             assert "Traceback" not in result.output

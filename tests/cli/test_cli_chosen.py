@@ -34,23 +34,16 @@ def found(call, one):
 
 
 def test_the_rows_of_ids_are_forgotten(call, clinic, tmp_path):
-    told = call("forget", "clinic", "--from", "all.csv", "--where", "patient=17, 23.0", "--json")
-    gone = of(clinic, "17", "23")
-    assert told.json["receipt"]["rows"] == len(gone)
-    assert told.json["ids"] == {one: len(of(clinic, one)) for one in ("17", "23")}
-    assert digest(call) == refit(without(clinic, "17", "23"), tmp_path / "rest.csv")
-    assert found(call, 17)["held"] == 0
-    assert found(call, 17)["forgotten"] == len(of(clinic, "17"))
-
-
-def test_ids_come_from_a_file_and_tables_from_several(call, clinic, tmp_path):
-    (tmp_path / "letters.txt").write_text("\ufeff17\r\n\r\n 23 \n17\n")
+    """Ids come as words or from a file, their rows from several tables."""
     table(tmp_path / "a.csv", clinic[:70], HEADER)
     table(tmp_path / "b.csv", clinic[70:], HEADER)
-    where = ("--where", "patient=@letters.txt")
-    told = call("forget", "clinic", "--from", "a.csv", "--from", "b.csv", *where)
-    assert f"17       {len(of(clinic, '17'))}" in told.out
-    assert digest(call) == refit(without(clinic, "17", "23"), tmp_path / "rest.csv")
+    (tmp_path / "letters.txt").write_text("\ufeff23\r\n\r\n 18.0 \n23\n")
+    told = call("forget clinic --from a.csv --from b.csv --where 'patient=17, 19' --json").json
+    assert told["ids"] == {one: len(of(clinic, one)) for one in ("17", "19")}
+    assert told["receipt"]["rows"] == sum(told["ids"].values())
+    shown = call("forget clinic --from all.csv --where patient=@letters.txt").out
+    assert f"23       {len(of(clinic, '23'))}" in shown
+    assert digest(call) == refit(without(clinic, "17", "18", "19", "23"), tmp_path / "rest.csv")
 
 
 def test_all_rows_of_an_id_must_be_there(call, clinic, tmp_path):
@@ -134,17 +127,6 @@ def test_relabel_by_id_keeps_the_ids(call, clinic, tmp_path):
     table(tmp_path / "now.csv", without(clinic, "17") + now, HEADER)
     assert digest(call) == refit(without(clinic, "17") + now, tmp_path / "rest.csv")
     assert found(call, 17)["held"] == len(mine)
-    call("forget", "clinic", "--from", "now.csv", "--where", "patient=17")
-    assert found(call, 17)["held"] == 0
-
-
-def test_relabel_of_files_keeps_the_ids(call, clinic, tmp_path):
-    """Also where the file has no ids."""
-    mine = of(clinic, "17")
-    bare = [line.split(",", 1)[1] for line in mine]
-    table(tmp_path / "bare.csv", bare, HEADER.split(",", 1)[1])
-    call("relabel", "clinic", "bare.csv", "--to", "ill")
-    assert found(call, 17)["held"] == len(mine)
 
 
 def test_correct_by_id(call, clinic, tmp_path):
@@ -157,19 +139,6 @@ def test_correct_by_id(call, clinic, tmp_path):
     assert digest(call) == refit([*without(clinic, "17"), *new], tmp_path / "rest.csv")
     assert found(call, 17)["held"] == 2
     assert "more rows" not in call(*words, code=2).err  # the old rows are gone
-
-
-def test_correct_whole_files(call, clinic, tmp_path):
-    table(tmp_path / "wrong.csv", clinic[:3], HEADER)
-    table(tmp_path / "right.csv", ["5,50,100,well"], HEADER)
-    call("correct", "clinic", "--from", "wrong.csv", "--to", "right.csv")
-    assert digest(call) == refit([*clinic[3:], "5,50,100,well"], tmp_path / "rest.csv")
-
-
-def test_correct_wants_all_rows_of_the_ids(call, clinic, tmp_path):
-    table(tmp_path / "short.csv", of(clinic, "17")[1:], HEADER)
-    words = ("correct", "clinic", "--from", "short.csv", "--to", "all.csv", "--where")
-    assert "The store holds" in call(*words, "patient=17", code=2).err
 
 
 def test_find_tells_the_history_of_an_id(call, clinic):
@@ -188,6 +157,5 @@ def test_find_tells_the_history_of_an_id(call, clinic):
 
 
 def test_a_store_without_ids_says_so(call, shop):
-    for words in (("find", "shop", "id=3"), ("forget", "shop", "--from", "people.csv", "--where")):
-        said = call(*words, *(["id=3"] if words[0] == "forget" else []), code=2).err
-        assert "No column of ids is declared" in said
+    for words in ("find shop id=3", "forget shop --from people.csv --where id=3"):
+        assert "No column of ids is declared" in call(words, code=2).err

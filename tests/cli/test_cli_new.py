@@ -9,6 +9,7 @@ from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, w
 from traceless.cli.model_options import MAPS, MODELS, build
 from traceless.cli.new import new
 from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.sources import Boolean, Category, Date, Hashed, Number, Schema, TextFormat
 
 NEW = ("new", "s", "--target", "y")
 
@@ -126,13 +127,12 @@ def test_like_reads_names_and_nothing_else(call, tmp_path):
     facts = Store("s").about["table"]
     assert [c["name"] for c in facts["columns"]] == ["a", "b"]
     assert facts["weight"] == "w"
-    assert "has no column 'q'" in call("new", "z", "--target", "q", "--like", "t.csv", code=2).err
-
-
-def test_a_column_that_the_file_does_not_name_is_refused(call, tmp_path):
-    (tmp_path / "t.csv").write_text("a,y\n")
-    said = call(*NEW, "--like", "t.csv", "--category", "b=x", code=2).err
-    assert "'b' is declared, but is not among the columns of t.csv" in said
+    assert "has no column 'q'" in call("new z --target q --like t.csv", code=2).err
+    said = call(*NEW, "--like", "t.csv", "--category", "other=x", code=2).err
+    assert "'other' is declared, but is not among the columns of t.csv" in said
+    (tmp_path / "t.csv").write_text("patient;a;y\n")
+    call("new u --target y --like t.csv --id patient --delimiter ';'")
+    assert [c["name"] for c in Store("u").about["table"]["columns"]] == ["a"]
 
 
 @pytest.mark.parametrize("example", new.examples)
@@ -143,34 +143,6 @@ def test_the_examples_work(call, tmp_path, example):
     pq.write_table(pa.table(columns), "digits.parquet")
     words = shlex.split(example)[1:]
     assert call(*words, "--json").json["ok"]
-
-
-def test_columns_need_be_named_once_only(call):
-    call(*NEW, "--columns", "a,b", "--category", "c=u,v", "--scale", "a=1:2")
-    facts = Store("s").about["table"]["columns"]
-    assert [(c["name"], c["kind"]) for c in facts] == [
-        ("a", "number"),
-        ("b", "number"),
-        ("c", "category"),
-    ]
-
-
-def test_the_declaration_is_kept(call):
-    call(
-        *("new", "s", "--target", "y", "--labels", "int", "--classes", "1,2"),
-        *("--columns", 'age,"a,b",color', "--scale", "age=40:12", "--category", "color=red,,blue"),
-    )
-    assert Store("s").about["table"] == {
-        "columns": [
-            {"kind": "number", "name": "age", "shift": 40.0, "scale": 12.0},
-            {"kind": "number", "name": "a,b", "shift": 0.0, "scale": 1.0},
-            {"kind": "category", "name": "color", "values": ["red", "", "blue"]},
-        ],
-        "target": ["y"],
-        "labels": "int",
-        "weight": None,
-        "classes": [1, 2],
-    }
 
 
 def test_an_existing_folder_is_not_touched(call, shop):
@@ -196,61 +168,6 @@ def test_one_class_needs_no_target(call, tmp_path, rng):
     said = call("new", "t", "--columns", "a,b", code=2).err
     assert "Say which column to predict" in said
     call("new", "t", "--columns", "a", "--model", "pathoneclass", "--labels", "int", code=2)
-
-
-def test_several_targets(call, tmp_path):
-    call("new", "s", "--target", "p,q", "--columns", "a", "--regression")
-    (tmp_path / "t.csv").write_text("a,p,q\n1,2,3\n2,4,6\n3,6,9\n")
-    call("learn", "s", "t.csv")
-    answers = call("predict", "s", "t.csv").out.splitlines()
-    assert answers[0] == "prediction_p,prediction_q"
-    assert len(answers) == 4
-
-
-def test_real_columns_are_declared(call):
-    call(
-        *("new", "s", "--target", "ill", "--columns", "age,weight", "--missing", "age=40"),
-        *("--scale", "weight=70:10", "--missing", "weight=75", "--boolean", "smoker=ja,j:nein"),
-        *("--date", "visited", "--missing", "visited=2020-01-01", "--boolean", "new"),
-        *("--date", "born=%d.%m.%Y,365.25 days,1950-01-01", "--missing", "dose=0"),
-        *("--id", "patient", "--delimiter", "tab", "--decimal", ",", "--null", "NA,?"),
-    )
-    facts = Store("s").about["table"]
-    number = {"kind": "number", "shift": 0.0, "scale": 1.0}
-    assert facts["columns"] == [
-        number | {"name": "age", "missing": 40.0},
-        number | {"name": "weight", "shift": 70.0, "scale": 10.0, "missing": 75.0},
-        {"kind": "boolean", "name": "smoker", "true": ["ja", "j"], "false": ["nein"]},
-        {
-            "kind": "boolean",
-            "name": "new",
-            "true": ["true", "yes", "1"],
-            "false": ["false", "no", "0"],
-        },
-        {
-            "kind": "date",
-            "name": "visited",
-            "origin": "2000-01-01",
-            "unit": "days",
-            "missing": "2020-01-01",
-        },
-        {
-            "kind": "date",
-            "name": "born",
-            "origin": "1950-01-01",
-            "unit": "365.25 days",
-            "format": "%d.%m.%Y",
-        },
-        number | {"name": "dose", "missing": 0.0},
-    ]
-    assert facts["id"] == "patient"
-    assert facts["text"] == {"delimiter": "\t", "decimal": ",", "nulls": ["NA", "?"]}
-
-
-def test_like_reads_names_between_the_declared_signs(call, tmp_path):
-    (tmp_path / "t.csv").write_text("patient;a;y\n")
-    call(*NEW, "--like", "t.csv", "--id", "patient", "--delimiter", ";")
-    assert [c["name"] for c in Store("s").about["table"]["columns"]] == ["a"]
 
 
 def test_check_lists_what_does_not_fit_and_makes_nothing(call, tmp_path):
@@ -279,3 +196,31 @@ def test_a_store_for_its_owner_or_for_a_group(call, tmp_path):
     call("new", "ours", "--target", "y", "--columns", "x", "--shared")
     assert (tmp_path / "mine").stat().st_mode & 0o7777 == 0o700
     assert (tmp_path / "ours").stat().st_mode & 0o7777 == 0o2770
+
+
+def test_the_declaration_is_kept(call):
+    """A column that is declared by itself need not be named in --columns."""
+    call(
+        *("new", "s", "--target", "ill", "--columns", 'age,"a,b",weight', "--missing", "age=40"),
+        *("--scale", "weight=70:10", "--missing", "weight=75", "--boolean", "smoker=ja,j:nein"),
+        *("--date", "visited", "--missing", "visited=2020-01-01", "--boolean", "new"),
+        *("--date", "born=%d.%m.%Y,365.25 days,1950-01-01", "--missing", "dose=0"),
+        *("--category", "color=red,,blue", "--hash", "city=8", "--labels", "int"),
+        *("--classes", "1,2", "--id", "patient", "--delimiter", "tab", "--decimal", ","),
+        *("--null", "NA,?"),
+    )
+    columns = [
+        Number("age", missing=40.0),
+        Number("a,b"),
+        Number("weight", 70.0, 10.0, missing=75.0),
+        Category("color", ("red", "", "blue")),
+        Hashed("city", 8),
+        Boolean("smoker", ("ja", "j"), ("nein",)),
+        Boolean("new"),
+        Date("visited", missing="2020-01-01"),
+        Date("born", "1950-01-01", "365.25 days", "%d.%m.%Y"),
+        Number("dose", missing=0.0),
+    ]
+    text = TextFormat("\t", ",", ("NA", "?"))
+    expected = Schema(columns, ["ill"], "int", classes=[1, 2], id="patient", text=text)
+    assert Store("s").about["table"] == expected.facts()

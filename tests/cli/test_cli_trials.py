@@ -1,62 +1,11 @@
-"""Dry runs leave nothing behind, questions are asked where somebody can answer, undo."""
+"""What a trial tells, and questions where somebody can answer."""
 
 import json
-from pathlib import Path
 
 import pytest
 from people import people, table
 
 from traceless.cli import trials
-
-HEADER = "patient,age,pressure,state"
-
-
-def contents(folder):
-    """All bytes of a store but those of its lock, which names the last process."""
-    files = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != "lock"]
-    return {str(path): path.read_bytes() for path in files}
-
-
-def trial(call, *words):
-    """A dry run that must change nothing, and then the change itself."""
-    before = contents(words[1] if words[0] != "queue" else words[2])
-    tried = call(*words, "--dry-run", "--json").json
-    assert contents(words[1] if words[0] != "queue" else words[2]) == before
-    assert tried["dry_run"]
-    assert tried["receipt"]["signature"] == ""
-    done = call(*words, "--json").json
-    for name in ("sequence", "kind", "rows", "held", "digest_after", "classes", "added", "removed"):
-        assert tried["receipt"][name] == done["receipt"][name], name
-    assert done["receipt"]["signature"]
-    assert "dry_run" not in done
-    return tried, done
-
-
-def test_every_change_can_be_tried(call, clinic, tmp_path):
-    table(tmp_path / "more.csv", ["501,30,120,well", "502,60,150,ill"], HEADER)
-    table(tmp_path / "less.csv", ["501,31,120,well"], HEADER)
-    by_id = ("--from", "all.csv", "--where", "patient=17")
-    trial(call, "learn", "clinic", "more.csv")
-    trial(call, "undo", "clinic", "more.csv")
-    call("learn", "clinic", "more.csv")
-    trial(call, "correct", "clinic", "--from", "more.csv", "--to", "less.csv")
-    trial(call, "relabel", "clinic", "less.csv", "--to", "ill")
-    trial(call, "forget", "clinic", *by_id, "--batch", "--key", "k")
-    trial(call, "queue", "cancel", "clinic", "k")
-    call("forget", "clinic", *by_id, "--batch")
-    trial(call, "flush", "clinic", "--force")
-    trial(call, "forget", "clinic", "--from", "all.csv", "--where", "patient=23")
-    call("new", "branch", "--target", "state", "--columns", "age,pressure", "--id", "patient")
-    call("learn", "branch", "more.csv")
-    trial(call, "merge", "clinic", "branch")
-    trial(call, "forget", "clinic", "--slice", "branch")
-    before = contents("clinic")
-    call("destroy", "clinic", "secret", "--dry-run")
-    told = call("key", "clinic", "--replace", "--dry-run", "--json").json["receipt"]
-    assert (told["kind"], told["signature"]) == ("key", "")
-    assert "--dry-run is for --replace" in call("key", "clinic", "--dry-run", code=2).err
-    assert contents("clinic") == before
-    assert call("verify", "clinic").code == 0
 
 
 def test_a_trial_says_what_would_happen(call, clinic):
@@ -142,16 +91,3 @@ def test_what_waits_is_asked_about_when_it_goes(call, shop, tmp_path, terminal):
 
 def test_a_script_is_not_asked(call, shop):
     assert "Go on" not in call("forget", "shop", "people.csv").err
-
-
-def test_undo_takes_the_last_learning_back(call, clinic, tmp_path):
-    before = call("status", "clinic", "--json").json["digest"]
-    lines = ["501,30,120,well", "502,60,150,ill"]
-    table(tmp_path / "more.csv", lines, HEADER)
-    table(tmp_path / "turned.csv", lines[::-1], HEADER)
-    call("learn", "clinic", "more.csv")
-    assert "these are not they" in call("undo", "clinic", "all.csv", code=2).err
-    told = call("undo", "clinic", "turned.csv", "--json").json["receipt"]
-    assert (told["kind"], told["subject"]) == ("forget", "undo of entry 2")
-    assert call("status", "clinic", "--json").json["digest"] == before
-    assert "undone before" in call("undo", "clinic", "more.csv", code=2).err

@@ -12,6 +12,7 @@ from traceless.cli import inputs
 from traceless.cli.chosen import Chosen, files_argument
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Outputs, Result, csv_text, echo, fields, target_of
+from traceless.exceptions import StoreError
 
 if TYPE_CHECKING:
     from traceless.sources import Table
@@ -46,7 +47,7 @@ def predict(
     and "high" in 95 of 100 cases.
     """
     files = Outputs(out)
-    model, table, kept = store.model(), chosen.table, inputs.split_names(keep)
+    model, table, kept = _model(store), chosen.table, inputs.split_names(keep)
     answers = _answers(model, table, scores, probabilities, interval)
     header = [*kept, *(heading for headings, _ in answers for heading in headings)]
     batches = _predictions([answer for _, answer in answers], table, kept)
@@ -77,7 +78,7 @@ def score(store: Store, chosen: Chosen) -> Result:
 
     Use rows that the model has not learned.
     """
-    y, _, measures = scored(store.model(), chosen.table)
+    y, _, measures = scored(_model(store), chosen.table)
     numbers = {name: f"{v:.4f}" for name, v in measures.items() if isinstance(v, float)}
     shown = [fields({"rows": len(y), **numbers})]
     classes = measures.get("classes", [])
@@ -102,7 +103,7 @@ def export(store: Store, out: str) -> Result:
     if suffix not in (".traceless", ".onnx"):
         raise click.UsageError(f"{out}: the name must end in .traceless or .onnx.")
     target = target_of(out)
-    model = store.model()
+    model = _model(store)
     if suffix == ".traceless":
         model.save(target)
     else:
@@ -112,6 +113,13 @@ def export(store: Store, out: str) -> Result:
     size, digest = target.stat().st_size, model.digest()
     data = {"out": out, "digest": digest, "bytes": size}
     return Result(data, [f"{out}: {size} bytes, digest {digest}"])
+
+
+def _model(store: Store) -> Any:
+    """The model, if it has learned anything."""
+    if not store.status().rows:
+        raise StoreError(f"{store.path} holds no rows yet: traceless learn {store.path} FILES.")
+    return store.model()
 
 
 def _labelled(table: Table) -> Table:

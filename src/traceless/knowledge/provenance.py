@@ -140,8 +140,8 @@ class Provenance:
         if held is not None and held.n_samples:
             ours.setdefault(held.digest(), 1)
         mend = (
-            "Pass again=True if that is meant; merge(-knowledge) takes a slice out. Nothing was "
-            "changed."
+            "Pass again=True (--again) if that is meant; merge(-knowledge) takes a slice out. "
+            "Nothing was changed."
         )
         if identity in ours:
             raise AlreadyMergedError(
