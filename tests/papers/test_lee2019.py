@@ -122,6 +122,15 @@ def test_forgetting_an_estimate_is_the_dense_formula(rng):
     np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
+def test_the_auxiliary_matrix_is_that_of_equation_4():
+    data = measure.load_small(TINY)
+    for phi in data.maps.values():
+        F = phi.transform(data.X)
+        C = F.T @ np.linalg.solve(F @ F.T + measure.RHO * np.eye(len(F)), F)
+        model = measure.updating_model(phi).fit(data.X, data.y)
+        np.testing.assert_allclose(measure.auxiliary(model), C, atol=1e-9)
+
+
 @pytest.mark.parametrize("noise", measure.NOISES)
 def test_estimates_are_off_by_what_is_said(rng, noise):
     x = np.array([[0.0, 3.0, 4.0]])

@@ -66,16 +66,6 @@ class Explained(LeastSquares):
             np.divide(rises, worst, out=np.zeros_like(rises), where=worst > 0).mean(0)
         )
 
-    def summary(self) -> Summary:
-        """The coefficients by name, as a table.
-
-        Returns
-        -------
-        Summary
-            It prints well; ``to_frame()`` is a pandas DataFrame.
-        """
-        raise NotImplementedError
-
     def _worst_losses(self) -> Floats:
         """Σω(y - ȳ)² of each problem; Σωy² for a map without a constant feature."""
         raise NotImplementedError

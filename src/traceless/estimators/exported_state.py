@@ -31,7 +31,10 @@ class ExportedState(LeastSquares):
             of P, the coefficients per response, labels, counts, rho and the feature map's
             specification. Needs ``solver="woodbury"``.
         """
-        live = self._live("export_state")
+        live = self._held()
+        if not isinstance(live, Woodbury):
+            raise AttributeError("export_state needs solver='woodbury', which keeps P.")
+        self._check_penalty("export_state", AttributeError)
         self._weights()
         return live.export(positive("rho", self.rho))
 
@@ -55,17 +58,6 @@ class ExportedState(LeastSquares):
             draft._import(state)
         return self
 
-    def _check_unguarded(self, why: str) -> None:
-        if self.guard:
-            raise ValueError(f"{why}, which guard=True cannot allow: set guard=False.")
-
-    def _live(self, what: str) -> Woodbury:
-        state = self._held()
-        if not isinstance(state, Woodbury):
-            raise AttributeError(f"{what} needs solver='woodbury', which keeps P.")
-        self._check_penalty(what, AttributeError)
-        return state
-
     def _check_penalty(self, what: str, error: type[Exception]) -> None:
         if self.free_intercept or self.standardize is not False:
             raise error(
@@ -80,7 +72,11 @@ class ExportedState(LeastSquares):
                 f"solver={self.solver!r} and format {str(state.get('format'))!r}."
             )
         self._check_penalty("A state made by export_state", ValueError)
-        self._check_unguarded("A state made by export_state has no digests of its rows")
+        if self.guard:
+            raise ValueError(
+                "A state made by export_state has no digests of its rows, which guard=True needs: "
+                "set guard=False."
+            )
         specification = json.loads(str(state["specification"]))
         self.n_features_in_ = int(specification["n_features"])
         task: Any = str(state["task"])

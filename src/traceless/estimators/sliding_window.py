@@ -277,8 +277,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        model, X = self._asked(X)
-        return model.predict(X, **options)
+        return self._asked("predict", X, **options)
 
     @available_if(_offers("predict_interval"))  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, level: float = 0.95) -> Any:
@@ -293,8 +292,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         low, high : ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        model, X = self._asked(X)
-        return model.predict_interval(X, level)
+        return self._asked("predict_interval", X, level)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
@@ -308,8 +306,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray
         """
-        model, X = self._asked(X)
-        return model.decision_function(X)
+        return self._asked("decision_function", X)
 
     @available_if(_offers("score_samples"))  # type: ignore[untyped-decorator]
     def score_samples(self, X: Any) -> Any:
@@ -323,8 +320,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray of shape (n_samples,)
         """
-        model, X = self._asked(X)
-        return model.score_samples(X)
+        return self._asked("score_samples", X)
 
     @available_if(_offers("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
@@ -338,8 +334,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        model, X = self._asked(X)
-        return model.predict_proba(X)
+        return self._asked("predict_proba", X)
 
     @available_if(_offers("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
@@ -353,8 +348,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        model, X = self._asked(X)
-        return model.predict_log_proba(X)
+        return self._asked("predict_log_proba", X)
 
     @available_if(_offers("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -370,8 +364,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         float
         """
-        model, X = self._asked(X)
-        return float(model.score(X, y, sample_weight))
+        return float(self._asked("score", X, y, sample_weight))
 
     # --- inside ----------------------------------------------------------------------------
 
@@ -488,13 +481,13 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         new, numbers = self._checked(rows, reset)
         return part(new, np.arange(len(numbers))[-self.size :])
 
-    def _asked(self, X: Any) -> tuple[Any, Any]:
-        """The model as it is now, and rows with the columns that it knows."""
+    def _asked(self, method: str, X: Any, *more: Any, **options: Any) -> Any:
+        """What the model as it is now answers, of rows with the columns that it knows."""
         check_is_fitted(self)
         held = snapshot(self)
         sparse_too = get_tags(held.estimator).input_tags.sparse
         X = validate_data(held, X, reset=False, accept_sparse="csr" if sparse_too else False)
-        return held._model, X
+        return getattr(held._model, method)(X, *more, **options)
 
     def __copy__(self) -> Self:
         """A window with a model of its own; rows are never written to, so both may have them."""
