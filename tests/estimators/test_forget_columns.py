@@ -233,13 +233,6 @@ def test_a_state_without_knowledge():
     assert bare.n_features_in_ == N
 
 
-def test_all_rows_forgotten_first():
-    X, y, _ = data(10)
-    model = LSSVC().fit(X, y).forget(X, y).forget_columns([0, 1])
-    model.partial_fit(X[:, 2:], y)
-    assert model.digest() == LSSVC().fit(X[:, 2:], y).digest()
-
-
 # --- windows -----------------------------------------------------------------------------------
 
 
@@ -265,12 +258,3 @@ def test_windows_lose_the_columns_of_their_rows(model, sparse_rows, tmp_path):
     assert load(tmp_path / "window").digest() == window.digest()
     window.fit(X[:, kept], y)
     assert window.n_features_in_ == 2
-
-
-def test_windows_keep_the_parameters_of_their_model():
-    """Those of the estimator that it was made from count from the next fit on."""
-    X, y, _ = data(20)
-    window = SlidingWindow(LSSVC(rho=0.5), size=15).fit(X, y).set_params(estimator__rho=9.0)
-    window.forget_columns(0)
-    assert window.estimator_.rho == 0.5
-    assert window.estimator.rho == 9.0

@@ -39,24 +39,6 @@ def test_plain_rows_are_what_scikit_learn_would_return(rng, monkeypatch, task, w
     assert vars(slow) == vars(quick)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        (np.zeros((3, 5)), np.zeros(3)),
-        (np.zeros((3, 4)), np.zeros(2)),
-        (np.zeros((3, 4)), np.array([0.0, np.nan, 1.0])),
-        (np.zeros((0, 4)), np.zeros(0)),
-        (np.zeros((3, 4), dtype=complex), np.zeros(3)),
-    ],
-)
-def test_what_is_not_plain_is_refused_in_scikit_learns_words(rng, bad):
-    model = LSSVR().fit(rng.normal(size=(9, 4)), rng.normal(size=9))
-    digest = model.digest()
-    with pytest.raises(ValueError, match=r"features|inconsistent|NaN|0 sample|[Cc]omplex"):
-        model.partial_fit(*bad)
-    assert model.digest() == digest
-
-
 def test_rows_without_names_are_reported_where_there_are_names(rng):
     X = rng.normal(size=(9, 2))
     model = LSSVR().fit(pandas.DataFrame(X, columns=["a", "b"]), X[:, 0])

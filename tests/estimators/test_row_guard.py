@@ -144,22 +144,3 @@ def test_a_guard_must_know_all_rows(tmp_path):
     source = traceless.scan(tmp_path / "rows.npy", target=4)
     with pytest.raises(ValueError, match="needs rows in memory"):
         LSSVC(guard=True).fit(source)
-
-
-def test_fingerprints_tell_rows_apart_that_have_equal_sums():
-    left, right = np.array([[0.0], [3.0], [5.0], [6.0]]), np.array([[1.0], [2.0], [4.0], [7.0]])
-    for fingerprint in (False, True):
-        a, b = (LSSVC(fingerprint=fingerprint).fit(rows, [1] * 4) for rows in (left, right))
-        assert (a.digest() == b.digest()) is not fingerprint
-
-
-@SOLVERS
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_fingerprints_follow_every_history(solver, n_jobs):
-    model = LSSVC(fingerprint=True, solver=solver, n_jobs=n_jobs).fit(X[:90], Y[:90])
-    model.partial_fit(X[90:91], Y[90:91]).merge(LSSVC(fingerprint=True).fit(X[91:], Y[91:]))
-    model.forget(X[:1], Y[:1]).update(add=(X[:1], Y[:1]), forget=(X[5:20], Y[5:20]))
-    rows = [*range(5), *range(20, 150)]
-    fresh = LSSVC(fingerprint=True).fit(X[rows], Y[rows])
-    assert model.digest() == fresh.digest() != LSSVC().fit(X[rows], Y[rows]).digest()
-    assert pickle.loads(pickle.dumps(model)).digest() == fresh.digest()

@@ -167,17 +167,6 @@ def test_many_classes_of_unequal_size(largest, rng):
     assert np.array_equal(model.intercept_[:2], b)
 
 
-def test_the_solution_does_not_depend_on_the_number_of_threads(rng):
-    from threadpoolctl import threadpool_limits
-
-    X, y = imbalanced(rng, (700, 300, 20), d=60)
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            found.append(LSSVC(rho=1e-4, class_weight="golden").fit(X, y).coef_)
-    assert np.array_equal(*found)
-
-
 # --- weights follow the data, and may change -----------------------------------------------------
 
 

@@ -232,14 +232,6 @@ def test_weights_of_each_problem_are_refused():
         model.fit(X, y)
 
 
-def test_rho_may_be_set_later():
-    X, y = load_diabetes(return_X_y=True)
-    model = LSSVR(rho=0.25).fit(X, y)
-    assert model.rho_ == 0.25
-    model.set_params(rho="evidence")
-    assert model.coef_.tolist() == LSSVR(rho=model.rho_).fit(X, y).coef_.tolist()
-
-
 def test_the_choice_is_made_once_for_each_state(monkeypatch):
     X, y = load_diabetes(return_X_y=True)
     calls = []

@@ -96,18 +96,6 @@ def test_outliers_that_come_and_go(rng, rho):
     stream.assert_as_good_as_retraining()
 
 
-def test_pivots_at_or_below_zero_are_refused(rng):
-    X, y, _ = rows(rng, 20)
-    stream = Stream(X, y, rho=1e-3)
-    before = stream.state.knowledge()
-    with pytest.raises(NotLearnedError, match="not those of any data set"):
-        stream.state.updated(None, rows(rng), None)
-    with pytest.raises(NotLearnedError, match="not those of any data set"):
-        stream.state.updated(None, (2 * X[:1], y[:1], None), None)
-    assert stream.state.knowledge() == before
-    stream.assert_as_good_as_retraining()
-
-
 # --- through the estimators ----------------------------------------------------------------------
 
 
@@ -141,23 +129,6 @@ def test_ready_after_each_change_and_sealed_to_the_bit(rng, phi):
     assert (model.predict(X) == fresh.predict(X)).all()
     model.forget(X[:1], y[:1])
     close(model.feature_coef_, LSSVC(phi).fit(X[90:], y[90:], weights[90:]).feature_coef_)
-
-
-def test_classes_come_and_go_live(rng):
-    X, y = data(rng)
-    model = LSSVC(solver="woodbury").fit(X[y == 0], y[y == 0])
-    for c in (2, 1):
-        model.partial_fit(X[y == c], y[y == c])
-    assert model.classes_.tolist() == [0, 1, 2]
-    close(model.coef_, LSSVC().fit(X, y).coef_)
-    model.forget(X[y == 2], y[y == 2])
-    assert model.classes_.tolist() == [0, 1]
-    close(model.coef_, LSSVC().fit(X[y < 2], y[y < 2]).coef_)
-    for c in (0, 1):
-        model.forget(X[y == c], y[y == c])
-    assert (model.n_samples_, model.classes_.tolist()) == (0, [])
-    model.partial_fit(X, y)
-    close(model.coef_, LSSVC().fit(X, y).coef_)
 
 
 def test_rho_and_solver_may_change_at_any_time(rng):
