@@ -16,8 +16,11 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 import traceless.features
+import vectors.make
 from cases import MAPS, PAPER, Cubes, name
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError
+from traceless.checks.ours import feature_maps
+from traceless.cli import model_options
 from traceless.features import (
     FeatureMap,
     Linear,
@@ -29,6 +32,14 @@ from traceless.features.probe import PROBE, probe_rows
 
 every_map = pytest.mark.parametrize("phi", MAPS, ids=name)
 rows = npst.arrays(np.float64, (7, 3), elements=st.floats(-50, 50) | st.floats(-1e4, 1e4))
+
+
+def test_every_map_of_the_package_is_in_every_list_of_them():
+    ours = {*traceless.features.MAPS}
+    assert ours <= {*traceless.features.__all__}
+    assert ours == {type(phi).__name__ for phi in feature_maps()}
+    assert ours == {*model_options.MAPS.values()}
+    assert ours == {kind for kind, _ in vectors.make.MAPS}
 
 
 @every_map
