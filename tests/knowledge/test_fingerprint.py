@@ -13,9 +13,8 @@ from joblib import Parallel, delayed
 
 import traceless
 from traceless import Knowledge, MismatchError
-from traceless.features import Linear, RandomFourier
-from traceless.knowledge import gathering
-from traceless.knowledge.fingerprint import LANES, Fingerprint, from_bytes, to_bytes
+from traceless.features import Linear
+from traceless.knowledge.fingerprint import Fingerprint, to_bytes
 
 PHI = Linear(resolution=1.0)
 
@@ -119,21 +118,6 @@ def test_what_does_not():
     assert lanes([1, 2], ["a", "b"], [1e9, 1e-9]) == lanes([2, 1], ["b", "a"], [1e-9, 1e9])
 
 
-@pytest.mark.parametrize("classwise", [False, True])
-def test_chunks_and_order_do_not_matter(rng, monkeypatch, classwise):
-    X, y = rng.normal(size=(700, 3)), rng.integers(0, 4, 700)
-    w = np.exp(rng.normal(size=700) * 20)
-    phi = RandomFourier(6)
-    order = rng.permutation(700)
-    digests = set()
-    for chunk in (1, 130, 700):
-        monkeypatch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
-        for at in (slice(None), order):
-            options = {"classwise": classwise, "fingerprint": True}
-            digests.add(Knowledge.of(phi, X[at], y[at], w[at], **options).digest())
-    assert len(digests) == 1
-
-
 def test_many_copies_wrap():
     """The limit that the module states: of 2^16 copies nothing is left in any lane."""
     one = known([1], ["x"])
@@ -154,13 +138,6 @@ def test_with_and_without_cannot_be_mixed():
     assert a.without_fingerprint() == known([1], ["x"], fingerprint=False)
     assert a != a.without_fingerprint()
     assert a.digest() != a.without_fingerprint().digest()
-
-
-def test_the_knowledge_of_nothing_has_an_empty_one():
-    nothing = Knowledge.of(PHI, np.empty((0, 1)), [], fingerprint=True)
-    assert nothing.fingerprint.tolist() == [0] * LANES
-    assert nothing + known([1], ["x"]) == known([1], ["x"])
-    assert nothing != nothing.without_fingerprint()
 
 
 def roundtrips(k, tmp_path):
@@ -203,21 +180,6 @@ def test_nobody_elses_memory_is_kept(rng):
     for buffer in raw:
         buffer[:] = bytes(len(buffer))
     assert again == k
-
-
-def test_old_pickles_have_none(rng):
-    k = known(rng.normal(size=(9, 2)), np.arange(9) % 2, fingerprint=False)
-    state = k.__getstate__()
-    del state["fingerprint"]
-    old = Knowledge.__new__(Knowledge)
-    old.__setstate__(state)
-    assert old == k
-
-
-def test_bytes(rng):
-    some = rng.integers(0, 2**16, LANES).astype(np.uint16)
-    assert (from_bytes(to_bytes(some)) == some).all()
-    assert from_bytes(to_bytes(some)).flags.owndata
 
 
 def test_it_says_what_to_install(monkeypatch):

@@ -21,17 +21,19 @@ class Colour(StrEnum):
     RED = "red"
 
 
+@pytest.mark.parametrize("classwise", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("phi", MAPS, ids=name)
-def test_chunks_threads_and_order_do_not_matter(phi, rng, monkeypatch):
-    X, y = rng.normal(size=(700, 6)), rng.integers(0, 4, 700)
-    order = rng.permutation(700)
-    whole = Knowledge.of(phi, X, y)
-    digests = {whole.digest(), Knowledge.of(phi, X[order], y[order]).digest()}
-    for chunk, threads in ((1, 1), (130, 2), (699, 1)):
+def test_chunks_threads_and_order_do_not_matter(phi, weighted, classwise, rng, monkeypatch):
+    X, y, order = rng.normal(size=(300, 6)), rng.integers(0, 4, 300), rng.permutation(300)
+    w = np.exp(rng.normal(size=300) * 15) if weighted else np.ones(300)  # of many units
+    options = {"classwise": classwise, "fingerprint": True}
+    known = [Knowledge.of(phi, X, y, w, **options)]
+    for chunk, threads in ((7, 1), (130, 2), (299, 1)):
         monkeypatch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
         with threadpool_limits(threads):
-            digests.add(Knowledge.of(phi, X, y).digest())
-    assert len(digests) == 1
+            known.append(Knowledge.of(phi, X[order], y[order], w[order], **options))
+    assert len({one.digest() for one in known}) == 1
 
 
 @st.composite
@@ -166,10 +168,12 @@ def test_bad_labels(y, error, message):
 
 
 def test_no_rows_at_all():
-    assert Knowledge.of(PHI, np.empty((0, 2)), []).n_samples == 0
-    nothing = Knowledge.of(PHI, np.empty((0, 2)), np.empty(0), task="regression")
-    some = Knowledge.of(PHI, np.ones((1, 2)), [3.0], task="regression")
-    assert nothing + some == some
+    for options in ({}, {"classwise": True}, {"fingerprint": True}, {"task": "regression"}):
+        nothing = Knowledge.of(PHI, np.empty((0, 2)), np.empty(0), **options)
+        some = Knowledge.of(PHI, np.ones((1, 2)), [3], **options)
+        assert nothing.check_possible().n_samples == 0
+        assert nothing + some == some
+        assert nothing == some - some
 
 
 def test_bad_targets():
@@ -179,11 +183,6 @@ def test_bad_targets():
             Knowledge.of(PHI, X, y, task="regression")
     with pytest.raises(ValueError, match="target_resolution must be a power of two"):
         Knowledge.of(PHI, X, [1.0, 2.0], task="regression", target_resolution=0.3)
-
-
-def test_one_weight_for_all():
-    X, y = np.ones((2, 1)), [0, 1]
-    assert Knowledge.of(PHI, X, y, 3.0) == Knowledge.of(PHI, X, y, [3, 3])
 
 
 def test_rows_of_another_width_than_the_bound_map():

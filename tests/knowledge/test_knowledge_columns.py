@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from cases import Cubes, exact_gram, examples
-from traceless import Knowledge, MismatchError, load
+from traceless import Knowledge, MismatchError
 from traceless.features import (
     Linear,
     Polynomial,
@@ -121,13 +121,6 @@ def test_a_difference_stays_one(rng):
     phi = Polynomial()
     every, some = Knowledge.of(phi, X, y), Knowledge.of(phi, X[:7], y[:7])
     assert (every - some).forget_columns(1) == every.forget_columns(1) - some.forget_columns(1)
-
-
-def test_saved_and_loaded(tmp_path, rng):
-    known = Knowledge.of(Linear(), rng.normal(size=(9, N)), rng.integers(0, 2, size=9), 0.3)
-    left = known.forget_columns([1])
-    left.save(tmp_path / "left")
-    assert load(tmp_path / "left") == left
 
 
 @pytest.mark.parametrize("phi", [RandomFourier(5), RandomLayer(5)])

@@ -5,14 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import AdaBoostClassifier
-from sklearn.preprocessing import StandardScaler
 
 from cases import PAPER, PENALTIES, whole
 from traceless import LSSVC, Knowledge, RangeError
 from traceless.features import Linear
-from traceless.knowledge import gathering
 from traceless.knowledge.sample_weights import FINEST, rounded_weights, units
 
 PHI = Linear(resolution=2**-4)
@@ -101,29 +97,6 @@ def test_sums_are_exact_whatever_the_weights_the_calls_and_their_order(several, 
     assert rest == (sum(others) if others else at_once - at_once)
 
 
-def test_chunks_and_bands_do_not_matter(rng, monkeypatch):
-    X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
-    w = np.exp(rng.normal(size=300) * 15)
-    digests = set()
-    for chunk in (1, 7, 300):
-        monkeypatch.setattr(gathering, "_chunk_rows", lambda _, chunk=chunk: chunk)
-        digests |= {Knowledge.of(PHI, X, y, w).digest()}
-        digests |= {Knowledge.of(PHI, X, y, w, classwise=True).pooled().digest()}
-    assert len(digests) == 1
-
-
-def test_pooled_knowledge_is_in_the_largest_unit():
-    k = Knowledge.of(PHI, [[1.0], [1.0]], ["a", "b"], [0.5, 0.5], classwise=True)
-    features = PHI.bind(1)
-    assert features.codes(np.ones((1, 1)))[0, 0] == 16
-    assert k.pooled() == Knowledge.of(PHI, [[1.0], [1.0]], ["a", "b"], [0.5, 0.5])
-    quarter = Knowledge.of(Linear(bias=False), [[1.0]] * 2, [0, 0], [0.25, 0.25], classwise=True)
-    assert (
-        quarter.pooled().digest()
-        == Knowledge.of(Linear(bias=False), [[1.0]] * 2, [0, 0], [0.25, 0.25]).digest()
-    )
-
-
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -151,27 +124,6 @@ def test_one_weight_for_all():
     assert rounded_weights(None, 3) is None
 
 
-def test_the_callers_weights_are_neither_kept_nor_written_to():
-    weights = np.array([0.1, 2.0])
-    rounded = rounded_weights(weights, 2)
-    rounded[:] = 7
-    assert weights.tolist() == [0.1, 2.0]
-
-
-def test_weights_of_a_boosting():
-    X, y = load_breast_cancer(return_X_y=True)
-    boosted = AdaBoostClassifier(LSSVC()).fit(StandardScaler().fit_transform(X), y)
-    assert len(boosted.estimators_) > 10
-
-
-def test_weights_that_add_up_to_one(rng):
-    n = 30_000
-    X, y, w = rng.normal(size=(n, 2)), rng.integers(0, 2, n), rng.uniform(0.5, 2, n)
-    a = LSSVC(rho=1.0).fit(X, y, w)
-    b = LSSVC(rho=1.0 / w.sum()).fit(X, y, w / w.sum())
-    np.testing.assert_allclose(b.coef_, a.coef_, rtol=2e-6)
-
-
 def test_weights_of_a_thousandth_keep_their_digits(rng):
     X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
     w = rng.uniform(0.5e-3, 1.5e-3, 200)
@@ -183,14 +135,3 @@ def test_weights_of_a_thousandth_keep_their_digits(rng):
     t = np.where(y == 1, 1.0, -1.0)
     exactly = np.linalg.solve(1e-3 * np.eye(4) + (F.T * w) @ F, F.T @ (w * t))
     np.testing.assert_allclose(a.coef_[0], exactly[:3], rtol=1e-5)
-
-
-@pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
-def test_what_was_learned_in_two_calls_is_learnable_in_one(rng, solver):
-    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
-    w = np.where(np.arange(40) < 20, 1e6, 0.5)
-    two = LSSVC(solver=solver).fit(X[:20], y[:20], w[:20])
-    two.partial_fit(X[20:], y[20:], sample_weight=w[20:])
-    one = LSSVC(solver=solver).fit(X, y, w)
-    assert two.digest() == one.digest()
-    assert two.forget(X[20:], y[20:], w[20:]).digest() == LSSVC().fit(X[:20], y[:20], 1e6).digest()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceless.features import MAPS
 from traceless.features.columns import column_numbers
 from traceless.features.feature_map import FeatureMap
 from traceless.features.probe import PROBE
@@ -53,21 +54,14 @@ def without_columns(
 
 def _described(features: Mapping[str, Any]) -> FeatureMap:
     """The map that a specification describes; arrays are in it as hashes only."""
-    from traceless.features import Linear, Polynomial  # here alone is a map made from its name
-
-    kinds: dict[str, type[FeatureMap]] = {"Linear": Linear, "Polynomial": Polynomial}
     parameters = {k: v for k, v in features.items() if k not in ("map", "version", PROBE)}
     hashed = [name for name, value in parameters.items() if isinstance(value, Mapping)]
-    kind = kinds.get(features["map"])
-    if PROBE in features or (kind is not None and hashed):
+    kind = MAPS.get(features["map"])
+    if PROBE in features or hashed or kind is None:
         what = f"a hash of its {hashed[0]}" if hashed else "a hash of what it computes"
         raise TypeError(
             f"The specification of {features['map']} has only {what}: pass the map that the rows "
             "were learned with as feature_map. Nothing was changed."
         )
-    if kind is None:
-        raise TypeError(
-            f"Columns cannot be forgotten: every feature of {features['map']} is made of all "
-            "columns. Gather the knowledge of rows without these columns. Nothing was changed."
-        )
-    return kind(**parameters)
+    phi: FeatureMap = kind(**parameters)
+    return phi

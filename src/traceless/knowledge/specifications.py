@@ -54,8 +54,8 @@ def _why_not_the_same(a: Mapping[str, Any], b: Mapping[str, Any]) -> str:
         )
     return (
         "cannot be compared: one is a class of yours, known by what it computes, and the other is "
-        "traceless's own, or was gathered by a traceless that did not look at that yet. If they "
-        "are the same, take it over with dataclasses.replace(knowledge, specification=...)"
+        "traceless's own. If they are the same, take it over with "
+        "dataclasses.replace(knowledge, specification=...)"
     )
 
 

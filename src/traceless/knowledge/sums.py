@@ -340,7 +340,7 @@ class Knowledge(saving.Savable):
         """All arrays are copied: those of a pickle can be mapped, or somebody else's buffers."""
         width = state.pop("width")
         total = _read_only(integers.unpacked(state["total"], width))
-        self.__dict__.update({"fingerprint": None} | state, total=total)
+        self.__dict__.update(state, total=total)
         self.__post_init__()
 
     def _pieces(self) -> saving.Pieces:
