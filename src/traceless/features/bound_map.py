@@ -13,7 +13,8 @@ from scipy.sparse import csr_matrix, hstack
 
 from traceless.arithmetic.integers import LARGEST, Floats, energy, peak
 from traceless.features.grid import dense_rows, encode_linear, refuse
-from traceless.features.probe import PROBE, probe
+from traceless.features.probe import probe
+from traceless.features.specification import PROBE
 
 if TYPE_CHECKING:
     from traceless.features.feature_map import FeatureMap

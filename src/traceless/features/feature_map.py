@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,9 +15,10 @@ from sklearn.utils import check_array
 from traceless.arithmetic.integers import Floats
 from traceless.features.bound_map import BoundMap, Encoder, encode_bias, is_ours
 from traceless.features.grid import encode_linear, grid_steps
+from traceless.features.specification import plain, specification_digest
 from traceless.parameters import Constraint
 
-__all__ = ["BoundMap", "FeatureMap", "specification_digest"]
+__all__ = ["BoundMap", "FeatureMap"]
 
 
 class FeatureMap(BaseEstimator):
@@ -168,7 +165,7 @@ class FeatureMap(BaseEstimator):
                 f"A parameter of {type(self).__name__} is called {taken[0]!r}, which stands for "
                 "something else in a specification. Give it another name."
             )
-        return name | {k: _plain(v) for k, v in parameters.items()}
+        return name | {k: plain(v) for k, v in parameters.items()}
 
     def digest(self) -> str:
         """SHA-256 of the specification, in hexadecimal."""
@@ -203,34 +200,6 @@ class FeatureMap(BaseEstimator):
             dict(vars(self)) if is_ours(type(self)) else None,
             bool(self.has_units),
         )
-
-
-def specification_digest(specification: Mapping[str, Any]) -> str:
-    """SHA-256 of a specification as canonical JSON."""
-    text = json.dumps(specification, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """A parameter in JSON's types; an array as the hash of its values."""
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        number = float(value)
-        if not math.isfinite(number):
-            return str(number)  # JSON has no such numbers, and NaN would not equal itself
-        return int(number) if number.is_integer() else number
-    if isinstance(value, np.ndarray | list | tuple):
-        array = np.asarray(value, dtype="<f8", order="C")
-        return {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
-    raise TypeError(
-        f"A feature map's parameters must be numbers, strings or arrays of them, so that "
-        f"they can be part of its specification; got {type(value).__name__}."
-    )
 
 
 def _encode_values(

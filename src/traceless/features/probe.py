@@ -26,7 +26,6 @@ from traceless.arithmetic.integers import LARGEST, Floats
 if TYPE_CHECKING:
     from traceless.features.bound_map import BoundMap
 
-PROBE = "codes of the probe rows"  # in a specification: no parameter can have such a name
 _ROWS = 16
 
 

@@ -12,16 +12,17 @@ map to say (`FeatureMap.without_columns`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.features import MAPS
 from traceless.features.columns import column_numbers
-from traceless.features.feature_map import FeatureMap
-from traceless.features.probe import PROBE
+from traceless.features.specification import PROBE
 from traceless.knowledge.specifications import check_same_specification
+
+if TYPE_CHECKING:
+    from traceless.features.feature_map import FeatureMap
 
 
 def without_columns(
@@ -54,6 +55,8 @@ def without_columns(
 
 def _described(features: Mapping[str, Any]) -> FeatureMap:
     """The map that a specification describes; arrays are in it as hashes only."""
+    from traceless.features import MAPS  # here alone is a map made from its name
+
     parameters = {k: v for k, v in features.items() if k not in ("map", "version", PROBE)}
     hashed = [name for name, value in parameters.items() if isinstance(value, Mapping)]
     kind = MAPS.get(features["map"])

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from traceless.exceptions import MismatchError
-from traceless.features.feature_map import specification_digest
-from traceless.features.probe import PROBE
+from traceless.features.specification import PROBE, specification_digest
 
 if TYPE_CHECKING:
     from traceless.knowledge.responses import Label, Task

@@ -46,7 +46,8 @@ from traceless.device.tensors import (
     taken_rows,
 )
 from traceless.exceptions import MismatchError
-from traceless.features.feature_map import BoundMap, FeatureMap, specification_digest
+from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.specification import specification_digest
 from traceless.files import saving
 from traceless.knowledge.columns import without_columns
 from traceless.knowledge.feasibility import check_sums
