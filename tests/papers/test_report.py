@@ -25,6 +25,8 @@ def test_judge(criteria, verdict):
 
 
 def test_text_is_escaped_and_failures_are_shown(tmp_path):
+    from matplotlib.figure import Figure
+
     finding = Finding(
         name="x",
         title="a < b",
@@ -33,7 +35,7 @@ def test_text_is_escaped_and_failures_are_shown(tmp_path):
         found="nothing",
         criteria=[Criterion("c", {"one": Case("1 < 2", False)}), Criterion("d", {})],
         rows=[{"n": 1}],
-        draw=empty_picture,
+        draw=lambda _: Figure(),
     )
     folder = tmp_path / "new" / "folder"
     path = report.write([finding], folder, "T", "R", "I", {"key": "value"}, notice="mind <this>")
@@ -44,9 +46,3 @@ def test_text_is_escaped_and_failures_are_shown(tmp_path):
     assert '<p class="notice">mind &lt;this&gt;</p>' in text
     assert (folder / "figure_x.csv").read_text().split() == ["n", "1"]
     assert report.summary_table([finding]).endswith("does not reproduce")
-
-
-def empty_picture(_):
-    from matplotlib.figure import Figure
-
-    return Figure()
