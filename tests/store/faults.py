@@ -176,12 +176,12 @@ def state(path):
 
 
 class Bench:
-    """All changes, each with the state before and after it."""
+    """Changes, each with the state before and after it: one of them, or all."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, only=None):
         self.folder, self.states, self.calls = Path(folder), {}, {}
-        for name, change in CHANGES.items():
-            self._copies(change.before)
+        for name in [only] if only else CHANGES:
+            self._copies(CHANGES[name].before)
             before = state(self._aside(name))
             outcome = in_a_child(Trial(name), self.folder / "trial")
             assert outcome.done, f"{name}: {outcome.said}"
@@ -267,9 +267,9 @@ def chosen(trials, most, seed):
     return [trial for some in of.values() for trial in some[:each]][:most]
 
 
-def some_faults(bench, most, seed, only):
+def some_faults(bench, most, seed):
     """Trials at calls of the system."""
-    trials = [trial for trial in bench.trials() if only in (None, trial.change)]
+    trials = list(bench.trials())
     for trial in chosen(trials, most, seed) if most else trials:
         yield trial, partial(bench.run, trial)
 
@@ -295,7 +295,7 @@ def small_disks(bench, step):
         finally:
             subprocess.run(["umount", str(disk)], check=True)
 
-    for name in CHANGES:
+    for name in bench.states:
         for size in range(60, 161, step):
             trial = Trial(name, error=errno.ENOSPC)
             yield f"{trial} on a disk of {size} kB", partial(run, trial, size)
@@ -306,11 +306,11 @@ def main(options):
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     found, wrong = Counter(), []
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        bench = Bench(folder)
+        bench = Bench(folder, options.only)
         trials = list(
             small_disks(bench, options.disks)
             if options.disks
-            else some_faults(bench, options.trials, options.seed, options.only)
+            else some_faults(bench, options.trials, options.seed)
         )
         for i, (trial, run) in enumerate(trials):
             kind = "killed" if getattr(trial, "what", 0) in KILLS else "faults"
@@ -323,7 +323,7 @@ def main(options):
     for (kind, outcome), n in sorted(found.items()):
         sys.stdout.write(f"{kind}: {n} times {outcome}\n")
     said = f"{len(wrong)} were wrong" if wrong else "no state was wrong"
-    sys.stdout.write(f"{''.join(wrong)}{len(trials)} trials of {len(CHANGES)} changes: {said}\n")
+    sys.stdout.write(f"{''.join(wrong)}{len(trials)} trials of {len(bench.states)} changes: {said}\n")
     return bool(wrong)
 
 
