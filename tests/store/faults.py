@@ -323,7 +323,9 @@ def main(options):
     for (kind, outcome), n in sorted(found.items()):
         sys.stdout.write(f"{kind}: {n} times {outcome}\n")
     said = f"{len(wrong)} were wrong" if wrong else "no state was wrong"
-    sys.stdout.write(f"{''.join(wrong)}{len(trials)} trials of {len(bench.states)} changes: {said}\n")
+    sys.stdout.write(
+        f"{''.join(wrong)}{len(trials)} trials of {len(bench.states)} changes: {said}\n"
+    )
     return bool(wrong)
 
 

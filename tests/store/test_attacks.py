@@ -119,24 +119,6 @@ def test_the_writer_does_not_go_on_from_a_forged_entry(history, rows):
         history.learn(*rows)
 
 
-def test_signatures_that_changed_places(history):
-    (one,), (two,) = (
-        ledger_rows(history, f"SELECT signature FROM entries WHERE sequence = {n}")[0]
-        for n in (2, 3)
-    )
-    edit(
-        history,
-        ("UPDATE entries SET signature = ? WHERE sequence = 2", two),
-        ("UPDATE entries SET signature = ? WHERE sequence = 3", one),
-    )
-    assert failed(history, "chain")
-
-
-def test_an_entry_without_a_signature(history):
-    edit(history, ("UPDATE entries SET signature = ''",))
-    assert failed(history, "chain")
-
-
 @pytest.mark.parametrize(
     ("statement", "name"),
     [

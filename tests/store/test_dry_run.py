@@ -4,36 +4,9 @@ import numpy as np
 import pytest
 
 from traceless import LSSVC
-from traceless.exceptions import NotLearnedError, RevealingWarning
 from traceless.store import Store
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
-
-
-def files(store):
-    """Every file that means something: SQLite's log does not."""
-    return {
-        path.name: path.read_bytes()
-        for path in store.path.rglob("*")
-        if path.is_file() and not path.name.startswith("ledger.sqlite-")
-    }
-
-
-def test_what_would_be_refused_is_refused(store, rows):
-    X, y = rows
-    before = files(store)
-    with pytest.raises(NotLearnedError):
-        store.forget(X[150:250], y[150:250], dry_run=True)
-    with pytest.warns(RevealingWarning):
-        assert store.forget(X[:1], y[:1], dry_run=True).revealing
-    assert files(store) == before
-
-
-def test_an_answer_of_before_is_given_as_it_was(store, rows):
-    first = store.learn(*rows, key="k")
-    again = store.learn(*rows, key="k", dry_run=True)
-    assert again == first
-    assert (again.replayed, again.dry_run) == (True, False)
 
 
 def test_the_next_change_starts_from_what_is_there(store, rows):

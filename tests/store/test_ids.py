@@ -3,9 +3,7 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceless import LSSVC, NotLearnedError, PathSVC
@@ -58,17 +56,6 @@ class TestFind:
         for path in store.path.rglob("*"):
             assert path.is_dir() or b"Erika" not in path.read_bytes()
 
-    @pytest.mark.parametrize(
-        "names",
-        [[17, 17.0], [1, True], [b"1" * 16] * 2, [pd.NA, "a"], [[1], [2]], [float("nan")] * 2],
-    )
-    def test_what_is_no_id_is_refused(self, store, rows, names):
-        """Bytes would be kept as they are, and equal values of other types would pass unseen."""
-        with pytest.raises(
-            ValueError, match=r"must be a text or a whole number.*Nothing was chang"
-        ):
-            store.learn(rows[0][:2], rows[1][:2], ids=names)
-
     def test_nothing_is_left_of_ids_once_the_secret_is_gone(self, clinic):
         store = clinic[0]
         store.destroy("secret")
@@ -111,24 +98,6 @@ class TestForget:
         assert (numbers(store, "a"), numbers(store, "b")) == ((50, 0, 0), (0, 0, 50))
         with pytest.raises(NotLearnedError):
             store.forget(X[:50], y[:50], ids=["b"] * 50)
-
-    def test_ids_may_come_in_any_form(self, tmp_path, rows):
-        X, y = rows
-        forms = [
-            list,
-            np.array,
-            pd.Series,
-            tuple,
-            lambda v: pd.Series(v, index=range(len(v), 0, -1)),
-        ]
-        for i, form in enumerate(forms):
-            store = Store.new(tmp_path / str(i), LSSVC())
-            store.learn(X[:30], y[:30], ids=form([7] * 15 + [8] * 15))
-            store.forget(iter([(X[:15], y[:15], None, form([7] * 15))]))
-            assert (numbers(store, 7), numbers(store, 8)) == ((0, 0, 15), (15, 0, 0))
-        for wrong in ([1.5] * 30, [True] * 30, ["x"] * 29):
-            with pytest.raises(ValueError, match=r"ids? .*must be.*Nothing was changed"):
-                store.learn(X[:30], y[:30], ids=wrong)
 
     @pytest.mark.parametrize("batch", [False, True])
     def test_all_rows_of_an_id_must_be_given_if_asked(self, clinic, batch):
@@ -351,12 +320,6 @@ class TestCancel:
         assert store.flush(force=True)[0].rows == 6
         assert (numbers(store, 0), numbers(store, 1)) == ((0, 0, 3), (0, 0, 3))
 
-    def test_the_rows_of_a_cancelled_request_are_erased(self, clinic):
-        store, X, y, _ = clinic
-        store.cancel(store.forget(X[:3], y[:3], batch=True))
-        for path in store.path.rglob("*"):
-            assert path.is_dir() or X[:3].tobytes() not in path.read_bytes()
-
 
 STEPS = st.lists(
     st.tuples(
@@ -366,64 +329,3 @@ STEPS = st.lists(
     min_size=3,
     max_size=8,
 )
-
-
-@settings(max_examples=20, deadline=None)
-@given(STEPS)
-def test_any_history_adds_up(tmp_path_factory, steps):
-    """Against lists of rows by id: held, waiting and forgotten are what was done, and no more."""
-    store = Store.new(tmp_path_factory.mktemp("h") / "s", LSSVC())
-    held, waiting, gone, number = {k: [] for k in range(4)}, [], dict.fromkeys(range(4), 0), 0
-    last = None
-    for what, one in steps:
-        free = [row for row in held[one] if row not in [r for *_, rows in waiting for r in rows]]
-        X, y = np.array([[float(n)] for n, _ in free]), [label for _, label in free]
-        if what == "learn":
-            new = [(number + i, "ab"[i % 2]) for i in range(4)]
-            number += 4
-            last = one, new
-            values, labels = [[float(n)] for n, _ in new], [c for _, c in new]
-            store.learn(values, labels, ids=[one] * 4, again=True)
-            held[one] += new
-        elif what == "undo" and last is not None and all(row in free for row in last[1]):
-            if one == last[0]:
-                new = last[1]
-                store.undo([[float(n)] for n, _ in new], [c for _, c in new], ids=[one] * 4)
-                held[one] = [row for row in held[one] if row not in new]
-                gone[one] += 4
-                last = None
-        elif what == "cancel" and waiting:
-            store.cancel(waiting.pop()[0])
-        elif what == "flush" and waiting:
-            store.flush(force=True)
-            for _, whose, rows in waiting:
-                held[whose] = [row for row in held[whose] if row not in rows]
-                gone[whose] += len(rows)
-            waiting = []
-        elif what in ("forget", "relabel", "queue") and free:
-            ids = [one] * len(free)
-            if what == "forget":
-                store.forget(X, y, ids=ids, whole=True)
-                held[one] = [row for row in held[one] if row not in free]
-                gone[one] += len(free)
-            elif what == "relabel":
-                store.relabel(X, y, ["c"] * len(y), ids=ids)
-                rest = [row for row in held[one] if row not in free]
-                held[one] = rest + [(n, "c") for n, _ in free]
-                gone[one] += len(free)
-            else:
-                waiting.append((store.forget(X, y, ids=ids, batch=True).sequence, one, free))
-    for one in range(4):
-        wait = sum(len(rows) for _, whose, rows in waiting if whose == one)
-        assert numbers(store, one) == (len(held[one]), wait, gone[one])
-        events = store.find(one).events
-        assert sum(e.added - e.removed for e in events) == len(held[one])
-        assert sum(e.waiting for e in events) == wait
-    everything = [row for rows in held.values() for row in rows]
-    verified = (
-        store.verify([[float(n)] for n, _ in everything], [c for _, c in everything])
-        if (everything)
-        else store.verify()
-    )
-    assert verified.ok, verified
-    assert store.history()[-1].waiting == sum(len(rows) for *_, rows in waiting)

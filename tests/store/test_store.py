@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import sys
 
 import numpy as np
@@ -22,7 +21,7 @@ from traceless.exceptions import (
     StoreError,
 )
 from traceless.features import Linear, RandomFourier
-from traceless.store import SAFE_ROWS, Queued, Receipt, Store, verify_receipt
+from traceless.store import SAFE_ROWS, Receipt, Store, verify_receipt
 from traceless.store.row_lanes import lanes_text, no_lanes
 
 
@@ -49,11 +48,6 @@ class TestNew:
         assert store.model().rho == 0.5
         assert store.verify().ok
         assert [entry.kind for entry in Store(store.path).history()] == ["new"]
-
-    def test_the_secret_is_for_the_owner_only(self, store):
-        mode = (store.path / "secret").stat().st_mode
-        assert stat.S_IMODE(mode) == 0o600
-        assert (store.path / "secret").stat().st_size == 32
 
     @pytest.mark.parametrize(
         ("estimator", "said"),
@@ -192,17 +186,6 @@ class TestLearnAndForget:
         store.forget(X[:60], y[:60], batch=True)
         assert store.status().rows == 240
 
-    @pytest.mark.parametrize(("label", "second"), [(1, 2), ("1", "2"), (True, False), (b"1", b"2")])
-    def test_labels_carry_their_type(self, tmp_path, label, second):
-        store = Store.new(tmp_path / "store", LSSVC())
-        store.learn([[0.0], [1.0]], [label, second])
-        for other in (1, "1", True, b"1"):
-            if type(other) is not type(label):
-                with pytest.raises(NotLearnedError):
-                    store.forget([[0.0]], [other])
-        with pytest.warns(RevealingWarning):
-            assert store.forget([[0.0]], [label]).held == 1
-
     def test_rows_of_weight_zero_are_no_rows(self, store, rows):
         X, y = rows
         before = state(store)
@@ -217,16 +200,6 @@ class TestLearnAndForget:
         with pytest.raises(NotLearnedError, match="100 of 100"):
             store.forget(X[200:], y[200:])
         assert store.forget(X[200:], y[200:], weight).digest_after == fitted(X[:200], y[:200])
-
-    def test_equal_rows_are_counted(self, store, rows):
-        X, y = rows
-        store.learn(X[:60], y[:60])
-        store.forget(X[:100], y[:100])
-        with pytest.raises(NotLearnedError, match=r"40 of 100 rows.*60, 61, 62, 63, 64, …"):
-            store.forget(X[:100], y[:100])
-        with pytest.raises(NotLearnedError, match=r"60 of 120 rows.*60, 61, 62, 63, 64, …"):
-            store.forget(np.r_[X[:60], X[:60]], np.r_[y[:60], y[:60]])
-        assert store.forget(X[:60], y[:60]).digest_after == fitted(X[100:200], y[100:200])
 
     def test_bad_rows_change_nothing(self, store, rows):
         X, y = rows
@@ -253,28 +226,8 @@ class TestLearnAndForget:
         assert state(store) == before
         assert store.verify().ok
 
-    def test_a_model_holds_its_rows_again_after_all_were_forgotten(self, store, rows):
-        X, y = rows
-        receipt = store.forget(X[:200], y[:200])
-        assert (receipt.held, receipt.digest_after, receipt.root_after) == (0, None, None)
-        assert store.verify([]).ok
-        assert verify_receipt(receipt, []).ok
-        assert store.learn(X, y).digest_after == fitted(X, y)
-
 
 class TestRequests:
-    def test_a_request_that_comes_again_gets_its_first_answer(self, store, rows):
-        X, y = rows
-        first = store.learn(X[200:], y[200:], key="a")
-        again = Store(store.path).learn(iter([(X[200:], y[200:])]), key="a")
-        assert again == first
-        assert (first.replayed, again.replayed) == (False, True)
-        gone = store.forget(X[200:], y[200:], key="b")
-        assert store.forget(X[200:], y[200:], key="b") == gone
-        assert store.learn(X[200:], y[200:], key="a") == first
-        assert store.status().rows == 200
-        assert store.history()[-1].keys == ("b",)
-
     def test_a_key_belongs_to_one_request(self, store, rows):
         X, y = rows
         store.learn(X[200:], y[200:], key="a")
@@ -316,30 +269,6 @@ class TestRevealing:
         assert "would reveal them" in receipt.to_html()
         enough = yes[SAFE_ROWS : 2 * SAFE_ROWS]
         assert not store.forget(X[enough], y[enough]).revealing
-
-    def test_requests_wait_until_it_is_safe(self, store, rows):
-        X, y = rows
-        answers = [
-            store.forget(X[i : i + 1], y[i : i + 1], batch=True, key=str(i)) for i in range(10)
-        ]
-        assert all(isinstance(answer, Queued) for answer in answers)
-        assert store.status().waiting == 10
-        assert [queued.key for queued in store.pending()] == [str(i) for i in range(10)]
-        assert store.forget(X[:1], y[:1], batch=True, key="0").replayed
-        assert store.flush() == []
-        assert store.status().rows == 200
-        assert store.verify().ok
-        for i in range(10, 100):
-            answer = store.forget(X[i : i + 1], y[i : i + 1], batch=True, key=str(i))
-            if isinstance(answer, Receipt):
-                break
-        assert answer.rows == i + 1
-        assert min(-n for n in answer.classes.values()) == SAFE_ROWS
-        assert answer.keys == tuple(map(str, range(i + 1)))
-        assert answer.digest_after == fitted(X[i + 1 : 200], y[i + 1 : 200])
-        assert store.pending() == []
-        assert store.forget(X[3:4], y[3:4], key="3", batch=True) == answer
-        assert store.verify(X[i + 1 : 200], y[i + 1 : 200]).ok
 
     def test_rows_that_wait_cannot_be_forgotten_twice(self, store, rows):
         X, y = rows
@@ -460,18 +389,6 @@ class TestMerge:
             store.merge(store)
         store.merge(store, again=True)
         assert store.verify(np.r_[X, X], np.r_[y, y]).ok
-
-
-class TestRelabel:
-    def test_rows_get_other_labels(self, store, rows):
-        X, y = rows[0][:200], rows[1][:200]
-        new = np.r_[np.repeat("perhaps", 60), y[60:]]
-        receipt = store.relabel(X[:60], y[:60], new[:60])
-        assert receipt.digest_after == fitted(X, new)
-        assert receipt.classes["perhaps"] == 60
-        assert store.verify(X, new).ok
-        with pytest.raises(NotLearnedError):
-            store.relabel(X[:60], y[:60], new[:60])
 
 
 class TestDestroy:
