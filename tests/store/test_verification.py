@@ -1,35 +1,55 @@
-"""Whatever is changed in a store behind its back is found by `verify`."""
+"""Whatever is changed in a store behind its back is found by `verify`.
+
+The enemy may write the folder, and has not the key. He makes every hash right again, and puts the
+guards of the tables up again; sums that have no key, he recomputes. What he cannot make is a
+signature.
+"""
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
+from struct import pack
 
 import numpy as np
 import pytest
 
 from traceless import LSSVC
-from traceless.exceptions import RevealingWarning, StoreError
+from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
-from traceless.store import Store
+from traceless.knowledge.fingerprint import to_bytes
+from traceless.store import Store, access
 from traceless.store.entries import hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
+from traceless.store.queue import packed, plain_arrays
+from traceless.store.row_digests import HashedId, RowHasher
+from traceless.store.row_lanes import lanes_text
 from traceless.store.verification import Auditor
 
+pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
 CHANGED = {int: lambda v: v + 1, bool: lambda v: not v, type(None): lambda _: "0" * 32}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """new, learn, learn, forget, queue, relabel: three of them about rows by id."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+    store = Store.new(tmp_path_factory.mktemp("made") / "store", LSSVC())
+    store.learn(X[:200], y[:200])
+    store.learn(X[200:], y[200:], ids=np.arange(100), key="a")
+    store.forget(X[200:240], y[200:240], ids=np.arange(40), key="b")
+    store.forget(X[240:245], y[240:245], batch=True, key="c")
+    store.relabel(X[:50], y[:50], y[50:100])
+    assert store.verify().ok
+    return store.path
+
+
 @pytest.fixture
-def history(tmp_path, store, rows):
-    """A store with a history, and the rows that it holds."""
-    X, y = rows
-    store.learn(X[200:], y[200:], key="a")
-    store.forget(X[:100], y[:100], key="b")
-    store.forget(X[100:105], y[100:105], batch=True, key="c")
-    with pytest.warns(RevealingWarning):
-        store.relabel(X[105:107], y[105:107], y[107:109])
-    assert store.verify(X[100:], np.r_[y[100:105], y[107:109], y[107:]]).ok
-    return store
+def history(made, tmp_path):
+    """A copy of it."""
+    return Store(shutil.copytree(made, tmp_path / "store"))
 
 
 def edit(store, *statements):
@@ -79,6 +99,11 @@ def failed(store, *names):
     return found >= set(names) if names else bool(found)
 
 
+def ledger_rows(store, query):
+    with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
+        return connection.execute(query).fetchall()
+
+
 def test_entries_cannot_be_changed_by_mistake(store):
     with closing(sqlite3.connect(store.path / "ledger.sqlite")) as connection:
         for statement in (
@@ -117,55 +142,276 @@ def test_a_chain_that_is_forged_to_its_end_does_not_fit_the_rest(history):
     assert history.verify().ok
 
 
-def test_reordered_cut_and_missing_entries(history, tmp_path):
-    last = history.history()[-1].sequence
-    for name, statements in {
-        "swapped": [
-            ("UPDATE entries SET sequence = 99 WHERE sequence = 1",),
-            ("UPDATE entries SET sequence = 1 WHERE sequence = 2",),
-            ("UPDATE entries SET sequence = 2 WHERE sequence = 99",),
-        ],
-        "middle": [("DELETE FROM entries WHERE sequence = 2",)],
-        "first": [("DELETE FROM entries WHERE sequence = 0",)],
-        "last": [("DELETE FROM entries WHERE sequence = ?", last)],
-        "garbage": [("UPDATE entries SET body = '{' WHERE sequence = 1",)],
-        "all": [("DELETE FROM entries",)],
-    }.items():
-        copy = Store(shutil.copytree(history.path, tmp_path / name))
-        edit(copy, *statements)
-        assert failed(copy), name
+def rewritten(store, change, key=None):
+    """Change the facts of entries (a list), and make all hashes right; sign with a key if given."""
+    entries = store.history()
+    facts = change([entry.facts() for entry in entries])
+    signatures = {entry.sequence: entry.signature for entry in entries}
+    statements, previous = [("DELETE FROM entries",)], "0" * 64
+    for number, said in enumerate(facts):
+        said |= {"sequence": number, "previous": previous}
+        previous = hash_of(said)
+        signature = signatures[number] if key is None else key.sign(previous)
+        statements.append(
+            (
+                "INSERT INTO entries VALUES (?, ?, ?, ?)",
+                *(number, canonical_json(said), previous, signature),
+            )
+        )
+    edit(store, *statements)
+
+
+def with_(number, **facts):
+    """A change of the facts of one entry."""
+
+    def changed(entries):
+        entries[number] |= facts
+        return entries
+
+    return changed
+
+
+def squashed(entries):
+    """Learning and forgetting in one, so that nobody sees that the rows were ever there."""
+    learn, forget = entries[2], entries[3]
+    both = forget | {name: learn[name] for name in ("digest_before", "root_before", "time", "kind")}
+    both |= {"added": 60, "removed": 0, "rows": 60, "keys": [], "ids": None}
+    both["classes"] = {
+        label: learn["classes"].get(label, 0) + forget["classes"].get(label, 0)
+        for label in learn["classes"]
+    }
+    return [*entries[:2], both, *entries[4:]]
+
+
+REWRITINGS = {
+    "a forgetting that is backdated": with_(3, time="2020-01-01T00:00:00Z"),
+    "counts": with_(3, rows=39, removed=39, held=261),
+    "the number that wait": with_(4, waiting=0),
+    "classes": with_(3, classes={"no": -1, "yes": -39}),
+    "another kind": with_(3, kind="relabel"),
+    "a key": with_(3, keys=["z"]),
+    "whose rows they were": with_(3, ids="0" * 64),
+    "who signed": with_(3, signer="0" * 64),
+    "two entries in one": squashed,
+    "the last one gone": lambda entries: entries[:-1],
+    "one in the middle gone": lambda entries: entries[:3] + entries[4:],
+}
+
+
+@pytest.mark.parametrize("what", REWRITINGS)
+def test_a_history_that_was_rewritten(history, what):
+    rewritten(history, REWRITINGS[what])
+    assert failed(history), what
+
+
+@pytest.mark.parametrize("what", REWRITINGS)
+def test_a_history_that_was_rewritten_and_signed_with_another_key(history, what):
+    """The description of the store names its key, and every entry has the hash of it."""
+    mine = SigningKey.new()
+
+    def signed(entries):
+        return [entry | {"signer": mine.public} for entry in REWRITINGS[what](entries)]
+
+    rewritten(history, signed, mine)
+    assert failed(history, "chain")
+
+
+def test_the_writer_does_not_go_on_from_a_forged_entry(history, rows):
+    rewritten(history, with_(5, held=1000))
+    with pytest.raises(StoreError, match=r"latest entry was changed.*Nothing was changed"):
+        history.learn(*rows)
 
 
 @pytest.mark.parametrize(
-    ("statement", "check"),
+    ("statement", "name"),
     [
+        ("CREATE TABLE stash (content)", "stash"),
+        ("CREATE VIEW seen AS SELECT * FROM queue", "seen"),
+        ("CREATE INDEX by_rows ON queue (rows)", "by_rows"),
         (
-            "UPDATE alive SET count = count + 1 WHERE digest = (SELECT min(digest) FROM alive)",
-            "rows",
+            "CREATE TRIGGER keep BEFORE DELETE ON queue BEGIN "
+            "UPDATE sums SET content = OLD.content WHERE name = 'x'; END",
+            "keep",
         ),
-        ("DELETE FROM alive WHERE digest = (SELECT min(digest) FROM alive)", "rows"),
-        (
-            "UPDATE alive SET digest = zeroblob(16) WHERE digest = (SELECT min(digest) FROM alive)",
-            "rows",
-        ),
-        ("UPDATE alive SET queued = 0", "queue"),
-        ("DELETE FROM queue", "queue"),
-        ("UPDATE classes SET rows = rows + 1", "chain"),
-        ("UPDATE requests SET sequence = 1 WHERE key = 'b'", "requests"),
-        ("DELETE FROM requests WHERE key = 'a'", "requests"),
-        ("DELETE FROM requests WHERE key = 'c'", "requests"),
+        ("DROP TRIGGER no_delete_of_entries", "no_delete_of_entries"),
+        ("ALTER TABLE queue ADD COLUMN more", "queue"),
     ],
 )
-def test_what_is_not_chained_is_compared_with_what_is(history, statement, check):
+def test_tables_that_are_not_ours(history, rows, statement, name):
+    with closing(sqlite3.connect(history.path / "ledger.sqlite")) as connection:
+        connection.execute(statement)
+    for use in (history.status, history.history, lambda: history.learn(*rows)):
+        with pytest.raises(StoreError, match=rf"Added, changed or missing: '{name}'"):
+            use()
+    assert failed(history)
+    assert name in str(history.verify())
+
+
+def test_digests_that_cancel(history):
+    """+5 in one digest and -5 in another: the sum of all of them is what it was."""
+    one, two = sorted(ledger_rows(history, "SELECT digest FROM alive WHERE id = x'' LIMIT 2"))
+    plus = (int.from_bytes(one[0], "little") + 5).to_bytes(16, "little")
+    minus = (int.from_bytes(two[0], "little") - 5).to_bytes(16, "little")
+    edit(
+        history,
+        ("UPDATE alive SET digest = ? WHERE digest = ?", plus, one[0]),
+        ("UPDATE alive SET digest = ? WHERE digest = ?", minus, two[0]),
+    )
+    assert failed(history, "rows")
+    with open_ledger(history.path / "ledger.sqlite") as ledger:
+        lanes = ledger.rows.totals()[1]
+    edit(history, ("UPDATE sums SET content = ?", to_bytes(lanes)))  # which has no key
+    assert failed(history, "rows")
+
+
+def test_a_sum_that_is_not_that_of_the_last_entry_is_not_built_upon(history, rows):
+    with open_ledger(history.path / "ledger.sqlite") as ledger:
+        lanes = ledger.rows.kept_lanes()
+    lanes[0] += 1
+    edit(history, ("UPDATE sums SET content = ?", to_bytes(lanes)))
+    assert lanes_text(lanes) != history.receipt().alive
+    with pytest.raises(StoreError, match=r"sum over the rows held is not.*Nothing was changed"):
+        history.learn(*rows)
+
+
+FIRST = "digest = (SELECT min(digest) FROM alive)"
+FORGERIES = {
+    "chain": """
+        UPDATE classes SET rows = rows + 1
+        INSERT INTO origin VALUES ('stash')
+        UPDATE origin SET document = '[]'
+        UPDATE origin SET document = replace(document, '"about":{}', '"about":{"a":1}')
+        UPDATE entries SET body = replace(body, ':', ': ') WHERE sequence = 2
+        UPDATE entries SET body = '{' WHERE sequence = 1
+        UPDATE entries SET signature = upper(signature) WHERE sequence = 2
+        UPDATE entries SET signature = ''
+        UPDATE entries SET signature = (SELECT max(signature) FROM entries)
+        UPDATE entries SET sequence = 2000000000 WHERE sequence = 2
+        UPDATE entries SET sequence = -sequence
+        DELETE FROM entries WHERE sequence = 0
+        DELETE FROM entries WHERE sequence = 2
+        DELETE FROM entries WHERE sequence = 5
+        DELETE FROM entries
+        """,
+    "rows": f"""
+        UPDATE alive SET count = count + 1 WHERE {FIRST}
+        DELETE FROM alive WHERE {FIRST}
+        UPDATE alive SET digest = zeroblob(16) WHERE {FIRST}
+        UPDATE alive SET id = x'' WHERE id = (SELECT max(id) FROM alive)
+        INSERT INTO sums VALUES ('stash', x'00')
+        UPDATE sums SET content = 'text'
+        """,
+    "ids": """
+        UPDATE ids SET removed = 0 WHERE removed > 0
+        UPDATE ids SET removed = 'all' WHERE sequence = 3
+        UPDATE ids SET sequence = 99 WHERE sequence = 3
+        UPDATE ids SET id = zeroblob(16) WHERE id = (SELECT max(id) FROM ids WHERE sequence = 3)
+        DELETE FROM ids WHERE sequence = 3
+        """,
+    "queue": """
+        DELETE FROM queue
+        UPDATE queue SET key = 'z'
+        UPDATE queue SET rows = rows - 1
+        UPDATE queue SET sequence = 2
+        UPDATE queue SET sequence = 99
+        UPDATE queue SET time = '2020-01-01T00:00:00Z'
+        UPDATE queue SET classes = '{"no":20,"yes":20}'
+        UPDATE queue SET classes = '['
+        UPDATE queue SET content = x'00'
+        UPDATE queue SET content = 1e15
+        UPDATE queue SET content = 'text'
+        UPDATE alive SET queued = 0
+        """,
+    "requests": """
+        UPDATE requests SET key = 'z' WHERE key = 'b'
+        UPDATE requests SET sequence = 1 WHERE key = 'b'
+        DELETE FROM requests WHERE key = 'a'
+        DELETE FROM requests WHERE key = 'c'
+        """,
+}
+
+
+@pytest.mark.parametrize(
+    ("check", "statement"),
+    [(name, line.strip()) for name, text in FORGERIES.items() for line in text.split("\n")[1:-1]],
+)
+def test_a_table_that_was_changed(history, check, statement):
     edit(history, (statement,))
-    assert failed(history, check)
+    assert failed(history, check), str(history.verify())
+    assert failed(history)
 
 
-def test_the_origin_is_part_of_the_chain(history):
-    changed = {**history.receipt().store, "about": {"other": 1}}
-    edit(history, ("UPDATE origin SET document = ?", canonical_json(changed)))
+def test_two_lines_of_ids_cannot_become_one(history):
+    """The hash over lines does not say where one ends."""
+    query = "SELECT id, added, removed, waiting FROM ids WHERE sequence = 3 ORDER BY id LIMIT 2"
+    one, two = ledger_rows(history, query)
+    both = one[0] + pack("<qqq", *one[1:]) + two[0]
+    edit(
+        history,
+        ("DELETE FROM ids WHERE sequence = 3 AND id IN (?, ?)", one[0], two[0]),
+        ("INSERT INTO ids VALUES (?, 3, ?, ?, ?)", both, *two[1:]),
+    )
+    assert failed(history, "ids")
+
+
+@pytest.mark.parametrize("how", ["other rows", "another patient"])
+def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
+    """He knows the secret, which is in the folder, and would have other rows forgotten.
+
+    All rows are there twice, of patients a and b, and the request names no ids: the row of either
+    would do. Sums over other rows could be made equal to those that came.
+    """
+    X, y = rows
+    store = Store.new(tmp_path / "s", LSSVC())
+    store.learn(np.r_[X, X], np.r_[y, y], ids=["a"] * 300 + ["b"] * 300)
+    store.forget(X[:5], y[:5], batch=True)
+    hasher = RowHasher.of(store._folder.secret(store.receipt()), store.receipt().store)
+    waiting = ledger_rows(store, "SELECT DISTINCT id FROM alive WHERE queued > 0")
+    (other,) = {hasher.id_hash("a"), hasher.id_hash("b")} - {one for (one,) in waiting}
+    some = slice(5, 10) if how == "other rows" else slice(0, 5)
+    batch = X[some], y[some], None, [HashedId(other)] * 5
+    edit(
+        store,
+        ("UPDATE queue SET content = ?", packed([plain_arrays(batch)])),
+        ("UPDATE alive SET queued = 0",),
+        *(
+            ("UPDATE alive SET queued = 1 WHERE digest = ? AND id = ?", digest, other)
+            for digest in hasher(batch).digests
+        ),
+    )
+    assert failed(store, "queue")
+    for answer in (lambda: store.flush(force=True), lambda: store.cancel(2)):
+        with pytest.raises(StoreError, match="not the one that came"):
+            answer()
+
+
+@pytest.mark.parametrize("place", [2_000_000_000, -1])
+@pytest.mark.parametrize("number", [0, 3, 5])
+def test_an_entry_in_another_place(history, rows, number, place):
+    """The next entry would be written before the last one, and never be seen."""
+    edit(history, (f"UPDATE entries SET sequence = {place} WHERE sequence = {number}",))
     assert failed(history, "chain")
-    assert not history.receipt().check()
+    if number != 3 or place < 0:
+        with pytest.raises(StoreError, match=r"entry"):
+            history.learn(*rows)
+
+
+def test_a_trigger_with_the_name_of_a_table(history, rows):
+    with closing(sqlite3.connect(history.path / "ledger.sqlite", isolation_level=None)) as sql:
+        ours = sql.execute("SELECT * FROM sqlite_master ORDER BY rowid").fetchall()
+        sql.execute(
+            "CREATE TRIGGER queue BEFORE DELETE ON alive BEGIN "
+            "INSERT INTO sums VALUES (hex(OLD.digest), OLD.digest); END"
+        )
+        keep = sql.execute("SELECT * FROM sqlite_master WHERE sql LIKE '%hex(%'").fetchone()
+        sql.execute("PRAGMA writable_schema = ON")
+        sql.execute("DELETE FROM sqlite_master")
+        for row in ours:  # before the table of that name
+            also = [keep] if row[:2] == ("table", "queue") else []
+            sql.executemany("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", [*also, row])
+    assert failed(history)
+    with pytest.raises(StoreError, match="Added, changed or missing: 'queue'"):
+        history.forget(rows[0][:1], rows[1][:1])
 
 
 def test_another_model_in_place_of_the_right_one(history, rows):
@@ -207,3 +453,48 @@ def test_a_ledger_with_damaged_pages(history):
     assert failed(history)
     with pytest.raises(StoreError, match="damaged"):
         history.history()
+
+
+def test_damage_is_named_also_by_the_checks_of_what_was_kept(history):
+    head = history.head()
+    edit(history, ("UPDATE entries SET signature = '' WHERE sequence = 2",))
+    found = {check.name for check in history.verify(head=head).checks if not check.ok}
+    assert "kept head" in found
+    assert "model" not in found
+
+
+def test_a_slice_whose_digests_are_not_all_there(tmp_path, rows):
+    X, y = rows
+    mine = Store.new(tmp_path / "mine", LSSVC())
+    other = Store.new(tmp_path / "other", LSSVC(), secret=(mine.path / "secret").read_bytes())
+    other.learn(X, y)
+    edit(other, ("DELETE FROM alive WHERE digest = (SELECT max(digest) FROM alive)",))
+    with pytest.raises(StoreError, match=r"digests of 299 rows.*Nothing was changed"):
+        mine.merge(other)
+    assert mine.verify().ok
+
+
+def test_the_model_in_memory_is_taken_by_whoever_holds_the_lock(history, rows, monkeypatch):
+    """Two threads that share a store must not change one model."""
+    history.learn(*rows)
+    seen = []
+
+    @contextmanager
+    def lock(*_):
+        seen.append(history._cache is not None)
+        yield
+
+    monkeypatch.setattr(access, "write_lock", lock)
+    history.learn(*rows, dry_run=True)
+    assert seen == [True]
+    assert history._cache is None  # the model in it was changed
+
+
+def test_a_copy_without_a_log_gets_one(history, rows):
+    """A change in SQLite's other mode would leave a journal, with rows in it, if it is killed."""
+    with closing(sqlite3.connect(history.path / "ledger.sqlite")) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    assert history.verify().ok
+    history.learn(*rows)
+    assert ledger_rows(history, "PRAGMA journal_mode") == [("wal",)]
+    assert history.verify().ok

@@ -100,7 +100,8 @@ class Queue:
         """Raise unless a request is still as its entry recorded it."""
         query = "SELECT content FROM queue WHERE sequence = ?"
         ((content,),) = self._sql.execute(query, (queued.sequence,))
-        hashed = hasher.queued(canonical_json(queued.classes), bytes(content))
+        content = content if type(content) is bytes else b""
+        hashed = hasher.queued(canonical_json(queued.classes), content)
         kept = queued.time, queued.key, queued.rows, hashed
         if kept != (entry.time, next(iter(entry.keys), None), entry.rows, entry.queued):
             raise StoreError(
