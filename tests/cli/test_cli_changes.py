@@ -30,7 +30,7 @@ def test_what_was_answered_and_what_waits_is_said(call, shop, tmp_path):
     call("forget shop one.csv --batch")
     assert "1 rows wait" in call("flush shop").out
     told = call("flush shop --force --json").json
-    assert ([receipt["rows"] for receipt in told["receipts"]], told["waiting_rows"]) == ([1], 0)
+    assert (told["receipt"]["rows"], told["waiting_rows"]) == (1, 0)
     assert "Nothing waits" in call("flush shop").out
 
 

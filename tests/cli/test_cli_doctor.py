@@ -5,8 +5,6 @@ def test_the_doctor_finds_this_machine_sound(call):
     told = call("doctor", "--json").json
     assert [c["check"] for c in told["checks"]] == list(doctors.TESTS)
     assert told["machine"]["numpy"]
-    assert told["extras"]["cli"]["missing"] == []
-    assert {"installed", "missing"} == set(told["extras"]["dask"])
     assert "correctly rounded" in call("doctor").out
 
 

@@ -48,7 +48,7 @@ def test_the_report_says_what_the_store_says(call, forgot):
     assert "rows heldrows learned in allrows forgotten in allchanges" in text
     assert "7012050" in text
     assert now["hash"] in text
-    for said in ("letter 7", "letter 8", "yes", "no", "All is as it should be.", "bought"):
+    for said in ("letter 7", "letter 8", "yes", "no", "All is as it should be."):
         assert said in text
     for entry in call("history", "shop", "--json").json["entries"]:
         assert entry["hash"][:16] in text
@@ -80,12 +80,9 @@ def test_scores_are_those_of_the_command(call, forgot):
     assert re.search(rf"true \\ predictednoyesno[0-9]+yes{wrong}[0-9]", text.replace("\n", ""))
 
 
-def test_regressions_have_residuals(call, prices):
-    call("report", "prices", "--html", "page.html", "--on", "sold.csv")
-    text = page_of().text
-    assert "measured less predicted" in text
-    assert "price" in text
-    assert f"{call('score', 'prices', 'sold.csv', '--json').json['r2']:.4g}" in text
+def test_scores_of_a_regression(call, prices):
+    call("report prices --html page.html --on sold.csv")
+    assert f"{call('score prices sold.csv --json').json['r2']:.4g}" in page_of().text
 
 
 def test_names_from_anywhere_are_only_text(call, tmp_path):
@@ -102,7 +99,7 @@ def test_names_from_anywhere_are_only_text(call, tmp_path):
     assert "<script>alert(1)</script>" in page_of().text
 
 
-@pytest.mark.parametrize("about", [{}, {"table": 3}, {"table": {"target": 3}, "organisation": 3}])
+@pytest.mark.parametrize("about", [{}, {"table": {"target": 3}, "organisation": 3}])
 def test_descriptions_of_any_form_have_a_report(call, tmp_path, about):
     Store.new(tmp_path / "s", LSSVC(), about=about)
     call("report", "s", "--html", "page.html")
@@ -159,7 +156,7 @@ def entry(k, time, held, classes):
     return Entry(**blank | {"classes": classes, "keys": ()})
 
 
-@pytest.mark.parametrize(("hours", "periods"), [(500, 21), (9000, 13), (90_000, 12)])
+@pytest.mark.parametrize(("hours", "periods"), [(500, 22), (9000, 14), (90_000, 13)])
 def test_every_change_is_in_one_line(hours, periods):
     """Rows of each class at the end, and all that was learned and forgotten, whatever the times."""
     rng = np.random.default_rng(0)
@@ -170,15 +167,16 @@ def test_every_change_is_in_one_line(hours, periods):
             n = -min(n, totals[label])
         totals[label] = totals.get(label, 0) + n
         held += n
-        time = (now - timedelta(hours=int(rng.integers(1, hours)))).strftime("%Y-%m-%dT%H:%M:%SZ")
-        entries.append(entry(k, time if k % 50 else "no time", held, {label: n}))
+        ago = timedelta(hours=hours * (700 - k) / 700 + 2 * (k % 9 == 0))  # some clocks run back
+        time = (now - ago).strftime("%Y-%m-%dT%H:%M:%SZ")
+        entries.append(entry(k, time, held, {label: n}))
     page = report_page._history(entries)
     Page(page).check()
     lines = [re.findall("<td.*?>(.*?)</td>", line) for line in page.split("<tr>")[2:]]
     counts = [
         [int(cell.replace(report_page.number(1000)[1], "")) for cell in line[1:]] for line in lines
     ]
-    assert len(lines) <= periods
+    assert periods - 2 <= len(lines) <= periods
     assert counts[-1][2] == held == sum(totals.values()) == sum(counts[-1][3:])
     assert sum(line[0] - line[1] for line in counts) == held
     assert sum(line[0] for line in counts) == sum(n for n, _ in report_page._changes(entries))

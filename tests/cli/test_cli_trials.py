@@ -86,7 +86,7 @@ def test_what_waits_is_asked_about_when_it_goes(call, shop, tmp_path, terminal):
     call("flush", "shop", "--force", stdin="n\n", code=1)
     assert "Go on" not in call("flush", "shop", stdin="").err  # nothing would be done
     told = call("flush", "shop", "--force", "--yes", "--json", stdin="")
-    assert json.loads(told.out)["receipts"][0]["rows"] == 19
+    assert json.loads(told.out)["receipt"]["rows"] == 19
 
 
 def test_a_script_is_not_asked(call, shop):

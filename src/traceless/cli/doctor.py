@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import platform
-import re
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -34,18 +33,16 @@ def doctor() -> Result:
         "traceless": __version__,
         "Python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        **{name: _version(name) for name in ("numpy", "scipy", "scikit-learn")},
+        **{name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
     checks = [_check(name, test) for name, test in TESTS.items()]
-    extras, threads = _extras(), _threads()
-    words = {name: [", ".join(e) or "-" for e in extra.values()] for name, extra in extras.items()}
+    threads = _threads()
     shown = [
         fields(machine),
-        Grid([[name, *both] for name, both in words.items()], ["extra", "installed", "missing"]),
         Grid([list(t.values()) for t in threads], ["threads", "library", "version"]),
         Grid([list(c.values()) for c in checks], ["check", "result", "said"]),
     ]
-    data = {"machine": machine, "extras": extras, "threads": threads, "checks": checks}
+    data = {"machine": machine, "threads": threads, "checks": checks}
     return Result(data, shown, all(c["ok"] for c in checks))
 
 
@@ -128,30 +125,6 @@ def _check(name: str, test: Callable[[], str]) -> dict[str, Any]:
         return {"check": name, "ok": True, "said": test()}
     except Exception as error:
         return {"check": name, "ok": False, "said": str(error) or type(error).__name__}
-
-
-def _extras() -> dict[str, dict[str, list[str]]]:
-    """The libraries of each extra: installed with versions, and missing."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for line in importlib.metadata.requires("traceless") or ():
-        extra = re.search(r"""extra\s*==\s*['"](.+?)['"]""", line)
-        name = re.match(r"[A-Za-z0-9._-]+", line)
-        if extra is None or name is None or name[0] == "traceless" or extra[1] in ("test", "bench"):
-            continue
-        libraries = found.setdefault(extra[1], {"installed": [], "missing": []})
-        version = _version(name[0])
-        if version is None:
-            libraries["missing"].append(name[0])
-        else:
-            libraries["installed"].append(f"{name[0]} {version}")
-    return found
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _threads() -> list[dict[str, Any]]:

@@ -176,9 +176,6 @@ class Outputs:
             with open(target, "w", encoding="utf-8", newline="") as file:
                 file.writelines(texts)
 
-    def __str__(self) -> str:
-        return ", ".join(self._targets)
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._targets)
 

@@ -78,12 +78,9 @@ def flush(store: Store, force: bool, how: How) -> Result:
     """Forget the rows that wait in the queue, if there are enough."""
     result = how.made(lambda **o: next(iter(store.flush(force=force, **o)), None))
     waiting = sum(request.rows for request in store.pending())
-    receipts = [one for one in [result.data["receipt"]] if one]
-    shown = [*result.shown]
-    if not receipts:
-        few = f"{waiting} rows wait for others; --force forgets them now."
-        shown = [few if waiting else "Nothing waits.", *shown]
-    return Result({**result.data, "receipts": receipts, "waiting_rows": waiting}, shown)
+    few = f"{waiting} rows wait for others; --force forgets them now."
+    nothing = [] if result.data["receipt"] else [few if waiting else "Nothing waits."]
+    return Result({**result.data, "waiting_rows": waiting}, [*nothing, *result.shown])
 
 
 for _command, _name in ((list_, "list"), (cancel, "cancel")):

@@ -26,8 +26,8 @@ def report(store: Store, html: str, on: Sequence[str], format_: str | None) -> R
     """Write a page: history, queue, scores, receipts.
 
     The page is one file that loads nothing from elsewhere. With --on FILE, which may be given many
-    times, it has the scores on these rows, and tables of the errors. The ledger and the files of
-    the store are verified; the exit code is 1 if a check fails.
+    times, it has the scores on these rows, and the confusion matrix. The ledger and the files
+    of the store are verified; the exit code is 1 if a check fails.
     """
     from traceless.cli import report_page
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from traceless.cli.models import scored
@@ -38,7 +38,7 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
     name, owner = store.path.resolve().name, store.about.get("organisation")
     body = [
         f"<header>{f'<p>{text(owner)}</p>' if owner else ''}<h1><bdi>{text(name)}</bdi></h1>"
-        f"<p>{status.model}{_purpose(store)}. {now:%Y-%m-%d %H:%M} UTC</p></header>",
+        f"<p>{status.model}. {now:%Y-%m-%d %H:%M} UTC</p></header>",
         _overview(status, entries, pending, now),
         f"<h2>Rows over time</h2>{_history(entries)}",
         f"<h2>Requests that wait</h2>{_queue(pending, now)}",
@@ -49,18 +49,6 @@ def page(store: Store, found: Verification, scores: str, now: datetime) -> str:
         "those only who may know these numbers, and write a new one after a change.</footer>",
     ]
     return document(f"Report on {name}", "\n".join(body))
-
-
-def _purpose(store: Store) -> str:
-    """What the model predicts, if the store says so."""
-    from traceless.sources import Schema
-
-    try:
-        schema = Schema.from_facts(store.about.get("table"))
-    except ValueError:
-        return ""
-    targets = ", ".join(map(named, schema.target)) or "what is unlike the rest"
-    return f" that predicts {targets} from {len(schema.columns)} columns"
 
 
 def number(value: float) -> str:
@@ -118,7 +106,7 @@ def _changes(entries: Sequence[Entry]) -> list[tuple[int, int]]:
 
 def _history(entries: Sequence[Entry]) -> str:
     """Rows learned, forgotten and held, in all and of each class, by days, months or years."""
-    days = [f"{time:%Y-%m-%d}" for time in _times(entries)]
+    days = list(accumulate((entry.time[:10] for entry in entries), max))  # clocks run back
     size = next((n for n in (10, 7) if len({day[:n] for day in days}) <= PERIODS), 4)
     names = _grouped([entry.classes for entry in entries], CLASSES)
     classes = list(dict.fromkeys(names.values()))
@@ -131,7 +119,7 @@ def _history(entries: Sequence[Entry]) -> str:
         line = [before[0] + learned, before[1] + forgotten, entry.held]
         lines[day[:size]] = [*line, *(held[name] for name in classes)]
     headings = ["period", "-learned", "-forgotten", "-held", *(f"-{text(c)}" for c in classes)]
-    return _table(headings, [[period, *map(number, line)] for period, line in lines.items()])
+    return _table(headings, [[text(period), *map(number, line)] for period, line in lines.items()])
 
 
 def _grouped(several: Sequence[Mapping[str, int]], most: int) -> dict[str, str]:
@@ -145,15 +133,6 @@ def _grouped(several: Sequence[Mapping[str, int]], most: int) -> dict[str, str]:
     return {label: label for label in large} | {
         label: OTHERS for label in order if label not in large
     }
-
-
-def _times(entries: Sequence[Entry]) -> list[datetime]:
-    """When entries were made; a time that is none, or runs back, becomes the one before it."""
-    found: list[datetime] = []
-    for entry in entries:
-        last = found[-1] if found else datetime(1970, 1, 1, tzinfo=UTC)
-        found.append(max(last, _time(entry.time) or last))
-    return found
 
 
 def _time(said: str) -> datetime | None:
@@ -193,26 +172,17 @@ def _days(queued: Queued, now: datetime) -> int:
 # --- scores -------------------------------------------------------------------------------------
 
 
-_MEASURES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "r2": "R²",
-    "rmse": "root of the mean squared error",
-    "mae": "mean absolute error",
-}
+_MEASURES = {"r2": "R²", "rmse": "root of the mean squared error", "mae": "mean absolute error"}
 
 
 def scores_on(store: Store, table: Table, files: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The part of the page about these files, and the numbers in it."""
     y, answers, measures = scored(store.model(), table)
-    shown = {said: k for k, said in _MEASURES.items() if k in measures}
-    numbers = {said: decimal(measures[k]) for said, k in shown.items()}
-    if table.schema.labels == "number":
-        tables = _residuals(y, answers, table.schema.target)
-    else:
-        tables = _confusion(y, answers) + _classes(measures["classes"])
+    numbers = {k: decimal(value) for k, value in measures.items() if isinstance(value, float)}
+    facts = {_MEASURES.get(k, k.replace("_", " ")): value for k, value in numbers.items()}
+    confusion = "" if table.schema.labels == "number" else _confusion(y, answers)
     where = ", ".join(named(file) for file in files[:5])
-    said = f"<h2>Scores on {where}</h2>{_facts({'rows': number(len(y)), **numbers})}{tables}"
+    said = f"<h2>Scores on {where}</h2>{_facts({'rows': number(len(y)), **facts})}{confusion}"
     return said, {"rows": len(y), **measures}
 
 
@@ -224,27 +194,6 @@ def _confusion(y: Any, answers: Any) -> str:
     pairs = Counter((names[t], names[a]) for t, a in zip(true, answered, strict=True))
     rows = [[text(t), *(number(pairs[t, a]) for a in labels)] for t in labels]
     return _table(["true \\ predicted", *(f"-{text(label)}" for label in labels)], rows)
-
-
-def _classes(classes: Sequence[dict[str, Any]]) -> str:
-    rows = [
-        [text(one["class"]), number(one["rows"]), f"{one['recall']:.3f}", f"{one['precision']:.3f}"]
-        for one in classes[:100]
-    ]
-    return _table(["class", "-rows", "-recall", "-precision"], rows)
-
-
-def _residuals(y: Any, answers: Any, targets: Sequence[str]) -> str:
-    """By how much the rows miss: of each target, so many less than the number below."""
-    import numpy as np
-
-    shares = (0, 5, 25, 50, 75, 95, 100)
-    missed = np.percentile((y - answers).reshape(len(y), -1), shares, axis=0).T
-    rows = [
-        [named(name), *map(decimal, line)]
-        for name, line in zip(targets, missed.tolist(), strict=True)
-    ]
-    return _table(["measured less predicted", *(f"-{share} %" for share in shares)], rows)
 
 
 # --- receipts and proof -------------------------------------------------------------------------

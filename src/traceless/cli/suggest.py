@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 @click.option("--id", "ids", metavar="NAME", help="Column of ids; by default one is looked for.")
 @click.option("--store", default="STORE", help="Name of the store in the command.")
 @click.option("--scales", is_flag=True, help="Also scales of numbers, for maps other than linear.")
-@click.option(
-    "--rows",
-    type=click.IntRange(min=1),
-    default=10_000,
-    help="How many rows to look at, from the first [10000].",
-)
 @format_option
 def suggest(
     file: str,
@@ -38,7 +32,6 @@ def suggest(
     ids: str | None,
     store: str,
     scales: bool,
-    rows: int,
     format_: str | None,
 ) -> Result:
     """Propose a "traceless new" command for a file.
@@ -49,7 +42,7 @@ def suggest(
     from traceless.sources.suggestion import REMARK, suggest
 
     targets = split_names(target)
-    found = suggest(file, targets, ids, format_, scales, rows)
+    found = suggest(file, targets, ids, format_, scales)
     words = _command(found, store, targets)
     lines = " \\\n  ".join([" ".join(map(shlex.quote, part)) for part in words])
     columns = [
