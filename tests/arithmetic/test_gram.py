@@ -48,13 +48,13 @@ def check(several, weights=None):
     assert found.dtype == integers.narrow(expected).dtype
 
 
-@examples(300)
+@examples(120)
 @given(blocks())
 def test_sums_are_those_of_python_integers(several):
     check(several)
 
 
-@examples(300)
+@examples(120)
 @given(blocks(), st.data())
 def test_weighted_sums_are_those_of_python_integers(several, data):
     bits = data.draw(st.sampled_from([0, 3, 11, 12, 20, 32]))
@@ -62,7 +62,7 @@ def test_weighted_sums_are_those_of_python_integers(several, data):
     check(several, [data.draw(npst.arrays(np.int64, len(b), elements=elements)) for b in several])
 
 
-@examples(200)
+@examples(80)
 @given(blocks(), st.integers(0, 2), st.sampled_from([None, 20]))
 def test_blocks_of_few_rows(several, rows, bits):
     """As many blocks, moves to integers and new parts as long data have."""

@@ -22,7 +22,7 @@ from traceless.arithmetic.integers import Floats
 from traceless.arithmetic.sparse_gram import SparseGramSum, is_faster
 from traceless.arithmetic.triangle import Triangle
 from traceless.arithmetic.words import Sums
-from traceless.features.feature_map import BoundMap
+from traceless.features.bound_map import BoundMap
 from traceless.features.grid import dense_rows, refuse
 from traceless.knowledge.fingerprint import Fingerprint
 from traceless.knowledge.responses import Classes, Responses

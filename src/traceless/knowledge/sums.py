@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ from traceless.device.tensors import (
     taken_rows,
 )
 from traceless.exceptions import MismatchError
-from traceless.features.feature_map import BoundMap, FeatureMap
+from traceless.features.bound_map import BoundMap
 from traceless.features.specification import specification_digest
 from traceless.files import saving
 from traceless.knowledge.columns import without_columns
@@ -67,6 +67,9 @@ from traceless.knowledge.responses import (
 )
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.specifications import check_same_specification, check_targets
+
+if TYPE_CHECKING:
+    from traceless.features.feature_map import FeatureMap
 
 __all__ = ["Knowledge"]
 

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
-from traceless.arithmetic.triangle import Triangle
 from traceless.exceptions import RangeError
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ class Penalty(NamedTuple):
                 plain[-1] = 0.0
             return Ridge(plain)
         rho = Fraction(self.rho)
-        column = S[-1, :].astype(np.int64) if isinstance(S, Triangle) else S[-1, :]
-        n, s = max(int(S[-1, -1]), 1), wide(column)  # of no rows all sums are 0
+        n, s = max(int(S[-1, -1]), 1), wide(S[-1, :])  # of no rows all sums are 0
         unit = rho.numerator << known.weight_bits
         numerators = (n * wide(S.diagonal()) - s * s) * unit  # the variance, times n²
         numerators[-1] = 0 if self.free_intercept else n * n * unit
