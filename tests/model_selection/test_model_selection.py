@@ -16,7 +16,13 @@ from sklearn import config_context, model_selection
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import Ridge
-from sklearn.metrics import make_scorer, mean_squared_error, r2_score
+from sklearn.metrics import (
+    f1_score,
+    make_scorer,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -230,6 +236,43 @@ def test_any_scoring(scoring, path):
     for key in theirs:
         if not key.endswith("_time"):
             assert ours[key].tolist() == theirs[key].tolist(), key
+
+
+def tied_rows(kind, rng):
+    """Rows of which many get exactly equal scores from any model."""
+    if kind == "of twos":
+        return rng.integers(0, 2, (N, 3)).astype(float)
+    if kind == "once each":  # held out, its column is unknown
+        return np.eye(N)[rng.permutation(N)]
+    half = rng.normal(size=(N // 2, 3))
+    return np.vstack([half, half])[rng.permutation(N)]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["of twos", "once each", "twins"])
+def test_ties_are_those_of_refits(kind, n_classes, weighted, rng):
+    X, y = tied_rows(kind, rng), rng.permutation(np.arange(N) % n_classes)
+    params = {"sample_weight": rng.integers(0, 3, N)} if weighted else None
+    model = LSSVC(rho=0.5, standardize=kind == "of twos")
+    scoring = ["accuracy"] + ["roc_auc", "average_precision"] * (n_classes == 2)
+    args = {"cv": StratifiedKFold(6), "scoring": scoring, "params": params}
+    ours = cross_validate(model, X, y, **args, path="hat")
+    theirs = model_selection.cross_validate(model, X, y, **args)
+    for metric in scoring:
+        assert ours[f"test_{metric}"].tolist() == theirs[f"test_{metric}"].tolist()
+    args = {"cv": LeaveOneOut(), "params": params}
+    labels = model_selection.cross_val_predict(model, X, y, **args)
+    assert cross_val_predict(model, X, y, **args, path="hat").tolist() == labels.tolist()
+    if n_classes == 2:
+        weight = None if params is None else params["sample_weight"]
+        values = model_selection.cross_val_predict(model, X, y, **args, method="decision_function")
+        for metric, score in (
+            ("roc_auc", roc_auc_score),
+            ("f1", lambda y, _: f1_score(y, labels)),
+        ):
+            found = select_rho(model, X, y, [0.5], "loo", metric, sample_weight=weight)
+            assert found.scores.item() == score(y, values)
 
 
 def test_everything_that_can_be_returned():

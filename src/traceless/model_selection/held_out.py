@@ -34,11 +34,15 @@ more per step (Δ is one part in n), the same equations hold:
 w is the correctly rounded one, so that float64 touches only the correction. Where the smallest
 pivot times the reciprocal condition number is below `_TRUST`, even that is refused, and the
 caller takes the fold out exactly instead.
+
+Scores are ranked, and classes chosen by the largest. Rows with equal codes get equal scores, as
+from any one model. Where other scores are closer to each other than their error, so that only
+exact arithmetic can tell a tie from a difference, the fold is refused too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby, pairwise
 from typing import Any
@@ -59,6 +63,7 @@ _STEPS = 30  # towards the ridge of the other rows; where that is not enough, th
 _TINY = np.finfo(np.float64).tiny
 _BLOCK = 1024  # rows half-solved at a time: enough for an efficient product
 _TRUST = 1e-8  # where this held, errors were below 1e-10 of the largest value
+_EPS = np.finfo(np.float64).eps
 
 
 class CholeskyFactor:
@@ -121,14 +126,15 @@ class FullModel:
             if not self.usable:
                 yield from [None] * len(batch)
             elif len(index) == len(batch):
-                _, held_out, trusted = self.singles(index)
-                yield from (v[None] if t else None for v, t in zip(held_out, trusted, strict=True))
+                _, held_out, error = self.singles(index)
+                clear = ~self._unclear_class(held_out, error)
+                yield from (v[None] if c else None for v, c in zip(held_out, clear, strict=True))
             else:
                 ends = np.cumsum([len(fold) for fold in batch])
                 yield from self._several(index, ends)
 
-    def singles(self, index: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Scores of rows with them in, with each of them held out alone, and which to trust."""
+    def singles(self, index: Indices) -> tuple[Floats, Floats, Floats]:
+        """Scores of rows with them in, with each held out alone, and the error (or infinity)."""
         codes, fitted, residual, weight = self._rows(index)
         if not self._moving:
             Phi = self._factor.half_solve(codes)
@@ -142,45 +148,84 @@ class FullModel:
             own = residual + dgemm(1.0, self._w.T, (Z * Delta).T).T
         pivot = 1.0 - weight * k
         trusted = found & self._factor.trusted(pivot)
-        gain = np.where(trusted, weight * k / np.where(trusted, pivot, 1.0), 0.0)[:, None]
-        return fitted, fitted - (own - residual) - gain * own, trusted
+        pivot = np.where(trusted, pivot, 1.0)
+        gain = np.where(trusted, weight * k / pivot, 0.0)[:, None]
+        error = np.where(trusted, self._error(fitted, residual, pivot), np.inf)
+        return fitted, fitted - (own - residual) - gain * own, error
 
     def _several(self, index: Indices, ends: Indices) -> Iterator[Floats | None]:
         codes, fitted, residual, weight = self._rows(index)
         Phi = None if self._moving else self._factor.half_solve(codes)
         for start, end in pairwise([0, *ends.tolist()]):
             fold = slice(start, end)
+            rows = residual[fold], weight[fold]
             if Phi is not None:
-                some = Phi[:, fold], residual[fold], np.sqrt(weight[fold])
-                correction = self._correction(*some)
+                correction, pivot = self._correction(Phi[:, fold], *rows)
             else:
-                correction = self._moved_correction(codes[fold], residual[fold], weight[fold])
-            yield None if correction is None else fitted[fold] - correction
+                correction, pivot = self._moved_correction(codes[fold], *rows)
+            scores = fitted[fold] - correction
+            trusted = self._factor.trusted(pivot)
+            settled = trusted and self._settled(scores, codes[fold], residual[fold], pivot)
+            yield scores if settled else None
 
-    def _correction(self, Phi: Floats, residual: Floats, s: Floats) -> Floats | None:
+    def _correction(self, Phi: Floats, residual: Floats, weight: Floats) -> tuple[Floats, float]:
+        """C_F w - C_F w₋ of one fold, and the smallest pivot (0: there is no such value)."""
+        s = np.sqrt(weight)
         B = np.asfortranarray(Phi * s)
         M = dsyrk(-1.0, B, trans=True)  # upper triangle only
         M[np.diag_indices_from(M)] += 1.0
         U, failed = dpotrf(M, overwrite_a=True)
-        if failed or not self._factor.trusted((U.diagonal() ** 2).min()):
-            return None
+        if failed:
+            return residual, 0.0
         u, _ = dpotrs(U, np.asfortranarray(s[:, None] * residual), overwrite_b=True)
-        return np.asarray(dgemm(1.0, Phi, dgemm(1.0, B, u), trans_a=True))
+        correction = dgemm(1.0, Phi, dgemm(1.0, B, u), trans_a=True)
+        return correction, float((U.diagonal() ** 2).min())
 
-    def _moved_correction(self, codes: Floats, residual: Floats, weight: Floats) -> Floats | None:
-        """C_F w - C_F w₋ = e - r of one fold, where the ridge moves."""
+    def _moved_correction(
+        self, codes: Floats, residual: Floats, weight: Floats
+    ) -> tuple[Floats, float]:
+        """C_F w - C_F w₋ = e - r of one fold, and the smallest pivot, where the ridge moves."""
         Delta = self._moving.without(codes, weight)
         Z, found = self._moved_solve(codes, Delta)
         own = residual + dgemm(1.0, self._w.T, (Z * Delta).T).T
         s = np.sqrt(weight)
         M = np.eye(len(codes)) - dgemm(1.0, codes.T, Z.T, trans_a=True) * s * s[:, None]
         U, failed = dpotrf(np.asfortranarray(M), overwrite_a=True)
-        if failed or not found.all() or not self._factor.trusted((U.diagonal() ** 2).min()):
-            return None
+        if failed or not found.all():
+            return residual, 0.0
         # e = own + K W e: with u = s e, (I - sKs) u = s own; a row without weight has no u
         u, _ = dpotrs(U, np.asfortranarray(s[:, None] * own), overwrite_b=True)
         step = dgemm(1.0, Z.T, np.asfortranarray(s[:, None] * u))
-        return np.asarray(own - residual + dgemm(1.0, codes.T, step, trans_a=True))
+        correction = own - residual + dgemm(1.0, codes.T, step, trans_a=True)
+        return correction, float((U.diagonal() ** 2).min())
+
+    def _settled(self, scores: Floats, codes: Floats, residual: Floats, pivot: float) -> bool:
+        """Give equal rows equal scores; whether all others are told apart, and their classes."""
+        error = self._error(scores, residual, np.full(len(scores), pivot))
+        close = np.flatnonzero(_close(scores, error))
+        first = close[first_of_equal(codes[close])]
+        scores[close] = scores[first]
+        distinct = np.unique(first)
+        unclear = _close(scores[distinct], error[distinct])
+        return not (unclear.any() or self._unclear_class(scores, error).any())
+
+    def unclear(self, scores: Floats, error: Floats) -> NDArray[np.bool_]:
+        """The rows whose place among all, or whose class, is within the error."""
+        return _close(scores, error) | self._unclear_class(scores, error)
+
+    def _unclear_class(self, scores: Floats, error: Floats) -> NDArray[np.bool_]:
+        """The rows whose class, or any value, is within the error."""
+        if self.total.task == "regression":
+            return ~np.isfinite(error)
+        if scores.shape[1] == 1:
+            return np.asarray(np.abs(scores[:, 0]) <= error)
+        second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+        return np.asarray(first - second <= 2 * error)
+
+    def _error(self, scores: Floats, residual: Floats, pivot: Floats) -> Floats:
+        """How far each row's scores may be off."""
+        size = np.abs(scores).max(axis=1) + np.abs(residual).max(axis=1)
+        return np.asarray(_EPS * size.max(initial=0.0) / (pivot * self._factor.rcond))
 
     def _moved_solve(self, codes: Floats, Delta: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """(A + Δ)⁻¹c of each row c, with Δ of its own or one for all, and which were found."""
@@ -200,6 +245,13 @@ class FullModel:
             if not left.size:
                 break
         return Z, found
+
+    def rows(self, index: Indices) -> Iterator[Floats]:
+        """All that is learned of each of some rows: codes, targets and weight, as one vector."""
+        for some in np.array_split(index, len(index) // _BLOCK + 1):
+            weight = np.ones(len(some)) if self._weights is None else self._weights[some]
+            targets = self.data.targets(some, self.total)
+            yield from np.column_stack([self.data.codes(some), targets, weight])
 
     def _rows(self, index: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Codes of some rows, their scores, residuals and weights."""
@@ -240,6 +292,23 @@ class _MovingRidge:
         return np.where(self._ridge > 0, np.maximum(ridge, 0.0) - self._ridge, 0.0)
 
 
+def _close(scores: Floats, error: Floats) -> NDArray[np.bool_]:
+    """The rows with a score that may be equal to another row's."""
+    order = np.argsort(scores, axis=0)
+    gaps = np.diff(np.take_along_axis(scores, order, axis=0), axis=0)
+    close = gaps <= error[order[1:]] + error[order[:-1]]
+    out = np.zeros(len(scores), dtype=bool)
+    out[order[1:][close]] = out[order[:-1][close]] = True
+    return out
+
+
+def first_of_equal(rows: Iterable[Floats]) -> list[int]:
+    """The number of the first row that is equal to each."""
+    seen: dict[bytes, int] = {}
+    # + 0.0 makes zero of -0.0
+    return [seen.setdefault((row + 0.0).tobytes(), i) for i, row in enumerate(rows)]
+
+
 def blocks(n: int) -> list[Indices]:
     """All rows, some at a time."""
     return [np.arange(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
@@ -253,24 +322,40 @@ def _batches(folds: Sequence[Indices]) -> list[list[Indices]]:
 
 
 def leave_one_out_scores(
-    data: Dataset, total: Knowledge, rho: float | None = None
+    data: Dataset, total: Knowledge, rho: float | None = None, *, ranked: bool = False
 ) -> tuple[Floats, Floats]:
-    """Scores with each row in, and with it held out; exact where float64 cannot be trusted."""
+    """Scores with each row in, and with it held out; exact where float64 cannot be trusted.
+
+    If they are to be `ranked`, they are also exact where only that tells ties from differences.
+    """
     full = FullModel(data, total, rho)
-    verbose = bool(data.probe.verbose)
+    verbose, everything = bool(data.probe.verbose), np.arange(len(data))
     if full.usable:
         watched = progress(blocks(len(data)), "leaving one out", verbose)
         parts = [full.singles(index) for index in watched]
-        fitted, held_out, trusted = (np.concatenate(part) for part in zip(*parts, strict=True))
+        fitted, held_out, error = (np.concatenate(part) for part in zip(*parts, strict=True))
     else:
-        shape = len(data), data.right_sides(total, total.responses).shape[1]
-        fitted, held_out, trusted = np.empty(shape), np.empty(shape), np.zeros(len(data), bool)
-    rest = np.flatnonzero(~trusted)
-    if rest.size:
-        fitted[rest] = _exact_scores(data, total, total, rest, rho)
-    for i in progress(rest.tolist(), "leaving one out, exactly", verbose):
-        row = np.array([i])
-        held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row, rho)
+        fitted = _exact_scores(data, total, total, everything, rho)
+        held_out, error = np.empty(fitted.shape), np.full(len(data), np.inf)
+
+    def solve(rows: Indices) -> None:
+        for i in progress(rows.tolist(), "leaving one out, exactly", verbose):
+            row = np.array([i])
+            held_out[row] = _exact_scores(data, total, total - data.knowledge(row), row, rho)
+        error[rows] = 0.0
+
+    untrusted = np.flatnonzero(np.isinf(error))
+    if full.usable and untrusted.size:
+        fitted[untrusted] = _exact_scores(data, total, total, untrusted, rho)
+    solve(untrusted)
+    if ranked:
+        close = np.flatnonzero(full.unclear(held_out, error))
+        first = close[first_of_equal(full.rows(close))]
+        held_out[close] = held_out[first]
+        distinct = np.unique(first)
+        unclear = full.unclear(held_out[distinct], error[distinct]) & (error[distinct] > 0.0)
+        solve(distinct[unclear])
+        held_out[close] = held_out[first]
     return fitted, held_out
 
 

@@ -218,7 +218,7 @@ def _leave_one_out(data: Dataset, X: Any, y: Any, rhos: Floats, scorer: Any) -> 
     precomputed = PrecomputedModels(data, total)
     everything, out = np.arange(len(data)), []
     for rho in rhos:
-        held_out = leave_one_out_scores(data, total, rho)[1]
+        held_out = leave_one_out_scores(data, total, rho, ranked=True)[1]
         out.append(float(scorer(precomputed(everything, held_out, _no_model), X, y)))
     return np.array(out)[:, None]
 
