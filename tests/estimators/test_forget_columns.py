@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from cases import Cubes, examples
-from traceless import LSSVC, LSSVR, MismatchError, PathSVC, SlidingWindow, load
+from traceless import LSSVC, LSSVR, MismatchError, load
 from traceless.exceptions import UnsealableError
 from traceless.features import Linear, Polynomial, RandomFourier
 
@@ -179,8 +179,6 @@ def test_refused_and_unchanged(model, columns, error, said):
 def test_before_anything_is_learned():
     with pytest.raises(NotFittedError):
         LSSVC().forget_columns(0)
-    with pytest.raises(NotFittedError):
-        SlidingWindow(LSSVC()).forget_columns(0)
 
 
 def test_a_map_that_was_changed_after_learning():
@@ -231,30 +229,3 @@ def test_a_state_without_knowledge():
     with pytest.raises(UnsealableError):
         bare.forget_columns(0)
     assert bare.n_features_in_ == N
-
-
-# --- windows -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sparse_rows", [False, True])
-@pytest.mark.parametrize(
-    "model",
-    [LSSVC(), MODELS[5], LSSVC(RandomFourier(9)), LSSVC(guard=True), PathSVC(C=2.0)],
-    ids=repr,
-)
-def test_windows_lose_the_columns_of_their_rows(model, sparse_rows, tmp_path):
-    if sparse_rows and isinstance(model, PathSVC):
-        pytest.skip("PathSVC takes dense rows")
-    X, y, _ = data(40)
-    form = sparse.csr_matrix if sparse_rows else np.asarray
-    window = SlidingWindow(model, size=25).partial_fit(form(X), y).forget_columns([1, 2])
-    kept = [0, 3]
-    assert window.digest() == fewer(model, kept).fit(X[15:, kept], y[15:]).digest()
-    assert window._rows[0].shape == (25, 2)
-    window.forget(form(X[15:18, kept]), y[15:18]).partial_fit(form(X[:5, kept]), y[:5])
-    index = [*range(18, 40), *range(5)][-25:]
-    assert window.digest() == fewer(model, kept).fit(X[index][:, kept], y[index]).digest()
-    window.save(tmp_path / "window")
-    assert load(tmp_path / "window").digest() == window.digest()
-    window.fit(X[:, kept], y)
-    assert window.n_features_in_ == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,11 +23,8 @@ from traceless.estimators.window_rows import (
     places_of,
     plain_values,
     row_pieces,
-    with_columns,
 )
 from traceless.exceptions import MismatchError, NotLearnedError
-from traceless.features.columns import column_numbers
-from traceless.features.feature_map import FeatureMap
 from traceless.files import saving
 from traceless.hinge.rows import as_triple, checked_weight, plain_labels
 from traceless.knowledge.responses import indicators
@@ -201,29 +198,6 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
                 raise NotFittedError("This SlidingWindow has not learned anything to forget.")
         return self
 
-    def forget_columns(self, columns: Any) -> Self:
-        """Take columns out of the rows in the window, and fit the estimator to what is left.
-
-        As the window has its rows, this works for every estimator, feature map and kernel. Where
-        the feature map has one resolution for each column, ``estimator`` becomes a clone with
-        those that stay.
-
-        Parameters
-        ----------
-        columns : int, str, sequence of either, or boolean mask of shape (n_features,)
-            Numbers (negative ones count from the last column), or names as in
-            ``feature_names_in_``. At least one column must stay.
-
-        Returns
-        -------
-        self
-            Rows that come later have the remaining columns.
-        """
-        check_is_fitted(self)
-        with changing(self) as draft:
-            draft._forget_columns(columns)
-        return self
-
     # --- what is known ---------------------------------------------------------------------
 
     @property
@@ -278,21 +252,6 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         return self._asked("predict", X, **options)
-
-    @available_if(_offers("predict_interval"))  # type: ignore[untyped-decorator]
-    def predict_interval(self, X: Any, level: float = 0.95) -> Any:
-        """Where targets will be, with a probability of `level`, as the estimator says.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        level : float, default=0.95
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        """
-        return self._asked("predict_interval", X, level)
 
     @available_if(_offers("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
@@ -414,19 +373,6 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             model.update(**changes)
             self._model, self._rows = model, rows
 
-    def _forget_columns(self, columns: Any) -> None:
-        n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
-        gone = column_numbers(columns, n, names)
-        self.estimator = _for_fewer_columns(self.estimator, gone, n)
-        self._rows = with_columns(self._rows, np.delete(np.arange(n), gone))
-        self.n_features_in_ = n - len(gone)
-        if names is not None:
-            self.feature_names_in_ = np.delete(names, gone)
-        if len(self._rows[2]):
-            self._model = clone(_for_fewer_columns(self._model, gone, n)).fit(*given(self._rows))
-        else:
-            self._model = _own(self._model).forget_columns(gone)
-
     def _found(self, rows: Any) -> Integers:
         """Positions of rows in the window; raises if one of them is not there."""
         wanted, numbers = self._checked(rows, reset=False)
@@ -506,19 +452,6 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
             setattr(tags, name, getattr(theirs, name))
         tags.input_tags.sparse = theirs.input_tags.sparse
         return tags
-
-
-def _for_fewer_columns(estimator: Any, gone: Sequence[int], n_features: int) -> Any:
-    """The estimator, or one that has learned nothing if its map must be another."""
-    feature_map = getattr(estimator, "feature_map", None)
-    if not isinstance(feature_map, FeatureMap):
-        return estimator
-    try:
-        left, _ = feature_map.without_columns(gone, n_features)
-    except TypeError:  # a map that mixes columns is made anew for those that stay
-        return estimator
-    same = left is feature_map
-    return estimator if same else clone(estimator).set_params(feature_map=left)
 
 
 def _own(model: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ _ROWS = 60  # of a table that is printed; `to_frame` has all of them
 class Summary:
     """Coefficients with their errors, and what the fit is. Made by ``summary()``.
 
-    It prints as a table, in a notebook too; `to_frame` has the numbers.
+    It prints as a table; `to_frame` has the numbers.
 
     Attributes
     ----------
@@ -65,16 +64,6 @@ class Summary:
         table = [rule, aligned[0].rstrip(), rule, *aligned[1:], rule]
         return "\n".join([self.title, *said, *table, self.note])
 
-    def _repr_html_(self) -> str:
-        said = "".join(_row("td", [name, _said(value)]) for name, value in self.facts.items())
-        head, *rows = self._cells()
-        body = "".join(_row("td", row) for row in rows)
-        return (
-            f"<p><b>{html.escape(self.title)}</b></p><table>{said}</table>"
-            f"<table><thead>{_row('th', head)}</thead><tbody>{body}</tbody></table>"
-            f"<p>{html.escape(self.note)}</p>"
-        )
-
     def _aligned(self, row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
         """Words to the left, numbers to the right."""
         for cell, width, name in zip(row, widths, self.columns, strict=True):
@@ -92,7 +81,3 @@ class Summary:
 def _said(value: Any) -> str:
     """A number with six digits, anything else as it is."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _row(tag: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -117,12 +117,6 @@ def part(rows: Rows, which: Any) -> Rows:
     return X[which], y[which], weight[which]
 
 
-def with_columns(rows: Rows, kept: Integers) -> Rows:
-    """The rows with some of their columns, in arrays that hold no others."""
-    X, y, weight = rows
-    return plain_values(X[:, kept]), y, weight
-
-
 def joined(a: Rows, b: Rows) -> Rows:
     """Rows and later ones, in arrays that hold no others."""
     if not len(a[2]):  # nothing is known of the type of the labels
