@@ -132,12 +132,11 @@ class Woodbury(Cholesky):
 
     def inverse_for_others(self) -> Inverse | None:
         """The inverse as pickles and files have it, with today's answer; our own is not changed."""
-        if self._inverse is None:
-            return None
-        twin = self._twin()
-        with suppress(ConditionError, RangeError):  # for those who ask for coefficients
-            return twin._answered(self._inverse.penalty)[0]
-        return self._inverse
+        inverse = self._inverse
+        if inverse is not None:
+            with suppress(ConditionError, RangeError):  # for those who ask for coefficients
+                return self._twin()._answered(inverse.penalty)[0]
+        return inverse
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: rows in the queue must not travel, least of all forgotten ones."""
