@@ -9,12 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from traceless.exceptions import TableError
 
-Part = Callable[[], float | None]
 BLOCK = 2**21  # bytes parsed at a time, and Arrow reads 32 ahead; a row must fit
 LONGEST_HEADER = 2**22
 
@@ -42,8 +41,6 @@ class Delimited:
     Parameters
     ----------
     file : binary file
-    part : callable
-        The fraction of the file that is read, or None where its size is unknown.
     delimiter : str
     nulls : sequence of str
         Words that stand for missing values.
@@ -56,22 +53,20 @@ class Delimited:
     def __init__(
         self,
         file: BinaryIO,
-        part: Part = lambda: None,
         delimiter: str = ",",
         nulls: Sequence[str] = (),
         block: int = BLOCK,
     ) -> None:
-        self._body = _Body(file, part)
+        self._body = _Body(file)
         self._delimiter, self._nulls, self._block = delimiter, nulls, block
         self.names = self._body.header(delimiter)
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:  # noqa: ARG002
-        """Record batches of strings, and the fraction of the file that is read."""
+    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:  # noqa: ARG002
+        """Record batches of strings."""
         if self._body.is_at_end():
             return
         try:
-            for number, batch in enumerate(self._reader(wanted)):
-                yield batch, self._body.part_of_block(number)
+            yield from self._reader(wanted)
         except ValueError as error:
             raise self._explained(error) from error
         if self._body.quotes % 2:
@@ -146,11 +141,8 @@ class Delimited:
 class _Body(io.RawIOBase):
     """The stream that Arrow reads after the header; it counts quotation marks."""
 
-    def __init__(self, file: BinaryIO, part: Part = lambda: None) -> None:
-        self._file, self._part = file, part
-        self._ahead = b""
-        self.quotes = 0
-        self._parts: list[float | None] = []  # that were read at the ends of the blocks
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._ahead, self.quotes = file, b"", 0
 
     def readable(self) -> bool:
         return True
@@ -159,12 +151,7 @@ class _Body(io.RawIOBase):
         data = self._ahead or self._file.read(size)
         data, self._ahead = (data, b"") if size < 0 else (data[:size], data[size:])
         self.quotes += data.count(b'"')
-        self._parts.append(self._part())
         return data
-
-    def part_of_block(self, number: int) -> float | None:
-        """The part up to the end of a block; Arrow reads many blocks ahead, and parses in turn."""
-        return self._parts[min(number, len(self._parts) - 1)]
 
     def is_at_end(self) -> bool:
         """Whether nothing but line ends is left."""

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, BinaryIO, Protocol
 
-from traceless.sources.delimited import Delimited, Part
+from traceless.sources.delimited import Delimited
 from traceless.sources.json_lines import JsonLines
 from traceless.sources.parquet import bounded_batches, parquet_file
 from traceless.sources.schema import TextFormat
@@ -19,8 +19,8 @@ class Reader(Protocol):
     names: list[str]
     typed: bool
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
-        """Record batches of the wanted columns, and the fraction of the file that is read."""
+    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+        """Record batches of the wanted columns."""
 
     def line_of(self, file: BinaryIO, row: int) -> int | None:
         """The line of a row, from the same file opened anew; None where rows are not lines."""
@@ -43,12 +43,9 @@ class Parquet(Typed):
         self._source, self._file = partial(nullcontext, file), parquet_file(file)
         self.names: list[str] = self._file.schema_arrow.names
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
-        """Record batches, and the fraction of the rows that is read."""
-        total, done = self._file.metadata.num_rows, 0
-        for batch in bounded_batches(self._source, self._file, rows, wanted):
-            done += batch.num_rows
-            yield batch, done / max(total, 1)
+    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+        """Record batches of the wanted columns."""
+        return bounded_batches(self._source, self._file, rows, wanted)
 
 
 class Frame(Typed):
@@ -63,12 +60,9 @@ class Frame(Typed):
             self._table = pa.table(frame)
         self.names: list[str] = self._table.column_names
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
-        """Record batches, and the fraction of the rows that is read."""
-        done, total = 0, self._table.num_rows
-        for batch in self._table.select(wanted).to_batches(max_chunksize=rows):
-            done += batch.num_rows
-            yield batch, done / total
+    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+        """Record batches of the wanted columns."""
+        return iter(self._table.select(wanted).to_batches(max_chunksize=rows))
 
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
@@ -83,8 +77,8 @@ def format_of(path: str) -> str | None:
     return SUFFIXES[max(ends, key=len)] if ends else None
 
 
-def read_text(file: BinaryIO, part: Part, format_: str, text: TextFormat) -> Reader:
+def read_text(file: BinaryIO, format_: str, text: TextFormat) -> Reader:
     """A reader of CSV, TSV or JSON lines."""
     if format_ == "jsonl":
-        return JsonLines(file, part)
-    return Delimited(file, part, "\t" if format_ == "tsv" else text.delimiter, text.nulls)
+        return JsonLines(file)
+    return Delimited(file, "\t" if format_ == "tsv" else text.delimiter, text.nulls)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from traceless.exceptions import TableError
-from traceless.sources.delimited import Part, RowError
+from traceless.sources.delimited import RowError
 
 LONGEST_LINE = 2**21
 MOST_BYTES = 2**24  # read at a time, and one line more
@@ -23,22 +23,22 @@ class JsonLines:
 
     typed = False
 
-    def __init__(self, file: BinaryIO, part: Part) -> None:
-        self._file, self._part = file, part
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
         self._row = self._line = 0
         self._head = self._some(HEAD)
         if not self._head:
             raise TableError("it is empty.")
         self.names = list(dict.fromkeys(name for row in self._head for name in row))
 
-    def batches(self, wanted: list[str], rows: int) -> Iterator[tuple[Any, float | None]]:
-        """Record batches of strings, and the fraction of the file that is read."""
+    def batches(self, wanted: list[str], rows: int) -> Iterator[Any]:
+        """Record batches of strings."""
         import pyarrow as pa
 
         some, first = self._head, 0
         while some:
             columns = [pa.array(list(_texts(some, name, first)), pa.string()) for name in wanted]
-            yield pa.record_batch(columns, names=wanted), self._part()
+            yield pa.record_batch(columns, names=wanted)
             some, first = self._some(rows), first + len(some)
 
     def line_of(self, file: BinaryIO, row: int) -> int | None:

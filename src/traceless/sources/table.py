@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -104,7 +103,8 @@ class Table:
     Attributes
     ----------
     part : float or None
-        Fraction that has been read, between 0 and 1; None where the size is unknown.
+        Fraction of the bytes that have been read, some of them ahead; None where the size is
+        unknown.
 
     Examples
     --------
@@ -123,7 +123,6 @@ class Table:
         self.part: float | None = 0.0
         self._inputs = [_Input(one, format_, schema.text) for one in _listed(paths)]
         self._batch_rows = default_batch_rows(schema.width)
-        self._sizes = [one.size for one in self._inputs]
         self._rows = [0] * len(self._inputs)  # that were read of each
 
     @property
@@ -146,13 +145,10 @@ class Table:
         wanted = list(dict.fromkeys(self.schema.names if names is None else names))
         self._rows = [0] * len(self._inputs)
         for place in range(len(self._inputs)):
-            for batch, part in self._read(place, wanted, maybe):
-                self.part = None
-                if part is not None and None not in self._sizes:
-                    sizes = [size or 0 for size in self._sizes]
-                    done = sum(sizes[:place]) + part * sizes[place]
-                    self.part = done / max(sum(sizes), 1)
+            for batch in self._read(place, wanted, maybe):
+                self.part = self._part_before(place, self._inputs[place].position())
                 yield batch
+            self.part = self._part_before(place + 1)
         if not any(self._rows):
             raise TableError(f"There are no rows in {self.where}.")
 
@@ -186,16 +182,21 @@ class Table:
             row -= rows
         raise LookupError("So many rows were not read.")
 
-    def _read(
-        self, place: int, wanted: list[str], maybe: Sequence[str]
-    ) -> Iterator[tuple[Batch, float | None]]:
+    def _part_before(self, place: int, bytes_of_it: int = 0) -> float | None:
+        """The fraction of all bytes that are before a place in the files."""
+        sizes = [one.size for one in self._inputs if one.size is not None]
+        if len(sizes) < len(self._inputs):
+            return None
+        return (sum(sizes[:place]) + bytes_of_it) / max(sum(sizes), 1)
+
+    def _read(self, place: int, wanted: list[str], maybe: Sequence[str]) -> Iterator[Batch]:
         source = self._inputs[place]
         with source.opened() as table:
             _check_columns(table.names, wanted, source)
             names = list(dict.fromkeys([*wanted, *(n for n in maybe if n in table.names)]))
             decimal = "." if source.format == "jsonl" else self.schema.text.decimal
             with source.readable():
-                for batch, part in table.batches(names, self._batch_rows):
+                for batch in table.batches(names, self._batch_rows):
                     cells = {
                         name: Cells(
                             column,
@@ -210,7 +211,7 @@ class Table:
                     }
                     self._rows[place] += batch.num_rows
                     if batch.num_rows:
-                        yield Batch(self.schema, cells, batch.num_rows), part
+                        yield Batch(self.schema, cells, batch.num_rows)
 
 
 def column_names(
@@ -280,6 +281,7 @@ class _Input:
     def __init__(self, source: Any, format_: str | None, text: TextFormat) -> None:
         self._source, self._text = source, text
         self._reader: Reader | None = None
+        self._open: BinaryIO | None = None
         self.size: int | None = 1
         self.where = "The data frame"
         self.format = "frame"
@@ -305,12 +307,11 @@ class _Input:
                 with self.readable():
                     self._reader = Frame(self._source)
             elif self.format in TEXTS:
-                file = self._file(stack)
+                self._open = file = self._file(stack)
                 with self.readable():
-                    part = partial(_part, file, self.size)
-                    self._reader = read_text(_unzipped(file), part, self.format, self._text)
+                    self._reader = read_text(_unzipped(file), self.format, self._text)
             else:
-                file = self._file(stack)
+                self._open = file = self._file(stack)
                 if self._source == STDIN:  # this reader seeks: a copy without a name, so that
                     copy = stack.enter_context(tempfile.TemporaryFile())  # nothing stays
                     shutil.copyfileobj(file, copy)
@@ -351,6 +352,10 @@ class _Input:
                 raise  # the disk, not the file: a library led astray seeks before the start
             raise TableError(str(unreadable(self.where, error))) from error
 
+    def position(self) -> int:
+        """Bytes that are read of the open file, if its size is known."""
+        return min(self._open.tell(), self.size) if self._open and self.size else 0
+
     def _file(self, stack: ExitStack) -> BinaryIO:
         if self._source == STDIN:
             return sys.stdin.buffer
@@ -361,8 +366,3 @@ def _unzipped(file: Any) -> Any:
     """The file, or what is in it if it is compressed by gzip; no text begins as gzip does."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     return gzip.open(file) if file.peek(2)[:2] == b"\x1f\x8b" else file
-
-
-def _part(file: BinaryIO, size: int | None) -> float | None:
-    """The fraction of a file that is read."""
-    return None if not size else min(1.0, file.tell() / size)
