@@ -1,4 +1,5 @@
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -24,38 +25,28 @@ def test_there_is_help_and_the_version(call):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_help_with_examples(call, name):
-    said = call(*name.split(), "--help").out
-    assert "Examples:" in said
-    assert "--json" in said
-    assert "--debug" in said
-    assert len(COMMANDS[name].get_short_help_str(100)) > 10
-    options = [p for p in COMMANDS[name].params if isinstance(p, click.Option)]
-    assert all(option.help for option in options)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_examples_parse(name):
-    examples = COMMANDS[name].examples
-    assert examples
-    for example in examples:
-        words = shlex.split(example.rpartition("|")[2])
+def test_each_command_has_help_examples_and_documentation(call, name):
+    command, text = COMMANDS[name], DOCS.read_text()
+    assert "Examples:" in call(*name.split(), "--help").out
+    assert len(command.get_short_help_str(100)) > 10
+    assert f"`traceless {name}" in text
+    for option in [one for one in command.params if isinstance(one, click.Option)]:
+        assert option.help
+        assert all(f"`{spelled}" in text for spelled in option.opts), option.opts
+    for example in command.examples:
+        words = shlex.split(example.rpartition("|")[2].partition(">")[0].partition("<")[0])
         depth = 1 + len(name.split())
         assert words[:depth] == ["traceless", *name.split()]
-        arguments = words[depth:]
-        for sign in "<>":
-            if sign in arguments:
-                arguments = arguments[: arguments.index(sign)]
-        COMMANDS[name].make_context(name, arguments)
+        command.make_context(name, words[depth:])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_and_option_is_documented(name):
-    text = DOCS.read_text()
-    assert f"`traceless {name}" in text
-    for parameter in COMMANDS[name].params:
-        for option in parameter.opts if isinstance(parameter, click.Option) else ():
-            assert f"`{option}" in text, option
+def test_a_shell_completes_words():
+    asked = {"_TRACELESS_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
+    asked |= {"COMP_WORDS": "traceless new s --map f"}
+    program = Path(sys.executable).parent / "traceless"
+    env = {**os.environ, **asked}
+    done = subprocess.run([program], capture_output=True, text=True, env=env)
+    assert "plain,fourier" in done.stdout.splitlines()
 
 
 def test_help_imports_nothing_heavy():
@@ -106,18 +97,3 @@ def test_python_m_and_the_entry_point_are_the_same(shell):
             [Path(sys.executable).parent / "traceless", "--help"], capture_output=True, text=True
         ).stdout
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "place", "found"),
-    [
-        ("traceless le", 1, "learn"),
-        ("traceless verify --re", 2, "--receipt"),
-        ("traceless new s --map f", 4, "fourier"),
-    ],
-)
-def test_words_are_completed(shell, words, place, found):
-    env = {"_TRACELESS_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(place)}
-    program = Path(sys.executable).parent / "traceless"
-    done = subprocess.run([program], capture_output=True, text=True, env=env)
-    assert f"plain,{found}" in done.stdout.splitlines()

@@ -23,33 +23,31 @@ def rows_of(path):
 def test_predictions_are_those_of_the_model(call, shop, tmp_path):
     X, y, _ = rows_of("people.csv")
     model = LSSVC(Linear()).fit(X, y)
-    said = call("predict", "shop", "people.csv", "--keep", "id,color", "--scores").out
-    rows = list(csv.DictReader(io.StringIO(said)))
-    assert list(rows[0]) == ["id", "color", "prediction", "score_yes"]
-    assert [row["prediction"] for row in rows] == model.predict(X).tolist()
-    assert [float(row["score_yes"]) for row in rows] == model.decision_function(X).tolist()
-    assert [row["id"] for row in rows] == [str(k) for k in range(len(X))]
+    said = call("predict shop people.csv --keep id,color --scores --probabilities").out
+    header, *lines = csv.reader(io.StringIO(said))
+    assert header == [
+        *("id", "color", "prediction", "score_yes"),
+        *("probability_no", "probability_yes"),
+    ]
+    columns = list(zip(*lines, strict=True))
+    assert list(columns[0]) == [str(k) for k in range(len(X))]
+    assert list(columns[2]) == model.predict(X).tolist()
+    assert list(map(float, columns[3])) == model.decision_function(X).tolist()
+    assert [list(map(float, c)) for c in columns[4:]] == model.predict_proba(X).T.tolist()
 
 
-def test_predictions_need_no_target_and_come_as_json_or_a_file(call, shop, tmp_path):
-    table(tmp_path / "new.csv", ["red,41,50", "green,20,10"], "color,income,age")
-    told = call("predict", "shop", "new.csv", "--json").json
-    call("predict", "shop", "new.csv", "--out", "answers.csv")
-    with open("answers.csv") as file:
-        assert list(csv.DictReader(file)) == told["predictions"]
-    text = (tmp_path / "new.csv").read_text()
-    assert call("predict", "shop", "-", stdin=text).out.count("\n") == 3
-    assert call("predict", "shop", "new.csv", "--json", "--out", "a.csv").json["rows"] == 2
-
-
-def test_answers_can_go_to_a_device_and_keep_dates(call, shop, tmp_path):
+def test_predictions_come_as_csv_json_or_a_file_and_keep_dates(call, shop, tmp_path):
     day = datetime.date(2026, 1, 2)
-    rows = {"day": [day], "age": [50], "income": [40.0], "color": ["red"]}
+    rows = {"day": [day], "age": [50], "income": [40.0], "color": ["red"]}  # and no target
     pq.write_table(pa.table(rows), "t.parquet")
-    told = call("predict", "shop", "t.parquet", "--keep", "day", "--json").json
-    assert told["predictions"][0]["day"] == "2026-01-02"
-    call("predict", "shop", "t.parquet", "--out", "/dev/null")
+    told = call("predict shop t.parquet --keep day --json").json["predictions"]
+    assert told[0]["day"] == "2026-01-02"
+    assert call("predict shop t.parquet --keep day --out answers.csv --json").json["rows"] == 1
+    with open("answers.csv") as file:
+        assert list(csv.DictReader(file)) == told
+    call("predict shop t.parquet --out /dev/null")
     assert not Path("/dev/null").is_file()
+    assert call("predict shop -", stdin="color,income,age\nred,41,50\n").out.count("\n") == 2
 
 
 def test_a_bad_row_leaves_no_half_file(call, shop, tmp_path):
@@ -127,16 +125,6 @@ def test_export_to_files(call, shop):
     assert labels.tolist() == Store("shop").model().predict(X).tolist()
     assert "must end in .traceless or .onnx" in call("export", "shop", "m.pkl", code=2).err
     assert call("export", "shop", "no/m.traceless", code=2).err.startswith("error: no/")
-
-
-def test_probabilities_are_those_of_the_model(call, shop):
-    X, y, _ = rows_of("people.csv")
-    model = LSSVC(Linear()).fit(X, y)
-    said = call("predict", "shop", "people.csv", "--probabilities").out
-    rows = list(csv.DictReader(io.StringIO(said)))
-    assert list(rows[0]) == ["prediction", "probability_no", "probability_yes"]
-    found = [[float(row[f"probability_{label}"]) for label in model.classes_] for row in rows]
-    assert found == model.predict_proba(X).tolist()
 
 
 def test_intervals_are_those_of_the_model(call, prices):

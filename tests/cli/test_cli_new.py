@@ -3,6 +3,7 @@ import shlex
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from people import table
 from sklearn.base import clone
 
 from traceless import ESVM, LPSVM, LSSVC, LSSVR, PathOneClass, PathSVC, Store, wESVM
@@ -81,7 +82,6 @@ def test_options_become_the_model(call, options, model):
         ("--columns a --model esvm --map linear", "leave out --map linear"),
         ("--columns a --model pathsvc --regression", "--regression is --model lssvr"),
         ("--columns a --regression --labels int", "this is a regression"),
-        ("--columns a --rho -1", "rho"),
         ("--columns a --map fourier --gamma -3", "gamma"),
         ("--columns a --set resolution=0.3", "power of two"),
         ("--columns a --set solver=no", "solver must be"),
@@ -90,27 +90,20 @@ def test_options_become_the_model(call, options, model):
         ("", "Say which columns to learn from"),
         ("--columns a --like x.csv", "--columns, or --like FILE"),
         ("--columns a --drop b", "--columns, or --like FILE"),
-        ("--columns a,y", "'y' is there twice"),
-        ("--columns a,a", "'a' is there twice"),
         ("--category b=x --hash b=3", "declared twice"),
         ("--category b", "NAME=... is needed"),
         ("--hash b=many", "'many' is not a number"),
         ("--hash b=2.5", "'2.5' is not a whole number"),
-        ("--hash b=0", "between 1 and 65536"),
         ("--scale b=1", "'' is not a number"),
-        ("--scale b=1:0", "above 0"),
         ("--columns a --class-weight u=x", "'x' is not a number"),
         ("--columns a --labels int --classes a,b", "'a' is not a number"),
         ("--missing a=x", "--missing a=x: 'x' is not a number"),
         ("--missing a=1 --missing a=2", "--missing is given twice"),
         ("--category b=x --missing b=y", "Declare it as a value: --category b=A,B,"),
         ("--boolean b=ja", "NAME=YES:NO is needed"),
-        ("--boolean b --missing b=perhaps", "must be one of true, yes, 1, false, no, 0"),
         ("--date b=day", "a date in ISO 8601 is needed, such as 2000-01-01, got 'day'"),
         ("--date b=%d.%m.%Y,%Y", "two of the kind format"),
         ("--columns a --id a", "'a' is there twice"),
-        ("--columns a --delimiter ++", "The delimiter must be one of"),
-        ("--columns a --decimal ;", "The decimal sign must be . or ,"),
         ("--columns a --check none.csv", "There is no file none.csv"),
         ("--like none.csv", "There is no file none.csv"),
         ("--columns a --secret none", "none: No such file"),
@@ -154,20 +147,16 @@ def test_an_existing_folder_is_not_touched(call, shop):
 def test_one_class_needs_no_target(call, tmp_path, rng):
     X = rng.normal(size=(40, 2)).round(3)
     rows = [f"{a},{b}" for a, b in X]
-    (tmp_path / "all.csv").write_text("\n".join(["a,b", *rows]))
-    (tmp_path / "rest.csv").write_text("\n".join(["a,b", *rows[25:]]))
-    (tmp_path / "gone.csv").write_text("\n".join(["a,b", *rows[:25]]))
-    call("new", "s", "--columns", "a,b", "--model", "pathoneclass", "--set", "nu=0.2")
-    call("learn", "s", str(tmp_path / "all.csv"))
-    call("forget", "s", str(tmp_path / "gone.csv"), "--yes")
+    for name, part in (("all", rows), ("gone", rows[:25])):
+        table(tmp_path / f"{name}.csv", part, "a,b")
+    call("new s --columns a,b --model pathoneclass --set nu=0.2")
+    call("learn s all.csv")
+    call("forget s gone.csv --yes")
     assert Store("s").model().digest() == PathOneClass(nu=0.2).fit(X[25:]).digest()
-    assert call("verify", "s", str(tmp_path / "rest.csv"))
-    assert "-1" in call("predict", "s", str(tmp_path / "all.csv")).out
-    refused = call("score", "s", str(tmp_path / "all.csv"), code=2)
-    assert "no target to compare answers with" in refused.err
-    said = call("new", "t", "--columns", "a,b", code=2).err
-    assert "Say which column to predict" in said
-    call("new", "t", "--columns", "a", "--model", "pathoneclass", "--labels", "int", code=2)
+    assert "-1" in call("predict s all.csv").out
+    assert "no target to compare answers with" in call("score s all.csv", code=2).err
+    assert "Say which column to predict" in call("new t --columns a,b", code=2).err
+    call("new t --columns a --model pathoneclass --labels int", code=2)
 
 
 def test_check_lists_what_does_not_fit_and_makes_nothing(call, tmp_path):

@@ -23,26 +23,19 @@ def test_declarations_are_shown(call, shop):
 
 def test_every_kind_of_column_is_told(call):
     call(
-        *("new", "s", "--target", "ill", "--columns", "age", "--missing", "age=40"),
-        *(
-            "--date",
-            "visit=2020-01-01,weeks,%d.%m.%Y",
-            "--boolean",
-            "smoker=ja:nein",
-            "--hash",
-            "city=8",
-        ),
-        *("--category", "sex=f,m,", "--id", "patient", "--weight", "w", "--delimiter", ";"),
-        *("--decimal", ",", "--null", "NA,?"),
+        "new s --target ill --columns age --missing age=40 --date visit=2020-01-01,weeks,%d.%m.%Y "
+        "--boolean smoker=ja:nein --hash city=8 --category sex=f,m, --id patient --weight w "
+        "--delimiter ';' --decimal , --null NA,?"
     )
-    text = call("show", "s").out
+    text = call("show s").out
     for said in (
-        *(
-            "as it is; 40.0 if missing, and marked so",
-            "weeks since 2020-01-01, written as %d.%m.%Y",
-            "8 buckets",
-        ),
-        *("1 for ja; 0 for nein", "f, m, (missing)", "whose row it is", "how much a row counts"),
+        "as it is; 40.0 if missing, and marked so",
+        "weeks since 2020-01-01, written as %d.%m.%Y",
+        "1 for ja; 0 for nein",
+        "8 buckets",
+        "f, m, (missing)",
+        "whose row it is",
+        "how much a row counts",
         "cells between ';', decimal sign ',', missing as NA, ?",
     ):
         assert said in text
@@ -53,26 +46,17 @@ def test_every_kind_of_column_is_told(call):
 def test_the_options_shown_make_the_same_model(call, shop):
     """What is shown as options is taken as options, and gives the same description."""
     call(
-        *("new", "first", "--target", "y", "--columns", "a", "--map", "fourier", "--gamma", "0.25"),
-        *(
-            "--components",
-            "7",
-            "--set",
-            "random_state=3",
-            "--rho",
-            "0.5",
-            "--class-weight",
-            "u=2,v=1",
-        ),
-        *("--set", "solver=cholesky", "--set", "bias=no", "--set", "free_intercept=no"),
+        "new first --target y --columns a --map fourier --gamma 0.25 --components 7 --rho 0.5 "
+        "--class-weight u=2,v=1 --set random_state=3 --set solver=cholesky --set bias=no "
+        "--set free_intercept=no"
     )
-    said = call("show", "first", "--json").json
+    said = call("show first --json").json
     flags = {"model": "--model", "map": "--map", "class_weight": "--class-weight"}
     options = []
     for name, value in said["options"].items():
         options += [flags[name], value] if name in flags else ["--set", f"{name}={value}"]
     call("new", "second", "--target", "y", "--columns", "a", *options)
-    assert call("show", "second", "--json").json["model"] == said["model"]
+    assert call("show second --json").json["model"] == said["model"]
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -64,11 +64,6 @@ def new(
     model: str | None,
     map_: str | None,
     class_weight: str | None,
-    rho: str | None,
-    c: float | None,
-    components: int | None,
-    gamma: float | None,
-    set_: tuple[str, ...],
     organisation: str | None,
     secret: str | None,
     check: tuple[str, ...],
@@ -94,15 +89,10 @@ def new(
     labels = "none" if options["target"] is None else labels
     format_ = options["format_"]
     schema = declared_schema(options, labels)
-    named = {
-        "rho": None if rho is None else value_of(rho),
-        "C": c,
-        "class_weight": _weights(class_weight, labels),
-        "components": components,
-        "gamma": gamma,
-        **{name: value_of(value) for name, value in [pair(one, "--set") for one in set_]},
-    }
-    chosen = {name: value for name, value in named.items() if value is not None}
+    chosen = {name: options[name] for name in ("rho", "C", "components", "gamma")}
+    chosen |= {"class_weight": _weights(class_weight, labels)}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    chosen |= {name: value_of(value) for name, value in [pair(s, "--set") for s in options["set_"]]}
     estimator = build(model, map_, chosen)
     _try(estimator, schema)
     if check:

@@ -155,7 +155,7 @@ def _queue(pending: Sequence[Queued], now: datetime) -> str:
         classes = ", ".join(f"{named(label)} {n}" for label, n in list(queued.classes.items())[:8])
         age = _bad(number(days)) if days > OVERDUE else number(days)
         key = named(queued.key) if queued.key else ""
-        rows.append([_moment(queued.time), age, key, number(queued.rows), classes])
+        rows.append([text(queued.time), age, key, number(queued.rows), classes])
     verb = "request waits" if late == 1 else "requests wait"
     said = f"<p>{_bad(f'{late} {verb} for more than {OVERDUE} days.')}</p>" if late else ""
     how = f"{code('traceless flush STORE')} forgets them once enough are together"
@@ -203,7 +203,7 @@ def _receipts(entries: Sequence[Entry]) -> str:
     rows = []
     for e in reversed(entries):
         keys = ", ".join(named(key) for key in e.keys[:3]) + ("…" if len(e.keys) > 3 else "")
-        what = [str(e.sequence), _moment(e.time), text(e.kind), number(e.rows), number(e.held)]
+        what = [str(e.sequence), text(e.time), text(e.kind), number(e.rows), number(e.held)]
         rows.append([*what, keys, code(e.hash[:16])])
     command_ = code(f"traceless receipt STORE {entries[-1].sequence} --html receipt.html")
     headings = ["-change", "time (UTC)", "kind", "-rows", "-held", "key", "hash"]
@@ -224,10 +224,6 @@ def _proof(store: Store, found: Verification) -> str:
         f"<p>To check: {code('traceless verify STORE --head LINE')}, and with all rows that should "
         f"be held {code('traceless verify STORE rows.csv')}.</p>"
     )
-
-
-def _moment(time: str) -> str:
-    return text(time.replace("T", " ").removesuffix("Z"))
 
 
 def _bad(said: str) -> str:

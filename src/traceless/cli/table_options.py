@@ -35,8 +35,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--id": {"metavar": "NAME", "help": "Column of ids, to find and forget rows; not a feature."},
     "--weight": {"help": "Column of weights."},
-    "--delimiter": {"metavar": "SIGN", "help": "Between the cells of CSV [,]."},
-    "--decimal": {"metavar": "SIGN", "help": "Before the fraction of numbers in CSV [.]."},
+    "--delimiter": {"metavar": "SIGN", "default": ",", "help": "Between the cells of CSV [,]."},
+    "--decimal": {"metavar": "SIGN", "default": ".", "help": "Of numbers in CSV [.]."},
     "--null": {"metavar": "A,B", "help": "Words in CSV for missing values, such as NA."},
 }
 _MANY = ("missing", *_SINGLE)
@@ -53,12 +53,14 @@ def table_options(function: Function) -> Function:
 
 def declared_schema(options: dict[str, Any], labels: Any) -> Schema:
     """The schema that the options of a table declare; they are taken out of `options`."""
-    from traceless.sources import Number, Schema
+    from traceless.sources import Number, Schema, TextFormat
 
     targets, weight = split_names(options.pop("target")), options.pop("weight")
     columns, like, drop = options.pop("columns"), options.pop("like"), options.pop("drop")
     format_, classes, id_ = options.pop("format_"), options.pop("classes"), options.pop("id")
-    text = _text(options.pop("delimiter"), options.pop("decimal"), options.pop("null"))
+    delimiter, decimal = options.pop("delimiter"), options.pop("decimal")
+    nulls = tuple(split_names(options.pop("null")))
+    text = TextFormat(_SIGNS.get(delimiter, delimiter), decimal, nulls)
     single = _single_columns({name: options.pop(name) for name in _MANY})
     if columns is None and like is None and (drop or not single):
         raise click.UsageError("Say which columns to learn from: --columns a,b or --like FILE.")
@@ -98,13 +100,6 @@ def whole(text: str, where: str) -> int:
     if not number(text, where).is_integer():
         raise click.UsageError(f"{where}: {text!r} is not a whole number.")
     return int(number(text, where))
-
-
-def _text(delimiter: str | None, decimal: str | None, null: str | None) -> TextFormat:
-    from traceless.sources import TextFormat
-
-    sign = delimiter or ","
-    return TextFormat(_SIGNS.get(sign, sign), decimal or ".", tuple(split_names(null)))
 
 
 def _names_in(file: str, format_: str | None, text: TextFormat, without: list[str]) -> list[str]:
