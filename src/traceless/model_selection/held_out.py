@@ -248,7 +248,8 @@ class FullModel:
 
     def rows(self, index: Indices) -> Iterator[Floats]:
         """All that is learned of each of some rows: codes, targets and weight, as one vector."""
-        for some in np.array_split(index, len(index) // _BLOCK + 1):
+        for block in blocks(len(index)):
+            some = index[block]
             weight = np.ones(len(some)) if self._weights is None else self._weights[some]
             targets = self.data.targets(some, self.total)
             yield from np.column_stack([self.data.codes(some), targets, weight])
