@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import warnings
 from collections import Counter
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +22,18 @@ from traceless.store import queue as queues
 
 LABELS = ["a", "b"]
 WEIGHTS = [1.0, 2.0, 0.5]
-Row = tuple  # (value, label, weight)
+IDS = ["p", "q"]
 
-row = st.tuples(st.integers(0, 5), st.sampled_from(LABELS), st.sampled_from(WEIGHTS))
+row = st.tuples(
+    *(st.integers(0, 5), st.sampled_from(LABELS), st.sampled_from(WEIGHTS), st.sampled_from(IDS))
+)
 several = st.lists(row, min_size=1, max_size=6)
 
 
 def arrays(rows):
-    X = np.array([[float(v), float(v * v)] for v, _, _ in rows]).reshape(-1, 2)
-    return X, np.array([label for _, label, _ in rows]), np.array([w for _, _, w in rows])
+    """Rows (value, label, weight, id) as X, y and weights."""
+    X = np.array([[float(v), float(v * v)] for v, *_ in rows]).reshape(-1, 2)
+    return X, np.array([label for _, label, *_ in rows]), np.array([w for _, _, w, _ in rows])
 
 
 def knowledge(rows):
@@ -37,40 +41,69 @@ def knowledge(rows):
 
 
 class Histories(RuleBasedStateMachine):
-    """Values are few, so that equal rows, and rows that are not held, are common."""
+    """Values are few, so that equal rows, and rows that are not held, are common.
 
-    @initialize()
-    def begin(self):
+    Rows have ids in some of the stores.
+    """
+
+    @initialize(named=st.booleans())
+    def begin(self, named):
+        self.named, self.last, self.forgotten = named, None, Counter()
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # there is nothing to lose
         self.folder = Path(tempfile.mkdtemp(dir=memory))
         self.store = Store.new(self.folder / "store", LSSVC())
         self.known, self.queue, self.slices = Counter(), Counter(), []
         self.done = {}  # key: (kind, rows, answer)
+        self.keys = map(str, count())
 
     def teardown(self):
         if hasattr(self, "folder"):
             shutil.rmtree(self.folder)
 
+    def _rows(self, rows):
+        return [row if self.named else (*row[:3], None) for row in rows]
+
+    def _ids(self, rows):
+        return {"ids": [row[3] for row in rows]} if self.named else {}
+
+    def _gone(self, rows):
+        self.known -= rows
+        self.forgotten.update(row[3] for row in rows.elements())
+
     def _key(self, kind, rows, answer):
-        key = f"key {len(self.done)}"
+        key = next(self.keys)
         self.done[key] = kind, rows, answer(key)
 
     @rule(rows=several, cut=st.integers(0, 6))
     def learn(self, rows, cut):
-        X, y, w = arrays(rows)
-        parts = [(X[:cut], y[:cut], w[:cut]), (X[cut:], y[cut:], w[cut:])]
-        self._key("learn", rows, lambda key: self.store.learn(parts, key=key))
+        self.last = rows = self._rows(rows)
+        whole = (*arrays(rows), *self._ids(rows).values())
+        parts = [tuple(a[:cut] for a in whole), tuple(a[cut:] for a in whole)]
+        self._key("learn", rows, lambda key: self.store.learn(parts, key=key, again=True))
         self.known.update(rows)
+
+    @precondition(lambda self: self.last)
+    @rule()
+    def undo(self):
+        rows, self.last = self.last, None
+        if Counter(rows) - (self.known - self.queue):
+            with pytest.raises(NotLearnedError):
+                self.store.undo(*arrays(rows), **self._ids(rows))
+        else:
+            self.store.undo(*arrays(rows), **self._ids(rows))
+            self._gone(Counter(rows))
 
     @rule(rows=several)
     def forget(self, rows):
+        rows = self._rows(rows)
+        ids = self._ids(rows)
         missing = Counter(rows) - (self.known - self.queue)
         if missing:
             with pytest.raises(NotLearnedError, match=f"^{missing.total()} of {len(rows)} "):
-                self.store.forget(*arrays(rows))
+                self.store.forget(*arrays(rows), **ids)
         else:
-            self._key("forget", rows, lambda key: self.store.forget(*arrays(rows), key=key))
-            self.known -= Counter(rows)
+            self._key("forget", rows, lambda key: self.store.forget(*arrays(rows), **ids, key=key))
+            self._gone(Counter(rows))
 
     @precondition(lambda self: self.known)
     @rule(data=st.data())
@@ -81,35 +114,48 @@ class Histories(RuleBasedStateMachine):
 
     @rule(rows=several)
     def put_aside(self, rows):
+        rows = self._rows(rows)
+        ids = self._ids(rows)
         missing = Counter(rows) - (self.known - self.queue)
         if missing:
             with pytest.raises(NotLearnedError):
-                self.store.forget(*arrays(rows), batch=True)
+                self.store.forget(*arrays(rows), **ids, batch=True)
             return
-        key = f"key {len(self.done)}"
-        answer = self.store.forget(*arrays(rows), batch=True, key=key)
+        key = next(self.keys)
+        answer = self.store.forget(*arrays(rows), **ids, batch=True, key=key)
         self.done[key] = "forget", rows, answer
         self.queue.update(rows)
         if not isinstance(answer, Queued):
             assert answer.rows == self.queue.total()
-            self.known, self.queue = self.known - self.queue, Counter()
+            self._gone(self.queue)
+            self.queue = Counter()
 
     @rule()
     def flush(self):
         found = self.store.flush(force=True)
         assert len(found) == bool(self.queue)
-        self.known, self.queue = self.known - self.queue, Counter()
+        self._gone(self.queue)
+        self.queue = Counter()
+
+    @precondition(lambda self: self.queue)
+    @rule(data=st.data())
+    def cancel(self, data):
+        queued = data.draw(st.sampled_from(self.store.pending()))
+        self.queue -= Counter(self.done.pop(queued.key)[1])
+        self.store.cancel(queued)
 
     @rule(rows=several)
     def relabel(self, rows):
-        new = [(v, LABELS[1 - LABELS.index(label)], w) for v, label, w in rows]
-        X, old, w = arrays(rows)
+        rows = self._rows(rows)
+        new = [(v, LABELS[1 - LABELS.index(label)], *rest) for v, label, *rest in rows]
+        (X, old, w), ids = arrays(rows), self._ids(rows)
         if Counter(rows) - (self.known - self.queue):
             with pytest.raises(NotLearnedError):
-                self.store.relabel(X, old, arrays(new)[1], w)
+                self.store.relabel(X, old, arrays(new)[1], w, **ids)
         else:
-            self.store.relabel(X, old, arrays(new)[1], w)
-            self.known = self.known - Counter(rows) + Counter(new)
+            self.store.relabel(X, old, arrays(new)[1], w, **ids)
+            self._gone(Counter(rows))
+            self.known.update(new)
 
     @rule(rows=several)
     def merge(self, rows):
@@ -133,7 +179,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def ask_again(self, data):
         kind, rows, answer = self.done[key := data.draw(st.sampled_from(sorted(self.done)))]
-        again = getattr(self.store, kind)(*arrays(rows), key=key)
+        again = getattr(self.store, kind)(*arrays(rows), **self._ids(rows), key=key)
         assert again.replayed
         assert again == answer or isinstance(answer, Queued)
 
@@ -151,7 +197,19 @@ class Histories(RuleBasedStateMachine):
         assert status.digest == (fresh.fit(*arrays(held)).digest() if held else None)
         assert (status.rows, status.waiting) == (len(held), self.queue.total())
         assert status.unknown == sum(map(len, self.slices))
-        assert status.classes == dict(Counter(label for _, label, _ in held))
+        assert status.classes == dict(Counter(label for _, label, *_ in held))
+        for one in IDS if self.named else []:
+            rows, waiting = (
+                sum(n for row, n in of.items() if row[3] == one) for of in (self.known, self.queue)
+            )
+            found = self.store.find(one)
+            assert (found.held, found.waiting, found.forgotten) == (
+                rows,
+                waiting,
+                self.forgotten[one],
+            )
+            assert sum(event.added - event.removed for event in found.events) == rows
+            assert sum(event.waiting for event in found.events) == waiting
         verified = self.store.verify(*arrays(held)) if held else self.store.verify([])
         assert verified.ok, verified
 
@@ -161,5 +219,5 @@ def test_any_history(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RevealingWarning)
         machine = Histories.TestCase
-        machine.settings = settings(max_examples=25, stateful_step_count=15)
+        machine.settings = settings(max_examples=15, stateful_step_count=15)
         machine("runTest").runTest()
