@@ -37,8 +37,29 @@ def rows(first, last):
     return X[first:last], Y[first:last], None
 
 
-def ids(first, last):
-    return {"ids": WHO[first:last]}
+def on(method, first, last, **options):
+    """A change of these rows."""
+    options["ids"] = WHO[first:last]
+    return lambda store, **o: getattr(store, method)(*rows(first, last), **options, **o)
+
+
+def relabelled(first, last, new=OTHER):
+    options = {"ids": WHO[first:last]}
+    return lambda s, **o: s.relabel(X[first:last], Y[first:last], new[first:last], **options, **o)
+
+
+def corrected(old, new):
+    old, new = ((*rows(*place), WHO[slice(*place)]) for place in (old, new))
+    return lambda store, **o: store.correct(old, new, **o)
+
+
+def with_branch(method, **options):
+    """A change with the store beside this one."""
+    return lambda s, **o: getattr(s, method)(s.path.parent / "branch", **options, **o)
+
+
+def without_rows(method, *given, **options):
+    return lambda store, **o: getattr(store, method)(*given, **options, **o)
 
 
 def table(folder, first, last):
@@ -56,145 +77,69 @@ def table(folder, first, last):
 
 @dataclass
 class Change:
-    """A change of the store `at`, which `before` was done to; FIRST-LAST stands for a file."""
+    """A change, the command that makes it (FIRST-LAST is a file), and what was done before."""
 
     made: object
     words: str
-    before: tuple = ()
+    before: object = None
     keyed: bool = True
 
 
-def queued(store):
-    store.forget(*rows(0, 6), **ids(0, 6), batch=True, key="waits")
-
-
-def corrected(store, **options):
-    old, new = ((*rows(*place), WHO[slice(*place)]) for place in ((0, 60), (200, 250)))
-    return store.correct(old, new, **options)
-
-
-def slice_of(store):
-    return store.path.parent / "branch"
-
-
+FORGOTTEN, WAITING = on("forget", 0, 60), on("forget", 0, 6, batch=True)
+UNDONE, MERGED = on("undo", 0, 200), with_branch("merge", name="north")
+LEARNED = on("learn", 200, 300)
 CHANGES = {
-    "learn": Change(lambda s, **o: s.learn(*rows(200, 300), **ids(200, 300), **o), "learn 200-300"),
-    "learn again": Change(
-        lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), **o), "learn 0-200 --again"
-    ),
-    "forget": Change(lambda s, **o: s.forget(*rows(0, 60), **ids(0, 60), **o), "forget 0-60"),
-    "forget whole": Change(
-        lambda s, **o: s.forget(*rows(0, 60), **ids(0, 60), whole=True, **o), "forget 0-60 --whole"
-    ),
-    "forget by id": Change(
-        lambda s, **o: s.forget(*rows(3, 9), **ids(3, 9), whole=True, **o),
-        "forget --from 0-200 --where who=1,2",
-    ),
-    "wait": Change(
-        lambda s, **o: s.forget(*rows(0, 6), **ids(0, 6), batch=True, **o), "forget 0-6 --batch"
-    ),
-    "enough wait": Change(
-        lambda s, **o: s.forget(*rows(6, 150), **ids(6, 150), batch=True, **o),
-        "forget 6-150 --batch",
-        (queued,),
-    ),
-    "flush": Change(
-        lambda s, **o: s.flush(force=True, **o)[0], "flush --force", (queued,), keyed=False
-    ),
-    "cancel": Change(
-        lambda s, **o: s.cancel("waits", **o), "queue cancel waits", (queued,), keyed=False
-    ),
-    "undo": Change(lambda s, **o: s.undo(*rows(0, 200), **ids(0, 200), **o), "undo 0-200"),
-    "relabel": Change(
-        lambda s, **o: s.relabel(X[:60], Y[:60], OTHER[:60], **ids(0, 60), **o),
-        "relabel 0-60 --new-column other",
-    ),
-    "relabel to one": Change(
-        lambda s, **o: s.relabel(X[:60], Y[:60], ["new"] * 60, **ids(0, 60), **o),
-        "relabel 0-60 --to new",
-    ),
-    "correct": Change(corrected, "correct --from 0-60 --to 200-250"),
-    "merge": Change(
-        lambda s, **o: s.merge(slice_of(s), name="north", **o), "merge BRANCH --name north"
-    ),
-    "take out": Change(
-        lambda s, **o: s.forget(slice_of(s), name="north", **o),
-        "forget --slice BRANCH --name north",
-        (lambda s: s.merge(slice_of(s), name="north"),),
-    ),
-    "destroy secret": Change(lambda s, **o: s.destroy("secret", **o), "destroy secret --yes"),
-    "destroy model": Change(lambda s, **o: s.destroy("model", **o), "destroy model --yes"),
-    "new key": Change(lambda s, **o: s.new_key(**o), "key --replace", keyed=False),
-    "seal": Change(lambda s, **o: s.seal(**o), ""),
-}
-CHANGES |= {
+    "learn": Change(LEARNED, "learn 200-300"),
+    "learn again": Change(on("learn", 0, 200), "learn 0-200 --again"),
     "learn who was forgotten": Change(
-        lambda s, **o: s.learn(*rows(0, 9), **ids(0, 9), again=True, **o),
-        "learn 0-9 --again",
-        (CHANGES["forget"].made,),
+        on("learn", 0, 9, again=True), "learn 0-9 --again", FORGOTTEN
     ),
-    "learn what was undone": Change(
-        lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), once=True, **o),
-        "learn 0-200",
-        (CHANGES["undo"].made,),
+    "learn what was undone": Change(on("learn", 0, 200, once=True), "learn 0-200", UNDONE),
+    "forget": Change(FORGOTTEN, "forget 0-60"),
+    "forget whole": Change(on("forget", 0, 60, whole=True), "forget 0-60 --whole"),
+    "forget by id": Change(on("forget", 3, 9, whole=True), "forget --from 0-200 --where who=1,2"),
+    "wait": Change(WAITING, "forget 0-6 --batch"),
+    "enough wait": Change(on("forget", 6, 150, batch=True), "forget 6-150 --batch", WAITING),
+    "flush": Change(lambda s, **o: s.flush(force=True, **o)[0], "flush --force", WAITING, False),
+    "cancel": Change(without_rows("cancel", 2), "queue cancel 2", WAITING, False),
+    "undo": Change(UNDONE, "undo 0-200"),
+    "relabel": Change(relabelled(0, 60), "relabel 0-60 --new-column other"),
+    "relabel to one": Change(relabelled(0, 60, ["new"] * 60), "relabel 0-60 --to new"),
+    "correct": Change(corrected((0, 60), (200, 250)), "correct --from 0-60 --to 200-250"),
+    "merge": Change(MERGED, "merge BRANCH --name north"),
+    "take out": Change(
+        with_branch("forget", name="north"), "forget --slice BRANCH --name north", MERGED
     ),
+    "destroy secret": Change(without_rows("destroy", "secret"), "destroy secret --yes"),
+    "destroy model": Change(without_rows("destroy", "model"), "destroy model --yes"),
+    "new key": Change(without_rows("new_key"), "key --replace", keyed=False),
+    "seal": Change(without_rows("seal"), ""),
 }
 REFUSED = {
-    "learn who was forgotten": Change(
-        lambda s, **o: s.learn(*rows(0, 63), **ids(0, 63), once=True, **o),
-        "learn 0-63",
-        (CHANGES["forget"].made,),
-    ),
-    "learn who waits": Change(
-        lambda s, **o: s.learn(*rows(3, 9), **ids(3, 9), **o), "learn 3-9", (queued,)
-    ),
+    "learn who was forgotten": Change(on("learn", 0, 63), "learn 0-63", FORGOTTEN),
+    "learn who waits": Change(on("learn", 3, 9), "learn 3-9", WAITING),
+    "learn what the last change learned": Change(on("learn", 0, 200, once=True), "learn 0-200"),
     "learn what an earlier change learned": Change(
-        lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), once=True, **o),
-        "learn 0-200",
-        (CHANGES["learn"].made, CHANGES["relabel"].made),
+        on("learn", 0, 200, once=True), "learn 0-200", LEARNED
     ),
-    "learn what the last change learned": Change(
-        lambda s, **o: s.learn(*rows(0, 200), **ids(0, 200), once=True, **o), "learn 0-200"
-    ),
-    "forget what was never learned": Change(
-        lambda s, **o: s.forget(*rows(190, 210), **ids(190, 210), **o), "forget 190-210"
-    ),
-    "forget a part of an id": Change(
-        lambda s, **o: s.forget(*rows(0, 5), **ids(0, 5), whole=True, **o), "forget 0-5 --whole"
-    ),
-    "forget what waits": Change(
-        lambda s, **o: s.forget(*rows(0, 6), **ids(0, 6), **o), "forget 0-6", (queued,)
-    ),
+    "forget what was never learned": Change(on("forget", 190, 210), "forget 190-210"),
+    "forget a part of an id": Change(on("forget", 0, 5, whole=True), "forget 0-5 --whole"),
+    "forget what waits": Change(on("forget", 0, 6), "forget 0-6", WAITING),
     "wait with what is not held": Change(
-        lambda s, **o: s.forget(*rows(199, 202), **ids(199, 202), batch=True, **o),
-        "forget 199-202 --batch",
+        on("forget", 199, 202, batch=True), "forget 199-202 --batch"
     ),
-    "undo other rows": Change(
-        lambda s, **o: s.undo(*rows(0, 199), **ids(0, 199), **o), "undo 0-199"
-    ),
-    "relabel what is not held": Change(
-        lambda s, **o: s.relabel(X[:201], Y[:201], OTHER[:201], **ids(0, 201), **o),
-        "relabel 0-201 --new-column other",
-    ),
+    "undo other rows": Change(on("undo", 0, 199), "undo 0-199"),
+    "relabel what is not held": Change(relabelled(0, 201), "relabel 0-201 --new-column other"),
     "correct what is not held": Change(
-        lambda s, **o: s.correct((*rows(200, 210), WHO[200:210]), (*rows(0, 5), WHO[:5]), **o),
-        "correct --from 200-210 --to 0-5",
+        corrected((200, 210), (0, 5)), "correct --from 200-210 --to 0-5"
     ),
-    "cancel what does not wait": Change(
-        lambda s, **o: s.cancel("nothing", **o), "queue cancel nothing", keyed=False
-    ),
-    "merge twice": Change(
-        lambda s, **o: s.merge(slice_of(s), name="north", **o),
-        "merge BRANCH --name north",
-        (lambda s: s.merge(slice_of(s), name="north"),),
-    ),
-    "take out what did not come": Change(
-        lambda s, **o: s.forget(slice_of(s), **o), "forget --slice BRANCH"
-    ),
+    "cancel what does not wait": Change(without_rows("cancel", "nothing"), "queue cancel nothing"),
+    "merge twice": Change(MERGED, "merge BRANCH --name north", MERGED),
+    "take out what did not come": Change(with_branch("forget"), "forget --slice BRANCH"),
     "destroy twice": Change(
-        lambda s, **o: s.destroy("secret", **o),
+        without_rows("destroy", "secret"),
         "destroy secret --yes",
-        (lambda s: s.destroy("secret"),),
+        without_rows("destroy", "secret"),
     ),
 }
 
@@ -204,7 +149,7 @@ def stores(tmp_path_factory):
     """A store that has learned the first 200 rows, and a branch with 50 others, to be copied."""
     folder = tmp_path_factory.mktemp("stores")
     about = {"table": SCHEMA.facts()}
-    Store.new(folder / "store", LSSVC(), about=about).learn(*rows(0, 200), **ids(0, 200))
+    on("learn", 0, 200)(Store.new(folder / "store", LSSVC(), about=about))
     Store.new(folder / "branch", LSSVC(), about=about).learn(*rows(250, 300))
     return folder
 
@@ -213,11 +158,10 @@ def stores(tmp_path_factory):
 def at(stores, tmp_path):
     """A function that copies the store and prepares it for a change."""
 
-    def prepared(change, name="one"):
-        shutil.copytree(stores, tmp_path / name)
-        store = Store(tmp_path / name / "store")
-        for step in change.before:
-            step(store)
+    def prepared(change):
+        store = Store(shutil.copytree(stores, tmp_path / "one") / "store")
+        if change.before is not None:
+            change.before(store)
         return store
 
     with warnings.catch_warnings():
@@ -229,7 +173,9 @@ def command(store, change, *options):
     """Call the command of a change; its result."""
     folder = store.path.parent
     words = [
-        table(folder, *map(int, word.split("-"))) if word[0].isdigit() else word
+        table(folder, *map(int, word.split("-")))
+        if "-" in word[1:-1] and word[0].isdigit()
+        else word
         for word in change.words.replace("BRANCH", str(folder / "branch")).split()
     ]
     name = 2 if words[0] == "queue" else 1
@@ -320,3 +266,20 @@ def test_what_is_refused_is_refused_by_every_interface(at, name):
         told = json.loads(shown.stdout)["error"]
         assert told.startswith(str(error.value)[:60]), told
     assert contents(store) == before
+
+
+def test_the_next_change_starts_from_what_is_there(at):
+    store = at(CHANGES["learn"])
+    LEARNED(store, dry_run=True)
+    digest = LSSVC(fingerprint=True).fit(X[60:200], Y[60:200]).digest()
+    assert FORGOTTEN(store).digest_after == digest
+
+
+def test_no_row_of_a_trial_goes_into_the_log(tmp_path):
+    """A request that waits has its rows in the ledger; one that is only tried has not."""
+    X = np.full((30, 4), 1234.5678)
+    store = Store.new(tmp_path / "store", LSSVC())
+    store.learn(np.r_[X, -X], ["a"] * 30 + ["b"] * 30)
+    store.forget(X[:1], ["a"], batch=True, dry_run=True)
+    for path in store.path.rglob("*"):
+        assert path.is_dir() or X[:1].tobytes() not in path.read_bytes()
