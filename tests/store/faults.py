@@ -176,11 +176,11 @@ def state(path):
 
 
 class Bench:
-    """Changes, each with the state before and after it: one of them, or all."""
+    """Changes, each with the state before and after it: some of them, or all."""
 
     def __init__(self, folder, only=None):
         self.folder, self.states, self.calls = Path(folder), {}, {}
-        for name in [only] if only else CHANGES:
+        for name in only or CHANGES:
             self._copies(CHANGES[name].before)
             before = state(self._aside(name))
             outcome = in_a_child(Trial(name), self.folder / "trial")
@@ -352,7 +352,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=0, help="how many; by default all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="trials of this change only")
+    parser.add_argument("--only", action="append", help="trials of this change only")
     parser.add_argument("--disks", type=int, default=0, help="small disks, by so many kB")
     options = parser.parse_args()
     sys.exit(main(options) if VARIABLE in os.environ else with_shim(options.disks))

@@ -103,7 +103,13 @@ def make_folder(path, victim):
     path.mkdir()
 
 
-@pytest.mark.parametrize("make", [make_link, make_pipe, make_socket, make_folder])
+def make_device(path, victim):
+    if not ROOT:
+        pytest.skip("only root makes devices")
+    os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))  # endless zeros
+
+
+@pytest.mark.parametrize("make", [make_link, make_pipe, make_socket, make_folder, make_device])
 @pytest.mark.parametrize("name", FILES)
 def test_only_regular_files_are_opened(store, rows, tmp_path, name, make):
     path = place(store, name)
@@ -142,20 +148,6 @@ def test_the_store_itself_may_be_reached_by_a_link(store, rows, tmp_path):
     assert linked.learn(*rows).held == 500
     assert linked.verify().ok
     assert len(list((store.path / "generations").iterdir())) == 1
-
-
-@pytest.mark.skipif(not ROOT, reason="only root makes devices")
-def test_devices(store, rows):
-    for name in FILES:
-        path = place(store, name)
-        aside = path.with_suffix(".aside")
-        if path.exists():
-            path.rename(aside)
-        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))  # endless zeros
-        assert "learn" not in try_all(store, rows)
-        path.unlink()
-        if aside.exists():
-            aside.rename(path)
 
 
 def test_hard_links_are_read_and_never_written(store, rows, tmp_path):
@@ -334,7 +326,7 @@ def test_a_change_while_nobody_was_expected_is_noticed(store, rows, monkeypatch)
 # --- permissions ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("umask", [0, 0o022, 0o077, 0o177])
+@pytest.mark.parametrize("umask", [0, 0o177])
 @pytest.mark.parametrize("shared", [False, True])
 def test_permissions_whatever_the_umask(tmp_path, rows, umask, shared):
     X, y = rows

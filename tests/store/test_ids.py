@@ -114,10 +114,6 @@ class TestForget:
         assert numbers(store, 2) == ((3, 3, 0) if batch else (1, 1, 2))
         assert store.verify().ok
 
-    def test_rows_without_an_id_cannot_be_all_of_one(self, store, rows):
-        with pytest.raises(ValueError, match=r"some rows have no id.*Nothing was changed"):
-            store.forget(rows[0][:50], rows[1][:50], whole=True)
-
 
 class TestRelabelAndCorrect:
     @pytest.mark.parametrize("given", [True, False])
@@ -169,15 +165,6 @@ class TestRelabelAndCorrect:
         change(6)
         assert numbers(store, 1) == (3, 0, 3)
         assert store.verify(X, np.r_[new, y[6:]], ids=ids).ok
-
-    def test_ids_of_none_are_as_no_ids(self, clinic):
-        store, X, y, _ = clinic
-        bare = Store.new(store.path.parent / "bare", LSSVC())
-        bare.learn(X, y)
-        for one in (store, bare):
-            one.relabel(X[:3], y[:3], y[3:6], ids=[None] * 3)
-            assert one.verify(X, np.r_[y[3:6], y[3:]]).ok
-        assert numbers(store, 0) == (3, 0, 3)
 
 
 class TestUndo:

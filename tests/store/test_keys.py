@@ -219,11 +219,3 @@ class TestHandOver:
 
 
 KEPT = ("waiting", "unknown", "alive", "generation", "sha256", "origin")
-
-
-def test_one_line_stands_for_the_history(store, rows):
-    line = store.head().split()
-    last = store.receipt()
-    assert line == ["traceless", "1", last.store["store"], "1", last.hash, last.signature]
-    store.learn(*rows)
-    assert store.head().split()[3] == "2"

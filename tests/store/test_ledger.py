@@ -5,28 +5,12 @@ import sqlite3
 import pytest
 
 from traceless.exceptions import StoreBusyError, StoreError
-from traceless.store.ledger import Request
 from traceless.store.opening import open_ledger
 
 
 @pytest.fixture
 def path(store):
     return store.path / "ledger.sqlite"
-
-
-def test_nothing_is_left_of_a_transaction_without_a_commit(path):
-    request = Request("k", "learn", 1, None, 1)
-    with open_ledger(path, "BEGIN IMMEDIATE") as ledger:
-        ledger.note(request)
-        ledger.rows.clear()
-    with open_ledger(path) as ledger:
-        assert ledger.request("k") is None
-        assert ledger.rows.totals()[0] == 200
-    with open_ledger(path, "BEGIN IMMEDIATE") as ledger:
-        ledger.note(request)
-        ledger.commit()
-    with open_ledger(path) as ledger:
-        assert ledger.request("k") == request
 
 
 def test_a_reader_sees_one_state(path):

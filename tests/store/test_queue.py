@@ -9,7 +9,7 @@ from scipy import sparse
 
 from traceless.store import queue as queues
 from traceless.store.queue import Queue, are_enough, packed, plain_arrays
-from traceless.store.row_digests import HashedId, RowHasher, Tally
+from traceless.store.row_digests import RowHasher, Tally
 from traceless.store.schema import SCHEMA
 
 
@@ -55,17 +55,6 @@ def test_rows_come_back_with_the_same_digests(queue):
     assert [q.sequence for q in queue.pending()] == [2]
     queue.clear()
     assert queue.pending() == []
-
-
-def test_ids_come_back_with_their_rows(queue):
-    X, y = np.arange(4.0).reshape(4, 1), np.array(list("abab"))
-    names = [HashedId(one) for one in (b"1" * 16, b"", b"3" * 16, b"4" * 15 + b"\0")]
-    batch = X, y, [1.0, 1.0, 0.0, 1.0], names
-    put(queue, None, [plain_arrays(batch), plain_arrays((X, y, None))], tally(batch))
-    first, second = queue.batches()
-    assert first[3] == [names[0], names[1], names[3]]
-    assert len(second) == 3
-    assert str(tally(first, second)) == str(tally(batch, (X, y, None)))
 
 
 def test_each_class_must_have_enough_rows(queue, monkeypatch):

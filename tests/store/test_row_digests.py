@@ -3,6 +3,7 @@
 import hashlib
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,11 +103,25 @@ def test_ids_are_keyed_hashes_of_their_text():
     assert hasher((X, y, None)).ids == [b""] * 4
     assert hasher((X, y, None, None)).digests == hasher((X, y, None)).digests
 
+    forms = list, np.array, tuple, pd.Series, lambda v: pd.Series(v, index=range(len(v), 0, -1))
+    for form in forms:
+        assert hasher((X, y, None, form([17, 17, 18, 18]))).ids[::3] == [
+            by_hand("17"),
+            by_hand("18"),
+        ]
 
-@pytest.mark.parametrize("ids", [[1.5], [True], [b"raw bytes"], [np.nan], ["one", "two"], []])
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        *([1.5], [True], [b"raw bytes"], [np.nan], ["one", "two"], []),
+        *([17, 17.0], [1, True], [pd.NA, "a"], [[1], [2]]),  # equal values of another type
+    ],
+)
 def test_bad_ids_are_refused(ids):
+    n = 2 if len(ids) == 2 and "two" not in map(str, ids) else 1
     with pytest.raises(ValueError, match=r"id.*Nothing was changed"):
-        RowHasher(SECRET, True)(([[1.0]], ["a"], None, ids))
+        RowHasher(SECRET, True)(([[1.0]] * n, ["a"] * n, None, ids))
 
 
 def test_requests_are_recognised_by_rows_and_the_ids_given():

@@ -42,7 +42,7 @@ class RowChanges(Answering):
         if once and request is not None:
             self._refuse_repeated(request)
         if back:
-            raise AlreadyLearnedError(_forgotten_before(back))
+            raise AlreadyLearnedError(_come_back(back))
         return self.finish("learn", request)
 
     def _refuse_repeated(self, request: str) -> None:
@@ -208,7 +208,7 @@ class RowChanges(Answering):
         return f"{said} Nothing was changed."
 
 
-def _forgotten_before(back: dict[int, Entry]) -> str:
+def _come_back(back: dict[int, Entry]) -> str:
     """The refusal of rows, by their number, whose ids were forgotten with these entries."""
     entries = {entry.sequence: _named(entry) for entry in back.values()}
     return (
