@@ -39,6 +39,7 @@ COLUMNS = {  # values of 30 rows: what is proposed, and a part of the reason
     "none": ([None] * 30, (), "left out: always 'missing'"),
     "person id": ([k // 2 for k in range(30)], ("--id", "person id"), "15 different ids"),
     "order_id": (range(30), (), "left out: its name is that of an id"),
+    "__index_level_0__": (range(30), (), "left out: an index of pandas"),
     "y": (["u", "v"] * 15, (), "the target: 2 labels"),
 }
 

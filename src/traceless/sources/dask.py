@@ -143,37 +143,26 @@ def _of_frames(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:
     weights = [weight] if hasattr(weight, "divisions") else []
     several = getattr(weight, "ndim", 0) == 2  # the keys of groups
     weights = [weight[name] for name in weight.columns] if several else weights
-    beside = {f"traceless {k}": column for k, column in enumerate([*targets, *weights])}
-    whole = X.assign(**beside).optimize()
-    n = X.shape[1]
-    split = _Split(n, n + len(targets), y.ndim, None if weights else weight, several)
-    return [whole], [((split, key),) for key in whole.__dask_keys__()]
+    columns = {f"traceless {k}": column for k, column in enumerate([*targets, *weights])}
+    whole = X.assign(**columns).optimize()
+    n, n_both, one_target = X.shape[1], X.shape[1] + len(targets), y.ndim == 1
+    number = None if weights else weight  # for all rows
 
-
-@dataclass(frozen=True)
-class _Split:
-    """How a partition of a dataframe is cut into X, y and weights."""
-
-    n_features: int
-    n_both: int
-    y_ndim: int
-    number: Any
-    several: bool
-
-    def __call__(self, rows: Any) -> Rows:
-        n = self.n_features
+    def split(rows: Any) -> Rows:
         if rows.iloc[:, n:].isna().any(axis=None):
             raise ValueError(
                 "y or sample_weight (with fit_by, the key) has no value for some rows of X: values "
                 "are missing, or its index is not that of X. Take X, y and sample_weight from the "
                 "same dataframe."
             )
-        y = rows.iloc[:, n : self.n_both] if self.y_ndim == 2 else rows.iloc[:, n]
-        weight = rows.iloc[:, self.n_both] if rows.shape[1] > self.n_both else self.number
-        if self.several:
-            keys = rows.iloc[:, self.n_both :]
-            weight = np.rec.fromarrays([np.asarray(keys[name]) for name in keys.columns])
-        return rows.iloc[:, :n], y, weight
+        target = rows.iloc[:, n] if one_target else rows.iloc[:, n:n_both]
+        beside = rows.iloc[:, n_both] if rows.shape[1] > n_both else number
+        if several:
+            keys = rows.iloc[:, n_both:]
+            beside = np.rec.fromarrays([np.asarray(keys[name]) for name in keys.columns])
+        return rows.iloc[:, :n], target, beside
+
+    return [whole], [((split, key),) for key in whole.__dask_keys__()]
 
 
 def _of_arrays(X: Any, y: Any, weight: Any) -> tuple[list[Any], list[Any]]:

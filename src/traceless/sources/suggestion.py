@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from traceless.exceptions import TableError
-from traceless.sources.arrow import is_number
+from traceless.sources.arrow import is_nameless_index, is_number
 from traceless.sources.cells import NUMBER, TEXT, Cells
 from traceless.sources.dates import Date
 from traceless.sources.formats import format_of
@@ -163,6 +163,8 @@ def _proposal(column: _Column, target: Sequence[str], ids: str | None, scales: b
         return Proposal(name, ("--id", name), why)
     if column.looks_like_ids:
         return Proposal(name, (), "left out: its name is that of an id")
+    if is_nameless_index(name):
+        return Proposal(name, (), "left out: an index of pandas")
     if len(counts) < 2 and not (counts and column.missing):
         return Proposal(name, (), f"left out: always {next(iter(counts), 'missing')!r}")
     if column.kind not in ("text", "number", "boolean", "date", "words"):
