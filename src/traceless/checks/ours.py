@@ -22,10 +22,12 @@ def feature_maps() -> Iterator[FeatureMap]:
     yield Linear(bias=False, resolution=_SEVERAL)
     yield Polynomial(degree=2)
     yield Polynomial(degree=3, gamma=0.5, coef0=0.0, resolution=2**-10)
-    yield RandomFourier(20, gamma=0.1)
+    yield RandomFourier(50, gamma=0.1, random_state=3)
     yield RandomFourier(3, resolution=_SEVERAL, input_resolution=_SEVERAL, random_state=5)
-    for activation in ("sigmoid", "tanh", "relu", "sine"):
-        yield RandomLayer(15, activation=activation, bias=activation != "tanh")
+    yield RandomLayer(40, random_state=1)
+    yield RandomLayer(40, activation="tanh", bias=False)
+    yield RandomLayer(40, activation="relu")
+    yield RandomLayer(40, activation="sine", scale=0.5)
     yield RandomLayer(3, resolution=_SEVERAL, input_resolution=_SEVERAL)
 
 
