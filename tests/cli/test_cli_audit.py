@@ -28,14 +28,6 @@ def test_status_and_history(call, forgot):
     assert len(call("history", "shop", "--last", "9", "--json").json["entries"]) == 3
 
 
-def test_what_is_no_store_is_said(call, shop, tmp_path):
-    said = "error: people.csv is not a store: it is a file, and a store is a folder. traceless new"
-    assert call("status", "people.csv", code=2).err.startswith(said)
-    assert "there is no such folder" in call("status", "nowhere", code=2).err
-    (tmp_path / "empty").mkdir()
-    assert "it has no ledger.sqlite" in call("status", "empty", code=2).err
-
-
 def test_receipts_come_as_json_and_as_a_page(call, forgot, tmp_path):
     receipt = Receipt.from_json(call("receipt", "shop").out)
     assert (receipt.kind, receipt.rows, receipt.check()) == ("forget", 60, True)

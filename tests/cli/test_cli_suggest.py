@@ -48,7 +48,8 @@ def test_the_rows_fit_what_is_proposed_for_them(call, tmp_path, rows, sign):
         path.write_text("\n".join(sign.join(map(quoted, line)) for line in lines))
     found = call("suggest", path.name, "--target", "y", "--json").json
     assert [column["name"] for column in found["columns"]] == names
-    assert found["rows"] == len(rows)
+    assert all(column["reason"] for column in found["columns"])
+    assert (found["rows"], found["remark"]) == (len(rows), REMARK)
     words = found["command"]
     assert words[:2] == ["traceless", "new"]
     if any(word in ("--columns", "--category", "--hash", "--boolean", "--date") for word in words):
@@ -66,14 +67,6 @@ def test_the_command_can_be_copied(call, tmp_path):
     words = shlex.split(text.replace("\\\n", ""))  # as a shell does
     call(*words[1:])
     call("learn", "my store", "my file.csv")
-
-
-def test_json_has_a_reason_for_each_column(call, tmp_path):
-    (tmp_path / "t.csv").write_text("a,y\n1,u\n2,v\n")
-    found = call("suggest", "t.csv", "--target", "y", "--json").json
-    assert found["command"] == ["traceless", "new", "STORE", "--target", "y", "--columns", "a"]
-    assert found["remark"] == REMARK
-    assert all(column["reason"] for column in found["columns"])
 
 
 @pytest.mark.parametrize(
