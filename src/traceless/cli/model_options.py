@@ -37,9 +37,12 @@ _OPTIONS = (
     click.option("--model", type=click.Choice(list(MODELS)), help="The model [lssvc]."),
     click.option("--map", "map_", type=click.Choice(list(MAPS)), help="The feature map [linear]."),
     click.option(
-        "--rho", type=value_of, metavar="NUMBER", help="Of lssvc and lssvr, or evidence [1]."
+        "--rho",
+        type=value_of,
+        metavar="NUMBER",
+        help="Regularisation of lssvc, lssvr; or evidence.",
     ),
-    click.option("--C", "C", type=float, help="Of the other models, 1/rho [1]."),
+    click.option("--C", "C", type=float, help="The same for the other models, 1/rho [1]."),
     click.option("--class-weight", help="balanced, inverse, golden, or a=2,b=1."),
     click.option("--components", type=click.IntRange(min=1), help="Features of a map [100]."),
     click.option("--gamma", type=float, help="Of fourier, polynomial, path models."),
