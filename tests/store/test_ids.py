@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from traceless import LSSVC, NotLearnedError, PathSVC
 from traceless.exceptions import AlreadyLearnedError, StoreError
@@ -87,18 +86,6 @@ def test_ids_can_be_verified_with_the_rows(clinic):
 
 
 class TestForget:
-    def test_only_the_row_of_that_id_goes(self, tmp_path, rows):
-        X, y = rows
-        store = Store.new(tmp_path / "s", LSSVC())
-        twice = np.r_[X[:50], X[:50]], np.r_[y[:50], y[:50]]
-        store.learn(*twice, ids=["a"] * 50 + ["b"] * 50)
-        with pytest.raises(NotLearnedError, match="50 of 50 rows"):
-            store.forget(X[:50], y[:50], ids=["c"] * 50)
-        store.forget(X[:50], y[:50], ids=["b"] * 50)
-        assert (numbers(store, "a"), numbers(store, "b")) == ((50, 0, 0), (0, 0, 50))
-        with pytest.raises(NotLearnedError):
-            store.forget(X[:50], y[:50], ids=["b"] * 50)
-
     @pytest.mark.parametrize("batch", [False, True])
     def test_all_rows_of_an_id_must_be_given_if_asked(self, clinic, batch):
         store, X, y, ids = clinic
@@ -116,36 +103,24 @@ class TestForget:
 
 
 class TestRelabelAndCorrect:
-    @pytest.mark.parametrize("given", [True, False])
-    def test_rows_keep_their_ids(self, clinic, given):
-        store, X, y, ids = clinic
-        named = {"ids": ids[:60]} if given else {}
-        first = store.relabel(X[:60], y[:60], y[60:120], **named, key="k")
-        assert store.relabel(X[:60], y[:60], y[60:120], **named, key="k") == first
-        assert (first.added, first.removed, first.held) == (60, 60, 300)
+    def test_rows_keep_their_ids_without_being_asked(self, clinic):
+        store, X, y, _ = clinic
+        store.relabel(X[:60], y[:60], y[60:120])
         assert numbers(store, 3) == (3, 0, 3)
         store.forget(X[9:12], y[69:72], ids=[3, 3, 3], whole=True)
         assert numbers(store, 3) == (0, 0, 6)
         assert store.verify().ok
 
-    @pytest.mark.parametrize("model", [LSSVC(fingerprint=True), PathSVC(gamma=1.0)])
-    def test_rows_are_corrected_in_one_change(self, tmp_path, rows, model):
+    def test_rows_are_corrected_in_one_change(self, tmp_path, rows):
         X, y = rows
-        store = Store.new(tmp_path / "s", model)
+        store = Store.new(tmp_path / "s", PathSVC(gamma=1.0))
         store.learn(X[:120], y[:120], ids=np.arange(120) // 3)
         wrong, right = (X[:60], y[:60], None, np.arange(60) // 3), (X[200:250], y[200:250])
-        receipt = store.correct(wrong, (*right, None, ["new"] * 50), whole=True, key="k")
-        assert store.correct(wrong, (*right, None, ["new"] * 50), key="k") == receipt
-        assert (receipt.kind, receipt.added, receipt.removed, receipt.held) == (
-            *("relabel", 50, 60),
-            110,
-        )
+        receipt = store.correct(wrong, (*right, None, ["new"] * 50), whole=True)
+        assert (receipt.added, receipt.removed, receipt.held) == (50, 60, 110)
         assert numbers(store, "new") == (50, 0, 0)
         assert numbers(store, 0) == (0, 0, 3)
         left = np.r_[60:120, 200:250]
-        assert store.verify(X[left], y[left]).ok
-        with pytest.raises(NotLearnedError):
-            store.correct(wrong, right)
         assert store.verify(X[left], y[left]).ok
 
     @pytest.mark.parametrize("how", ["relabel", "correct"])
@@ -193,12 +168,6 @@ class TestUndo:
     def test_of_nothing(self, tmp_path, rows):
         with pytest.raises(StoreError, match="has learned nothing"):
             Store.new(tmp_path / "s", LSSVC()).undo(*rows)
-
-    def test_of_rows_that_are_forgotten_already(self, store, rows):
-        X, y = rows
-        store.forget(X[:50], y[:50])
-        with pytest.raises(NotLearnedError, match="50 of 200 rows are not held"):
-            store.undo(X[:200], y[:200])
 
 
 def returning(store, X, y, **options):
@@ -269,34 +238,21 @@ class TestWhoWasForgotten:
         assert store.learn(X[15:18], y[15:18], ids=ids[15:18]).added == 3  # nobody can tell now
 
 
-class TestCancel:
-    def test_a_request_that_was_cancelled_is_as_if_it_had_not_come(self, clinic):
+class TestQueue:
+    def test_a_cancelled_request_leaves_its_receipts_and_its_key(self, clinic):
         store, X, y, _ = clinic
         first = store.forget(X[:3], y[:3], batch=True, key="first")
         second = store.forget(X[3:5], y[3:5], batch=True)
-        assert (first.receipt.kind, first.receipt.waiting) == ("queue", 3)
-        assert (second.receipt.rows, second.receipt.waiting) == (2, 5)
-        assert first.receipt.check()
-        assert first.receipt == store.receipt(first.sequence)
         assert [q.receipt for q in store.pending()] == [first.receipt, second.receipt]
-        with pytest.raises(
-            StoreError, match=r"No request 'other' waits.*2, 3.*Nothing was changed"
-        ):
+        assert [(q.receipt.rows, q.receipt.waiting) for q in store.pending()] == [(3, 3), (2, 5)]
+        with pytest.raises(StoreError, match=r"No request 'other' waits.*2, 3.*Nothing was"):
             store.cancel("other")
         receipt = store.cancel("first")
-        assert (receipt.kind, receipt.rows, receipt.waiting) == ("cancel", 3, 2)
-        assert (receipt.held, receipt.subject) == (300, f"entry {first.sequence}")
-        assert receipt.digest_after == receipt.digest_before == fitted(X, y)
+        assert (receipt.subject, receipt.waiting) == (f"entry {first.sequence}", 2)
         with pytest.raises(StoreError, match=r"'first' was cancelled \(entry 4.*Nothing was"):
             store.forget(X[:3], y[:3], batch=True, key="first")
-        assert [q.sequence for q in store.pending()] == [second.sequence]
-        assert store.verify().ok
         assert isinstance(store.forget(X[:3], y[:3], batch=True, key="again"), Queued)
-        store.cancel(second)
-        store.cancel(5)
-        assert store.pending() == []
-        assert store.forget(X[:60], y[:60]).held == 240
-        assert store.verify(X[60:], y[60:]).ok
+        assert store.verify().ok
 
     def test_rows_wait_with_ids_without_and_with_some(self, clinic):
         store, X, y, _ = clinic
@@ -306,13 +262,3 @@ class TestCancel:
         assert store.verify().ok
         assert store.flush(force=True)[0].rows == 6
         assert (numbers(store, 0), numbers(store, 1)) == ((0, 0, 3), (0, 0, 3))
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["learn", "forget", "relabel", "queue", "cancel", "flush", "undo"]),
-        st.integers(0, 3),
-    ),
-    min_size=3,
-    max_size=8,
-)

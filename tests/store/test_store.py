@@ -126,17 +126,6 @@ class TestOpen:
 
 
 class TestLearnAndForget:
-    def test_the_model_is_that_of_the_rows_held(self, store, rows):
-        X, y = rows
-        assert store.learn(X[200:], y[200:]).digest_after == fitted(X, y)
-        receipt = store.forget(X[:120], y[:120])
-        assert receipt.digest_after == store.model().digest() == fitted(X[120:], y[120:])
-        assert receipt.digest_before == fitted(X, y)
-        assert (receipt.rows, receipt.held, receipt.revealing) == (120, 180, False)
-        assert sum(receipt.classes.values()) == -120
-        assert store.verify(X[120:], y[120:]).ok
-        assert not store.verify(X[119:], y[119:]).ok
-
     def test_batches_are_one_change_all_or_nothing(self, store, rows):
         X, y = rows
         batches = [(X[i : i + 30], y[i : i + 30]) for i in range(200, 290, 30)]
@@ -337,15 +326,6 @@ class TestMerge:
         assert receipt.digest_after == fitted(X[:200], y[:200])
         with pytest.raises(NotLearnedError, match="was not merged here"):
             store.forget(other)
-
-    def test_a_slice_goes_as_it_came(self, store, rows):
-        X, y = rows
-        store.merge(knowledge(X[200:], y[200:]), name="north")
-        before = state(store)
-        for part in (slice(0, 100), slice(200, 260)):  # rows known by digest, a part of the slice
-            with pytest.raises(NotLearnedError, match="was not merged here"):
-                store.forget(knowledge(X[part], y[part]), name="north")
-        assert state(store) == before
 
     def test_rows_of_the_same_secret_come_along(self, tmp_path, rows):
         X, y = rows
