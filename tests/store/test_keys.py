@@ -82,14 +82,6 @@ def test_a_key_may_lie_elsewhere(tmp_path, rows, elsewhere, how, monkeypatch):
     assert store.history() == history
 
 
-def test_a_key_may_be_moved_out_of_the_folder(store, rows, tmp_path, monkeypatch):
-    shutil.move(store.path / "key", tmp_path / "moved")
-    with pytest.raises(StoreError, match="private half is not in"):
-        store.learn(*rows)
-    monkeypatch.setenv(module.VARIABLE, str(tmp_path / "moved"))
-    assert store.learn(*rows).check()
-
-
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_the_key_that_is_named_is_the_one_that_signs(
     store, rows, elsewhere, monkeypatch, tmp_path, dry_run

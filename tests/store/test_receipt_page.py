@@ -8,7 +8,6 @@ import pytest
 from pages import Page
 from traceless import LSSVC, LSSVR, Store
 from traceless.store.entries import KINDS
-from traceless.store.page import code, document, named, text
 from traceless.store.receipt_page import TITLES
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.exceptions.RevealingWarning")
@@ -45,44 +44,42 @@ def test_the_person_concerned_reads_a_sentence(store):
 def test_every_kind_of_change_has_a_sentence(store, tmp_path):
     other = Store.new(tmp_path / "o", LSSVC(), about=ABOUT)
     other.learn(X + 100, Y)
-    told = [said(store.receipt(0)), said(store.receipt(1))]
-    told.append(said(store.relabel(X[:25], Y[:25], Y[15:])))
-    told.append(said(store.merge(other, name="branch")))
-    told.append(said(store.forget(other, name="branch")))
-    told.append(said(store.seal()))
-    told.append(said(store.destroy("secret")))
-    told.append(said(store.destroy("model")))
-    for sentence, text_ in zip(
+    model = "the model of Clinic <St. Anna> that predicts “ill”"
+    for receipt, sentence in (
+        (store.receipt(0), f"{model} was made. It had learned nothing."),
+        (store.receipt(1), f"40 records were learned by {model}"),
         (
-            "the model of Clinic <St. Anna> that predicts “ill” was made. It had learned nothing.",
-            "40 records were learned by the model of",
-            "25 records in the model of Clinic <St. Anna> that predicts “ill” were given other",
-            "what another model had learned of 40 records was taken into the model of",
-            "the 40 records that had been taken in as “branch” were removed from the model of",
-            "was computed anew from all that it had learned.",
-            "the secret of the model of Clinic <St. Anna> that predicts “ill” was destroyed.",
-            "UTC, the model of Clinic <St. Anna> that predicts “ill” was destroyed.",
+            store.undo(X, Y),
+            f"the 40 records of entry 1 were removed from {model}. The model is now",
         ),
-        told,
-        strict=True,
+        (store.learn(X, Y), "It now holds 40 records."),
+        (store.relabel(X[:25], Y[:25], Y[15:]), f"25 records in {model} were given other"),
+        (store.merge(other, name="branch"), f"learned of 40 records was taken into {model}"),
+        (store.forget(other, name="branch"), "the 40 records that had been taken in as “branch”"),
+        (
+            store.forget(X[:2], Y[15:17], batch=True, key="7").receipt,
+            f"remove 2 records from {model}",
+        ),
+        (store.cancel("7"), "was taken back"),
+        (store.new_key(), "another key took the place of the one that signs"),
+        (store.seal(), "was computed anew from all that it had learned."),
+        (store.destroy("secret"), f"the secret of {model} was destroyed."),
+        (store.destroy("model"), f"UTC, {model} was destroyed."),
     ):
-        assert sentence in text_
-    assert "It now holds 80 records." in told[3]
+        text = said(receipt)
+        assert sentence in text
+        assert all(value in text for value in (receipt.hash, receipt.signer, receipt.signature))
+    for bare in ({}, {"about": 3, "model": 3}, {"about": {"table": 3}}):
+        assert "the model was made" in said(replace(store.receipt(0), store=bare))
 
 
-def test_requests_keys_and_versions_have_sentences_too(store):
-    queued = store.forget(X[:2], Y[:2], key="letter 7", batch=True).receipt
-    text_ = said(queued)
-    assert "a request to remove 2 records from the model of" in text_
-    assert "the model holds them as yet" in text_
-    assert "2 of them wait to be removed" in text_
-    assert "was taken back" in said(store.cancel("letter 7"))
-    receipt = store.new_key()
-    assert "another key took the place of the one that signs" in said(receipt)
-    for value in (receipt.signer, receipt.signature):
-        assert value in said(receipt)
-    undone = store.undo(X, Y)
-    assert "the 40 records of entry 1 were removed from" in said(undone)
+def test_how_to_check_it_is_true(store):
+    """Whoever only has the page can follow it: there is no package of this name on an index."""
+    text = said(store.receipt())
+    assert "get the source of traceless" in text
+    assert "run in its folder pip install '.[cli]'" in text
+    assert "traceless verify --receipt receipt.json remaining.csv" in text
+    assert "remaining.csv" not in said(store.forget(X, Y))  # nothing remains
 
 
 def test_what_was_only_tried_proves_nothing(store):
@@ -94,15 +91,6 @@ def test_every_kind_of_entry_has_a_title_and_a_sentence(store):
     assert set(TITLES) == set(KINDS)
     for kind in KINDS:
         assert "an entry of the kind" not in said(replace(store.receipt(), kind=kind))
-
-
-def test_one_record_and_the_last_ones(store):
-    receipt = store.forget(X[:1], Y[:1])
-    assert "1 record was removed from" in said(receipt)
-    assert "as if this one had never been learned" in said(receipt)
-    receipt = store.forget(X[1:], Y[1:])
-    assert "The model is now empty, as if it had never learned anything." in said(receipt)
-    assert "--receipt receipt.json remaining.csv" not in said(receipt)  # nothing remains
 
 
 def test_what_is_exact_up_to_rounding_is_said_to_be(tmp_path):
@@ -125,13 +113,6 @@ def test_names_from_anywhere_are_only_text(tmp_path):
     assert "<img src=x onerror=alert(1)>" in Page(html).text
 
 
-@pytest.mark.parametrize("about", [{}, {"table": 3}, {"table": {"target": 3}}, {"organisation": 3}])
-def test_descriptions_of_any_form_have_a_page(tmp_path, about):
-    receipt = Store.new(tmp_path / "s", LSSVC(), about=about).receipt()
-    for store in (receipt.store, {}, {"about": 3, "model": 3}):
-        assert "was made" in said(replace(receipt, store=store))
-
-
 def test_much_stays_on_one_page(tmp_path):
     """Few of many keys and classes are named, and long names are shortened."""
     store = Store.new(tmp_path / "s", LSSVC(), about={"organisation": "x" * 5000})
@@ -149,15 +130,3 @@ def test_the_hashes_are_there_and_a_wrong_one_is_said(store):
         assert value in said(receipt)
     assert "hashes of this receipt are wrong" not in said(receipt)
     assert "hashes of this receipt are wrong" in said(replace(receipt, rows=5))
-
-
-def test_the_parts_of_a_page():
-    assert text("<a>&\"'") == "&lt;a&gt;&amp;&quot;&#x27;"
-    assert text("a\nb\u202ec") == "a\ufffdb\ufffdc"
-    assert text("x" * 100, 10) == "x" * 9 + "…"
-    assert named("é") == "“<bdi>é</bdi>”"
-    assert code(None) == code("") == ""
-    page = Page(document("<b>", "<p>body</p>"))
-    page.check()
-    assert "<b>" in page.text
-    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
