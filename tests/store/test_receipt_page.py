@@ -122,11 +122,3 @@ def test_much_stays_on_one_page(tmp_path):
     assert "and 87 more" in text_
     assert "and 37 more" in text_
     assert len(text_) < 4000
-
-
-def test_the_hashes_are_there_and_a_wrong_one_is_said(store):
-    receipt = store.receipt()
-    for value in (receipt.hash, receipt.digest_after, receipt.root_after, receipt.previous):
-        assert value in said(receipt)
-    assert "hashes of this receipt are wrong" not in said(receipt)
-    assert "hashes of this receipt are wrong" in said(replace(receipt, rows=5))
