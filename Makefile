@@ -104,7 +104,7 @@ soak: $(VENV)/with-test
 	$(BIN)/python tests/store/faults.py
 	$(BIN)/python tests/store/faults.py --disks 4
 	$(BIN)/python tests/hinge/stress.py --minutes 5
-	$(BIN)/python -m traceless.checks --minutes 5
+	$(BIN)/python tests/ours.py --minutes 5
 	TRACELESS_SOAK=20 $(BIN)/python -m pytest -q -o timeout=0 tests/solvers/test_rounded.py tests/arithmetic/test_products.py
 
 docs: $(VENV)/with-docs

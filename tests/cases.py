@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import settings
 
-from traceless.checks.ours import feature_maps
+from ours import feature_maps
 from traceless.features import FeatureMap
 
 

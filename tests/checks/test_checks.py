@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import check_array, column_or_1d
 
+import ours
 from cases import Cubes, name
 from traceless import LSSVC
 from traceless.checks import (
@@ -21,7 +22,6 @@ from traceless.checks import (
     copies,
     estimator_checks,
     feature_map_checks,
-    ours,
 )
 from traceless.features import BoundMap, FeatureMap, Linear
 

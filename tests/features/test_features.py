@@ -18,8 +18,8 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 import traceless.features
 import vectors.make
 from cases import MAPS, PAPER, Cubes, name
+from ours import feature_maps
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError
-from traceless.checks.ours import feature_maps
 from traceless.cli import model_options
 from traceless.features import (
     FeatureMap,

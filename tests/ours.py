@@ -1,22 +1,29 @@
-"""The estimators, solvers and feature maps that the package checks itself with."""
+"""The estimators, solvers and feature maps that the package checks itself with.
 
-from __future__ import annotations
+    python tests/ours.py --minutes 5
 
-from collections.abc import Iterator
-from itertools import product
-from typing import Any
+runs all checks of all of them, with one seed after another, at least once; it prints what failed
+and what to repeat it with, and ends with status 1 if anything did.
+"""
 
+import argparse
+import sys
+import time
+from itertools import count, product
+from unittest import SkipTest
+
+from traceless.checks import estimator_checks, feature_map_checks
 from traceless.estimators.lssvm import LSSVC, LSSVR
 from traceless.estimators.path_one_class import PathOneClass
 from traceless.estimators.path_svc import PathSVC
 from traceless.estimators.path_svr import PathSVR
 from traceless.estimators.sliding_window import SlidingWindow
-from traceless.features import FeatureMap, Linear, Polynomial, RandomFourier, RandomLayer
+from traceless.features import Linear, Polynomial, RandomFourier, RandomLayer
 
 _SEVERAL = [2**-10, 2**-14, 2**-20]  # one grid for each of three columns
 
 
-def feature_maps() -> Iterator[FeatureMap]:
+def feature_maps():
     """Each map, for rows of three columns."""
     yield Linear()
     yield Linear(bias=False, resolution=_SEVERAL)
@@ -31,7 +38,7 @@ def feature_maps() -> Iterator[FeatureMap]:
     yield RandomLayer(3, resolution=_SEVERAL, input_resolution=_SEVERAL)
 
 
-def estimators() -> Iterator[Any]:
+def estimators():
     """One of each kind: solvers, class weights, strategies, windows that are full and not."""
     yield LSSVC()
     yield LSSVR(RandomFourier(20))
@@ -52,8 +59,40 @@ def estimators() -> Iterator[Any]:
     yield SlidingWindow(PathOneClass(nu=0.2, gamma=0.5), size=20)
 
 
-def on_every_map() -> Iterator[Any]:
+def on_every_map():
     """Classifiers and regressors with each solver and each map."""
     for feature_map, solver in product(feature_maps(), ("cholesky", "woodbury")):
         yield LSSVC(feature_map, solver=solver)
         yield LSSVR(feature_map, solver=solver)
+
+
+def checks(seed):
+    for one in (*estimators(), *on_every_map()):
+        yield from estimator_checks(one, seed=seed)
+    for one in feature_maps():
+        yield from feature_map_checks(one, seed=seed)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    asked = parser.parse_args()
+    end, failed = time.monotonic() + 60 * asked.minutes, 0
+    for seed in count(asked.seed):
+        for check in checks(seed):
+            try:
+                check()
+            except SkipTest:
+                pass
+            except Exception as error:
+                failed += 1
+                sys.stdout.write(f"{type(error).__name__}: {error} {error.__notes__}\n")
+        if time.monotonic() > end:
+            break
+    sys.stdout.write(f"{failed} checks failed\n")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
