@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from traceless.store.row_digests import HashedId, RowHasher, Tally
-from traceless.store.row_lanes import lanes_of
+from traceless.store.row_digests import HashedId, RowHasher
 
 SECRET = bytes(range(32))
 values = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -122,30 +121,3 @@ def test_bad_ids_are_refused(ids):
     n = 2 if len(ids) == 2 and "two" not in map(str, ids) else 1
     with pytest.raises(ValueError, match=r"id.*Nothing was changed"):
         RowHasher(SECRET, True)(([[1.0]] * n, ["a"] * n, None, ids))
-
-
-def test_requests_are_recognised_by_rows_and_the_ids_given():
-    hasher, X, y = RowHasher(SECRET, True), np.arange(4.0).reshape(4, 1), list("aabb")
-
-    def tally(*batches, held_as=None):
-        tally = Tally()
-        for batch in batches:
-            tally.add(hasher(batch), held_as)
-        return tally
-
-    plain = tally((X, y, None))
-    digests = hasher((X, y, None)).digests
-    names = list("ppqq")
-    hashed = [hasher.id_hash(name) for name in names]
-    found = tally((X, y, None), held_as=hashed)  # asked for without ids, and found under some
-    named = tally((X, y, None, names))
-    assert str(found) == str(plain)
-    assert str(named) != str(plain)
-    assert np.array_equal(found.lanes, named.lanes)
-    assert np.array_equal(named.lanes, lanes_of(digests, hashed))
-    parts = tally((X[2:], y[2:], None, names[2:]), (X[:2], y[:2], None, names[:2]))
-    assert str(parts) == str(named)
-    assert str(tally((X, y, None, names[::-1]))) != str(named)
-    counted = Tally(rows=4)
-    counted.add_counted([(d, one, 1) for d, one in zip(digests, hashed, strict=True)])
-    assert np.array_equal(counted.lanes, named.lanes)

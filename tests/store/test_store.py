@@ -225,6 +225,7 @@ class TestRequests:
             lambda: store.forget(X[200:], y[200:], key="a"),
             lambda: store.learn(X[200:299], y[200:299], key="a"),
             lambda: store.learn(X[:100], y[:100], key="a"),
+            lambda: store.learn(X[200:], y[200:], ids=range(100), key="a"),
             lambda: store.seal(key="a"),
             lambda: store.forget(X[:30], y[:30], key="a", batch=True),
         ):
