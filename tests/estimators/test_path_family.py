@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from traceless import NotLearnedError, PathOneClass, PathSVR, SlidingWindow, Store
+from traceless import PathOneClass, PathSVR, SlidingWindow, Store
 from traceless.model_selection import cross_val_predict, cross_val_score, leave_one_out
 from traceless.store import verify_receipt
 
@@ -39,37 +39,6 @@ def rows(rng):
 
 def asked(model, X):
     return getattr(model, "decision_function", model.predict)(X)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_rows_come_and_go(model, rows):
-    X, y = rows
-    model = clone(model).fit(X[:50], y[:50])
-    assert model.partial_fit(X[50:], y[50:]).last_ids_.tolist() == list(range(50, 90))
-    model.forget(X[:5], y[:5]).forget(ids=[7, 8])
-    kept = np.delete(np.arange(90), [0, 1, 2, 3, 4, 7, 8])
-    fresh = clone(model).fit(X[kept], y[kept])
-    assert model.digest() == fresh.digest()
-    assert model.ids_.tolist() == kept.tolist()
-    assert asked(model, X).tobytes() == asked(fresh, X).tobytes()
-    assert model.kkt_residual_ < 1e-12
-    assert not model.ambiguous_
-    before = model.digest()
-    with pytest.raises(NotLearnedError):
-        model.update(add=(X[:2], y[:2]), forget=(X[:1], y[:1]))
-    assert model.digest() == before
-    ahead = model._without(model.ids_[:4])
-    np.testing.assert_allclose(
-        asked(ahead, X), asked(clone(model).fit(X[kept[4:]], y[kept[4:]]), X), atol=1e-8
-    )
-
-
-def test_a_window_needs_no_labels(rows):
-    X, _ = rows
-    window = SlidingWindow(PathOneClass(nu=0.1, gamma=0.5), size=30).partial_fit(X[:50])
-    window.update(add=(X[50:],), forget=(X[40:45],))
-    assert window.digest() == PathOneClass(nu=0.1, gamma=0.5).fit(X[60:]).digest()
-    assert window.score_samples(X).shape == (90,)
 
 
 @pytest.mark.parametrize("model", SVRS, ids=repr)

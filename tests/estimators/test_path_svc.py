@@ -21,7 +21,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from traceless import MismatchError, NotLearnedError, PathSVC
-from traceless.hinge.problem import HingeProblem
 
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.2},
@@ -339,38 +338,6 @@ def test_what_is_refused_changes_nothing(call, error, sentence, overlapping):
     with pytest.raises(error, match=sentence):
         call(model, X, y)
     assert snapshot(model) == before
-
-
-@pytest.mark.parametrize("when", [1, 2, 3])
-def test_an_error_in_any_problem_leaves_all_as_they_were(when, overlapping, monkeypatch):
-    X, y = overlapping
-    model = PathSVC(gamma=0.5).fit(X[:100], y[:100])
-    before = snapshot(model)
-    follow, calls = HingeProblem.changed_to, []
-
-    def failing(self, *args):
-        calls.append(self)
-        after = follow(self, *args)
-        if len(calls) == when:
-            raise KeyboardInterrupt
-        return after
-
-    monkeypatch.setattr(HingeProblem, "changed_to", failing)
-    for change in (
-        lambda: model.partial_fit(X[100:], y[100:]),
-        lambda: model.forget(X[:9], y[:9]),
-        lambda: model.update(add=(X[100:], y[100:]), forget=(X[:9], y[:9])),
-        lambda: model.set_params(C=7.0).support_,
-        lambda: model.fit(X[100:], y[100:]),
-    ):
-        calls.clear()
-        with pytest.raises(KeyboardInterrupt):
-            change()
-        model.set_params(C=1.0)
-        assert model.digest() == before[1]
-    monkeypatch.undo()
-    model.update(add=(X[100:], y[100:]), forget=(X[:9], y[:9]))
-    assert model.digest() == PathSVC(gamma=0.5).fit(X[9:], y[9:]).digest()
 
 
 def test_what_cannot_be_asked(overlapping):

@@ -5,7 +5,6 @@ import gc
 import pickle
 import types
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -78,17 +77,6 @@ def test_a_given_kernel_matrix_is_copied(rows):
     changed(model, X, y)
     K[:] = 0.0
     assert answers(model, X) == answers(changed(fitted({"kernel": "precomputed"}, X, y), X, y), X)
-
-
-@pytest.mark.parametrize("parameters", MODELS, ids=str)
-def test_a_mapped_file(rows, parameters, tmp_path):
-    X, y = rows
-    joblib.dump(fitted(parameters, X, y), tmp_path / "model")
-    on_disk = (tmp_path / "model").read_bytes()
-    model = joblib.load(tmp_path / "model", mmap_mode="r")
-    assert answers(changed(model, X, y), X) == answers(changed(fitted(parameters, X, y), X, y), X)
-    model.forget(ids=model.ids_[:5])
-    assert (tmp_path / "model").read_bytes() == on_disk
 
 
 # --- copies and pickles --------------------------------------------------------------------------

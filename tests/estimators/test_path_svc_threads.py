@@ -1,7 +1,6 @@
 """PathSVC shared by threads: all of a change is seen, or nothing."""
 
 import copy
-import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -39,55 +38,6 @@ def together(*jobs):
 
     with ThreadPoolExecutor(len(jobs)) as pool:
         return [future.result() for future in [pool.submit(run, job) for job in jobs]]
-
-
-def answers(model, X):
-    return model.digest(), model.decision_function(X).tobytes(), model.predict(X).tobytes()
-
-
-@pytest.mark.parametrize("parameters", [{"C": 3.0}, {"C": 2.0, "cache_size": 0.2}], ids=str)
-def test_readers_see_the_model_before_a_change_or_after_it(hurried, rows, parameters):
-    X, y = rows
-    changes = [(slice(60 + 5 * k, 65 + 5 * k), slice(5 * k, 5 * k + 5)) for k in range(12)]
-
-    def change(model, new, old):
-        return model.update(add=(X[new], y[new]), forget=(X[old], y[old]))
-
-    model = PathSVC(**parameters).fit(X[:60], y[:60])
-    alone, known = pickle.loads(pickle.dumps(model)), []
-    known.append(answers(alone, X))
-    for new, old in changes:
-        known.append(answers(change(alone, new, old), X))
-    valid = [set(kind) for kind in zip(*known, strict=True)]
-    assert len(valid[0]) == len(changes) + 1
-    done = threading.Event()
-
-    def write():
-        try:
-            for new, old in changes:
-                change(model, new, old)
-        finally:
-            done.set()
-
-    def read():
-        seen = [set(), set(), set()]
-        while not done.is_set():
-            for kind, one in zip(seen, answers(model, X), strict=True):
-                kind.add(one)
-            ids = model.ids_
-            assert len(ids) == 60
-            model._without([])  # and paths are followed that nobody takes
-            old = copy.copy(model)
-            assert old.support_.max() < old.n_samples_
-            assert old.kkt_residual_ <= 1e-9
-        return seen
-
-    _, *read_by = together(write, read, read)
-    for seen in read_by:
-        assert all(kinds <= allowed for kinds, allowed in zip(seen, valid, strict=True))
-    assert answers(model, X) == known[-1]
-    held = model._model.rows
-    assert model.digest() == PathSVC(**parameters).fit(held.X, held.y).digest()
 
 
 def swap(model, X, y, start, end, ahead):

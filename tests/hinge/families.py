@@ -85,8 +85,9 @@ def _rare(rng: Generator, n: int) -> tuple[Floats, Floats]:
     return rng.normal(size=(n, 2)) + 0.5 * y[:, None], y
 
 
+sample = _normal()  # rows and labels of nothing special
 FAMILIES: dict[str, Family] = {
-    "generic": Family(_normal(), Kernel("rbf", gamma=0.5), 10.0),
+    "generic": Family(sample, Kernel("rbf", gamma=0.5), 10.0),
     "weighted": Family(_normal(), Kernel("rbf", gamma=0.5), 3.0, weighted=True),
     "duplicates": Family(_pool(15, opposite=False), Kernel("rbf", gamma=1.0), 1.0),
     "opposite duplicates": Family(_pool(15, opposite=True), Kernel("rbf", gamma=1.0), 2.0),

@@ -1,7 +1,4 @@
-"""What the path engine is checked against, in plain numpy and in fractions."""
-
-from fractions import Fraction
-from itertools import product
+"""What the path engine is checked against, in plain numpy."""
 
 import numpy as np
 
@@ -40,53 +37,6 @@ def residual(problem, alpha=None, intercept=None):
     wrong = np.where(alpha <= 0, -g, np.where(alpha >= u, g, np.abs(g)))
     outside = max((-alpha).max(), (alpha - u).max(), 0.0)
     return max(wrong.max(), outside, abs(y @ alpha) / max(1.0, alpha.sum()))
-
-
-def _eliminate(A, b):
-    """The solution of A x = b in fractions, or None where A is singular."""
-    n = len(b)
-    rows = [[*row, t] for row, t in zip(A, b, strict=True)]
-    for i in range(n):
-        pivot = next((r for r in range(i, n) if rows[r][i] != 0), None)
-        if pivot is None:
-            return None
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        for r in range(n):
-            if r != i and rows[r][i] != 0:
-                t = rows[r][i] / rows[i][i]
-                rows[r] = [p - t * q for p, q in zip(rows[r], rows[i], strict=True)]
-    return [rows[i][n] / rows[i][i] for i in range(n)]
-
-
-def exact_solution(G, y, u):
-    """(α, the interval of b) in fractions, by trying every partition of a few points."""
-    n = len(y)
-    for sides in product("IMO", repeat=n):
-        M = [i for i in range(n) if sides[i] == "M"]
-        c = [y[i] * u[i] if sides[i] == "O" else Fraction(0) for i in range(n)]
-        if M:
-            A = [[G[i][j] for j in M] + [Fraction(1)] for i in M]
-            A.append([Fraction(1)] * len(M) + [Fraction(0)])
-            right = [y[i] - sum(G[i][j] * c[j] for j in range(n)) for i in M] + [-sum(c)]
-            x = _eliminate(A, right)
-            if x is None:
-                continue
-            for i, t in zip(M, x, strict=False):
-                c[i] = t
-        alpha = [y[i] * c[i] for i in range(n)]
-        if sum(c) != 0 or any(not 0 <= a <= t for a, t in zip(alpha, u, strict=True)):
-            continue
-        f = [sum(G[i][j] * c[j] for j in range(n)) for i in range(n)]
-        # g must be at least 0 unless α is at its bound, and at most 0 unless α is 0
-        at_least = [i for i in range(n) if alpha[i] < u[i]]
-        at_most = [i for i in range(n) if alpha[i] > 0]
-        below = [y[i] - f[i] for i in at_least if y[i] > 0]
-        below += [y[i] - f[i] for i in at_most if y[i] < 0]
-        above = [y[i] - f[i] for i in at_least if y[i] < 0]
-        above += [y[i] - f[i] for i in at_most if y[i] > 0]
-        if max(below) <= min(above):
-            return alpha, f, (max(below), min(above))
-    raise AssertionError("no partition satisfies the KKT conditions")
 
 
 def interior_point(Q, p, u, s, total, steps=200):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from traceless.hinge import cholesky
-from traceless.hinge.cholesky import MarginSystem, independent, sum_in_order
+from traceless.hinge.cholesky import MarginSystem, independent
 
 RHO = 1.5
 
@@ -56,21 +56,6 @@ def test_a_member_leaves(gram, place):
     np.testing.assert_allclose(upper.T @ ones[:11], 1.0, atol=1e-11)
 
 
-def test_kept_columns_grow_with_the_factor(gram):
-    R, p = grown(gram), np.arange(1.0, 13.0)
-    kept, whole = p.copy(), p.copy()
-    cholesky.forward(R, 11, kept)
-    cholesky.extend(R[:, 11].copy(), 11, R[11, 11], kept, p[11])
-    cholesky.forward(R, 12, whole)
-    np.testing.assert_allclose(kept, whole, atol=1e-12)
-
-
-def test_a_dependent_point_does_not_enter(gram):
-    R, column = grown(gram), np.r_[gram[3] + RHO, np.zeros(3)]
-    cholesky.forward(R, 12, column)
-    assert not cholesky.grow(R, 12, column, gram[3, 3] + RHO)
-
-
 def test_both_solve_the_bordered_system(gram, rng):
     p, q = rng.normal(size=12), 0.7
     *x, t = bordered(gram, p, q)
@@ -92,12 +77,3 @@ def test_independent_rows_of_a_singular_matrix(rng):
     assert len(some) == 4  # three columns, and the constant
     assert (np.diff(some) > 0).all()
     assert MarginSystem(np.ascontiguousarray(G[np.ix_(some, some)])).sound
-
-
-def test_sums_are_taken_one_after_the_other():
-    values = np.array([1.0, 1e16, -1e16, 1.0] * 40)
-    total = 0.0
-    for value in values:
-        total += value
-    assert sum_in_order(values) == total
-    assert sum_in_order(values[:0]) == 0.0

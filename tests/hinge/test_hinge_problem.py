@@ -1,14 +1,8 @@
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 
-from families import FAMILIES, draw_points
-from oracles import exact_solution, promise, residual
+from families import FAMILIES, draw_points, sample
+from oracles import promise, residual
 from stress import change, equal_bits, published_residual
 from traceless.hinge import solver as module
 from traceless.hinge.follow import INSIDE, MARGIN
@@ -19,40 +13,8 @@ from traceless.hinge.smo import descend
 from traceless.hinge.solver import REPAIRS, PathSolver
 
 
-def sample(rng, n, width=3, noise=0.5):
-    X = rng.normal(size=(n, width))
-    return X, np.where(X[:, 0] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
-
-
 def fitted(X, y, bounds=10.0, kernel=None, **options):
     return HingeProblem(kernel or Kernel("rbf", gamma=0.5), X.shape[1], **options).fit(X, y, bounds)
-
-
-@st.composite
-def tiny(draw):
-    """Up to five points of small whole numbers, and a kernel whose values are fractions."""
-    n = draw(st.integers(2, 5))
-    X = np.array(draw(st.lists(st.tuples(*[st.integers(-2, 2)] * 2), min_size=n, max_size=n)))
-    y = [1, -1, *draw(st.lists(st.sampled_from([-1, 1]), min_size=n - 2, max_size=n - 2))]
-    u = draw(st.lists(st.sampled_from([0.25, 1.0, 3.0]), min_size=n, max_size=n))
-    return X.astype(float), np.array(y, dtype=float), np.array(u), draw(st.sampled_from([1, 2]))
-
-
-@settings(max_examples=40)
-@given(tiny())
-def test_the_solution_is_that_of_trying_every_partition_in_fractions(points):
-    X, y, u, degree = points
-    G = (X @ X.T + 1.0) ** degree
-    exactly = [[Fraction(float(v)) for v in row] for row in G]
-    bounds = [Fraction(float(v)) for v in u]
-    alpha, f, (low, high) = exact_solution(exactly, [Fraction(int(v)) for v in y], bounds)
-    problem = fitted(X, y, u, Kernel("poly", gamma=1.0, coef0=1.0, degree=degree))
-    c = np.array([float(a) for a in alpha]) * y
-    best = float(np.abs(c).sum() - 0.5 * c @ G @ c)
-    ours = problem.y * problem.alpha
-    assert np.abs(ours).sum() - 0.5 * ours @ G @ ours == pytest.approx(best, abs=1e-9)
-    assert pytest.approx([float(v) for v in f], abs=1e-8) == G @ ours
-    assert float(low) - 1e-9 <= problem.intercept <= float(high) + 1e-9
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -146,18 +108,6 @@ def test_the_path_from_a_restored_state_is_the_same(rng):
     assert np.abs(again.alpha - problem.alpha).max() < 1e-8
 
 
-def test_a_guess_that_libsvm_would_never_end():
-    rng = np.random.default_rng(112)
-    pool = np.random.default_rng(7).normal(size=(12, 3))
-    step = 10.0 ** -float(rng.integers(5, 11))
-    X = pool[rng.integers(12, size=100)] + step * rng.normal(size=(100, 3))
-    y = np.where(X[:, 0] + 0.5 * rng.normal(size=100) > 0, 1.0, -1.0)
-    with pytest.warns(ConvergenceWarning):
-        SVC(kernel="linear", C=10.0, max_iter=300_000).fit(X, y)
-    problem = fitted(X, y, 10.0, Kernel("linear"))
-    assert residual(problem) <= promise(problem)
-
-
 @pytest.mark.parametrize("name", ["generic", "linear", "duplicates", "tiny gamma", "separable"])
 def test_windows_change_nothing(name, monkeypatch):
     monkeypatch.setattr("traceless.hinge.solver.MANY", 32)
@@ -176,25 +126,6 @@ def test_windows_on_many_points(rng):
     problem.update((X[1400:], y[1400:], 10.0), np.arange(100))
     assert problem.n_repairs == 0
     assert residual(problem) <= promise(problem)
-
-
-@pytest.mark.parametrize(("C", "other"), [(1.0, 2.0), (5.0, 0.1), (0.01, 100.0)])
-def test_the_path_in_the_bounds_ends_where_a_fit_does(rng, C, other):
-    X, y = sample(rng, 120)
-    problem, fresh = fitted(X, y, C).set_bounds(other), fitted(X, y, other)
-    assert np.abs(problem.alpha - fresh.alpha).max() < 1e-8 * other
-    assert abs(problem.intercept - fresh.intercept) < 1e-8
-    assert (problem.bounds == other).all()
-
-
-def test_bounds_of_each_point_in_one_update_with_the_rest(rng):
-    X, y = sample(rng, 100)
-    u, v = rng.uniform(0.5, 2.0, size=100), rng.uniform(0.5, 2.0, size=100)
-    problem = fitted(X, y, u).update((X[:7], y[:7], 3.0), np.arange(10), v)
-    fresh = fitted(np.r_[X[10:], X[:7]], np.r_[y[10:], y[:7]], np.r_[v[10:], np.full(7, 3.0)])
-    assert (problem.X == fresh.X).all()
-    assert (problem.bounds == fresh.bounds).all()
-    assert np.abs(problem.decision_function(X) - fresh.decision_function(X)).max() < 1e-8
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 2_000_000])

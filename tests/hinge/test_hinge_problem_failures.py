@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
+from families import sample
 from oracles import dense_kernel, promise, residual
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.solver import PathSolver
-
-
-def sample(rng, n):
-    X = rng.normal(size=(n, 3))
-    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
 
 
 def picture(problem):

@@ -7,17 +7,13 @@ import weakref
 import numpy as np
 import pytest
 
+from families import sample
 from oracles import promise, residual
 from stress import equal_bits, published_residual
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
 
 KERNEL = Kernel("rbf", gamma=0.5)
-
-
-def sample(rng, n):
-    X = rng.normal(size=(n, 3))
-    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
 
 
 @pytest.fixture

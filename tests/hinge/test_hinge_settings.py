@@ -87,18 +87,6 @@ def test_rows_without_which_gamma_moves(gamma):
             assert told[i] or settings.gamma_of(X[rest], weight[rest]) == now
 
 
-def test_gamma_does_not_depend_on_the_order_of_rows(rng):
-    X = rng.normal(size=(300, 7)) * 10.0 ** rng.integers(-8, 8, size=7)
-    weight = rng.choice([0.3, 1.0, 1.7], size=300)
-    for gamma in ("scale", "steady"):
-        settings = Settings(Classifier(1.0, None, "ovo"), "rbf", gamma, 3, 0.0)
-        found = set()
-        for _ in range(20):
-            order = rng.permutation(300)
-            found.add(settings.gamma_of(X[order], weight[order]))
-        assert len(found) == 1
-
-
 def test_without_looks_at_gamma_too(wine):
     X, y = wine
     X = np.r_[X[:60], 100.0 * X[60:64]]

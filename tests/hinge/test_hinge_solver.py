@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from oracles import dense_kernel, promise
+from oracles import promise
 from traceless.hinge import kkt
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.problem import HingeProblem
 from traceless.hinge.smo import descend
 from traceless.hinge.solver import PathSolver
-from traceless.hinge.working_set import close_working_set, open_working_set
 
 KERNEL = Kernel("rbf", gamma=0.5)
 
@@ -28,17 +27,6 @@ def solver(problem):
     solver = PathSolver(problem._held.cache, margin=len(problem))
     solver.resume(problem._held.slots, problem._end)
     return solver
-
-
-def slopes(problem, alpha, intercept):
-    f = dense_kernel(KERNEL, problem.X, problem.X) @ (problem.y * alpha) + intercept
-    return problem.y * f - 1.0
-
-
-def test_g_from_scratch_is_that_of_a_dense_kernel(problem, solver):
-    g = solver.active.slopes(problem._held.slots)
-    np.testing.assert_allclose(g, slopes(problem, problem.alpha, problem.intercept), atol=1e-12)
-    np.testing.assert_allclose(problem.slopes, g, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -76,22 +64,3 @@ def test_smo_gets_to_the_solution_from_nothing(problem, solver):
     assert kkt.measured(active).residual <= 1e-9
     assert kkt.thorough(active).residual <= promise(problem)
     np.testing.assert_allclose(active.alpha[problem._held.slots], problem.alpha, atol=1e-6)
-
-
-def test_g_of_points_outside_a_working_set_catches_up(problem, solver, rng):
-    active, slots = solver.active, problem._held.slots
-    active.now["few"] = 20
-    active.make_room(len(problem))
-    active.dg[:] = rng.normal(size=len(active.dg))
-    open_working_set(active)
-    watched = active.watch[: active.now["watched"]]
-    assert len(watched) == 20
-    m = active.members[:2]
-    active.alpha[m] += 1e-3
-    active.course[m] = active.y[m] * 1e-3
-    changed = active.slopes(slots)
-    active.g[watched] = active.slopes(watched)
-    close_working_set(active)
-    others = np.setdiff1d(slots, active.members)
-    np.testing.assert_allclose(active.g[others], changed[np.searchsorted(slots, others)], atol=1e-9)
-    assert active.now["watched"] == -1

@@ -5,6 +5,7 @@ import io
 import re
 import sys
 
+import joblib
 import pytest
 
 from papers import timing
@@ -22,7 +23,8 @@ def quick_run(name, where, plan, *arguments):
         patch.setattr(timing, "SETTLE", 0.0)  # times are there to be written, not to be right
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
-        code = main([name, "--quick", *map(str, arguments)])
+        with joblib.parallel_config(backend="threading"):  # processes take seconds to start
+            code = main([name, "--quick", *map(str, arguments)])
     return code, out.getvalue(), err.getvalue()
 
 

@@ -7,7 +7,7 @@ pytest.importorskip("numba")
 
 from papers import karasuyama2009
 from papers.__main__ import main
-from papers.karasuyama2009 import changes, numbers, paths, plane, series
+from papers.karasuyama2009 import changes, paths, plane, series
 from papers.karasuyama2009 import judge as claims
 from papers.report import Plan
 from reports import check_figures, quick_run, table
@@ -62,11 +62,6 @@ def outcome(tmp_path_factory):
 
 def test_every_figure_is_there_with_a_verdict(outcome):
     check_figures(*outcome, NAMES)
-
-
-def test_the_report_says_what_it_is_of(outcome):
-    text = (outcome[0] / "report.html").read_text(encoding="utf-8")
-    assert "The paper&#x27;s river, from the file given" in text
 
 
 def test_every_result_is_exact(outcome):
@@ -318,8 +313,3 @@ def test_every_claim_can_be_refuted():
 def test_the_promise_grows_with_the_coefficients():
     assert changes.promise(np.array([1.0, 2.0])) == 1e-9
     assert changes.promise(np.full(10, 1e9)) == pytest.approx(10 * changes.EPS * 1e10)
-
-
-def test_good_settings_are_near_the_best():
-    rows = [{"cv_error": e} for e in (0.2, 0.205, 0.22)]
-    assert numbers.good(rows) == rows[:2]

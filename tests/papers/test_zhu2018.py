@@ -23,7 +23,7 @@ TINY = Plan(
     test_rows=200,
     stages=3,
     nodes=(1, 3),
-    drift=5,
+    drift=3,
     seeds=1,
     **dict.fromkeys(("units", "timed_units", "stream_units"), 20),
     digit_seeds=1,
@@ -36,6 +36,7 @@ TINY = Plan(
     widths=(16, 24, 32),
     class_numbers=(2, 5),
 )
+LONGER = Plan(**vars(TINY) | {"drift": 5})  # streams that forget: a window holds three stages
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +51,6 @@ def outcome(tmp_path_factory):
 
 def test_every_figure_is_there_with_a_verdict(outcome):
     check_figures(*outcome, NAMES)
-
-
-def test_the_report_says_what_is_ours(outcome):
-    folder, shown, _ = outcome
-    text = (folder / "report.html").read_text(encoding="utf-8").replace("&#x27;", "'")
-    for said in (
-        "The experimental part of this paper is not in our copy",
-        "scikit-learn's digits were used instead",
-    ):
-        assert said in shown
-        assert said in text
 
 
 def test_no_difference_at_any_stage(outcome):
@@ -105,7 +95,7 @@ def test_measures_of_many_classes_are_those_of_scikit_learn(rng):
 
 
 def test_streams_drift_and_no_row_comes_twice():
-    stages = imbalance.two_classes(TINY, 0)
+    stages = imbalance.two_classes(LONGER, 0)
     assert [s.ratio for s in stages] == pytest.approx([1, 10, 100, 10, 1])
     assert [int((s.y == 1).sum()) for s in stages] == [75, 14, 1, 14, 75]
     rows = np.concatenate([s.X for s in stages])
@@ -115,7 +105,7 @@ def test_streams_drift_and_no_row_comes_twice():
 
 
 def test_w1_with_c_scaled_is_the_balanced_rule():
-    stage = imbalance.two_classes(TINY, 0)[1]
+    stage = imbalance.two_classes(LONGER, 0)[1]
     model = imbalance.wESVM(20).fit(stage.X, stage.y)
     balanced = equality.coefficients(imbalance.set_rule(model, ("balanced", "shared"), 10.0))
     inverse = equality.coefficients(imbalance.set_rule(model, ("inverse", "shared"), 10.0))
@@ -130,7 +120,7 @@ def test_c_is_scaled_by_rows_per_class():
 
 @pytest.mark.parametrize("held", imbalance.HELD)
 def test_a_window_holds_the_last_stages_only(held):
-    stages = imbalance.two_classes(TINY, 0)
+    stages = imbalance.two_classes(LONGER, 0)
     kind = imbalance.Kind("", imbalance.two_classes, 1, (), 10, 1.0)
     for k, model in enumerate(imbalance.histories(kind, stages, held)):
         parts = imbalance.held_at(stages, k, held)
