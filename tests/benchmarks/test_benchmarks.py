@@ -9,10 +9,8 @@ import pytest
 
 from benchmarks import accuracy, findings, penalties, probabilities, quiet, report
 from benchmarks.findings import Findings, Record
-from papers import page
+from papers import page, timing
 from papers.claims import Claim
-from traceless import LSSVC, Knowledge
-from traceless.features import Linear
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = [
@@ -43,13 +41,6 @@ def test_others_are_multiples_of_ours():
     head, rows = findings.columns_of(SIZES)
     assert head == ["", "n = 10", "n = 100", "n = 1000"]
     assert rows[1] == ["theirs", "4 ×", "4 ×", "4 ×"]
-
-
-def test_many_cases_become_rows_and_gaps_are_shown():
-    records = [Record("job", "ours", 1.0, f"case {k}") for k in "abc"]
-    head, rows = findings.columns_of([*records, Record("job", "theirs", 2.0, "case b")])
-    assert head == ["", "ours", "theirs"]
-    assert rows == [["case a", "1 s", "–"], ["case b", "1 s", "2 ×"], ["case c", "1 s", "–"]]
 
 
 @pytest.mark.parametrize(
@@ -145,12 +136,6 @@ def test_there_are_enough_sets_for_probabilities():
         assert len(set(data.some(50).y)) == len(set(data.y))
 
 
-def test_calibration_is_drawn(losses, tmp_path):
-    picture = tmp_path / "curve.png"
-    assert report.picture(Findings(losses), picture)
-    assert picture.stat().st_size > 5000
-
-
 @pytest.fixture
 def images(monkeypatch, rng):
     X = rng.random((400, 784)) * (rng.random((400, 784)) < 0.5)
@@ -159,10 +144,13 @@ def images(monkeypatch, rng):
 
 def test_penalties_are_compared_on_the_same_rows(images, monkeypatch):
     monkeypatch.setattr(penalties, "threadpool_limits", lambda *_, **__: None)  # ours go on
+    monkeypatch.setattr(penalties, "CASES", penalties.CASES[:1])
+    monkeypatch.setattr(penalties, "REPEATED", 2)
+    monkeypatch.setattr(timing, "SETTLE", 0.0)
     found = penalties.measure(quick=True)
     for records in found.jobs().values():
-        assert [r.way for r in records] == [*penalties.PENALTIES] * 2
-        assert {r.case for r in records} == {"J = 64, K = 1", "J = 64, K = 10"}
+        assert [r.way for r in records] == [*penalties.PENALTIES]
+        assert {r.case for r in records} == {"J = 64, K = 1"}
         assert all(0 < r.value < 10 for r in records)
     assert list(found.jobs()) == [
         penalties.FIT,
@@ -170,16 +158,7 @@ def test_penalties_are_compared_on_the_same_rows(images, monkeypatch):
         penalties.UPDATE,
         penalties.ONE_OUT,
     ]
-    assert len(found.claims) == 2 * len(penalties.GOALS)
-
-
-def test_penalties_are_three_models(images):
-    X, y = penalties.rows(200, 64, 10)
-    coef = [LSSVC(**p).fit(X, y).feature_coef_ for p in penalties.PENALTIES.values()]
-    assert not np.allclose(coef[0], coef[1])
-    assert not np.allclose(coef[1], coef[2])
-    solved = penalties.solve(penalties.PENALTIES[penalties.BOTH], Knowledge.of(Linear(), X, y))()
-    assert np.array_equal(solved, coef[2])
+    assert len(found.claims) == len(penalties.GOALS)
 
 
 def test_goals_that_were_missed_are_told_first(tmp_path):
@@ -220,10 +199,6 @@ def test_how_busy_others_are_is_counted_in_ticks(monkeypatch, tmp_path):
     assert quiet.busy(0.0) == 0.25
     monkeypatch.setattr(quiet, "STATISTICS", tmp_path / "none")
     assert quiet.busy(0.0) == 0.0
-
-
-def test_the_spread_of_equal_products():
-    assert 1.0 <= quiet.spread(4) < 1e6
 
 
 def test_errors_of_live_models_are_small():
