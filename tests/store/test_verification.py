@@ -354,7 +354,7 @@ def test_two_lines_of_ids_cannot_become_one(history):
     assert failed(history, "ids")
 
 
-@pytest.mark.parametrize("how", ["other rows", "another patient"])
+@pytest.mark.parametrize("how", ["other rows", "another patient", "and an entry that says so"])
 def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     """He knows the secret, which is in the folder, and would have other rows forgotten.
 
@@ -368,7 +368,7 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     hasher = RowHasher.of(store._folder.secret(store.receipt()), store.receipt().store)
     waiting = ledger_rows(store, "SELECT DISTINCT id FROM alive WHERE queued > 0")
     (other,) = {hasher.id_hash("a"), hasher.id_hash("b")} - {one for (one,) in waiting}
-    some = slice(5, 10) if how == "other rows" else slice(0, 5)
+    some = slice(0, 5) if how == "another patient" else slice(5, 10)
     batch = X[some], y[some], None, [HashedId(other)] * 5
     edit(
         store,
@@ -380,8 +380,15 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
         ),
     )
     assert failed(store, "queue")
+    if how == "and an entry that says so":
+        store.seal()
+        content = packed([plain_arrays(batch)])
+        classes = canonical_json(hasher(batch).classes)
+        edit(store, ("UPDATE queue SET classes = ?", classes))
+        facts = {**store.history()[2].facts(), "queued": hasher.queued(classes, content)}
+        replace_entry(store, 2, facts)  # even with the right key
     for answer in (lambda: store.flush(force=True), lambda: store.cancel(2)):
-        with pytest.raises(StoreError, match="not the one that came"):
+        with pytest.raises(StoreError, match=r"not the one that came|entry from 2 on was changed"):
             answer()
 
 

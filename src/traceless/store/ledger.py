@@ -8,14 +8,14 @@ digests of the rows held, the counts and the queue of requests change in the sam
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from traceless.exceptions import StoreError
 from traceless.files.container import parsed_json
-from traceless.store.entries import Entry
+from traceless.store.entries import Entry, hash_of
 from traceless.store.ids import Event, Found, Ids, Line
 from traceless.store.queue import Queue, Queued
 from traceless.store.receipts import Receipt
@@ -99,6 +99,19 @@ class Ledger:
             )
         return found[0]
 
+    def check_from(self, sequence: int) -> None:
+        """Raise unless each entry from this one on continues the one before, to the last one.
+
+        The last one is signed, so none of them was changed.
+        """
+        found = [*self.entries("WHERE sequence >= ? ORDER BY sequence", sequence)]
+        links = [entry.previous for entry in found[1:]]
+        if links != [hash_of(entry.facts()) for entry in found[:-1]]:
+            raise StoreError(
+                f"The ledger is damaged: an entry from {sequence} on was changed after it was "
+                "written. Restore the store from a backup. Nothing was changed."
+            )
+
     def receipt(self, sequence: int, replayed: bool = False) -> Receipt:
         """The receipt of an entry that another table names."""
         return Receipt.of(self._named(sequence), self.origin, replayed)
@@ -162,16 +175,17 @@ class Ledger:
         """Those of some ids whose last row was forgotten, or waits to be, and by which entry."""
         if not self.ids.are_any_gone():
             return {}
-        found = {one: self._forgotten_by(one) for one in set(ids) if one}
+        named = cache(self._named)
+        found = {one: self._forgotten_by(one, named) for one in set(ids) if one}
         return {one: entry for one, entry in found.items() if entry is not None}
 
-    def _forgotten_by(self, one: bytes) -> Entry | None:
+    def _forgotten_by(self, one: bytes, named: Callable[[int], Entry]) -> Entry | None:
         """The request to forget with which the last row of an id went; undoing is no request."""
         free, by = 0, None
         for sequence, added, removed, waiting in self.ids.of(one):
             free += added - removed - waiting
             if not free and (removed or waiting):
-                entry = self._named(sequence)
+                entry = named(sequence)
                 if entry.undoes is None:
                     by = entry if entry.kind in ("forget", "queue") else None
         return None if free else by

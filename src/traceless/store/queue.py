@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
@@ -96,8 +96,9 @@ class Queue:
         for (content,) in self._sql.execute(query, (which,)):
             yield from unpacked(content)
 
-    def check(self, queued: Queued, entry: Entry, hasher: RowHasher) -> None:
-        """Raise unless a request is still as its entry recorded it."""
+    def check(self, queued: Queued, hasher: RowHasher) -> Entry:
+        """The entry of a request; raises unless the request is still as that recorded it."""
+        entry = cast("Entry", queued.receipt)
         query = "SELECT content FROM queue WHERE sequence = ?"
         ((content,),) = self._sql.execute(query, (queued.sequence,))
         content = content if type(content) is bytes else b""
@@ -108,6 +109,7 @@ class Queue:
                 f"The ledger is damaged: the request that waits since entry {entry.sequence} is "
                 "not the one that came. Restore the store from a backup. Nothing was changed."
             )
+        return entry
 
     def clear(self, which: int | None = None) -> None:
         """Delete all requests, or the one with this number."""

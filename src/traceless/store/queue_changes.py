@@ -48,11 +48,12 @@ class QueueChanges(RowChanges):
 
     def _flush(self, checked: int | None = None) -> Receipt:
         queue = self.ledger.queue
-        pending = queue.pending()
+        pending = self.ledger.pending()
+        self.ledger.check_from(pending[0].sequence)
         keys = tuple(queued.key for queued in pending if queued.key is not None)
         for queued in pending:
             if queued.sequence != checked:  # nobody may exchange rows while they wait
-                queue.check(queued, self.ledger.entry(queued.sequence), self.hasher)
+                queue.check(queued, self.hasher)
         with warnings.catch_warnings():  # the queue keeps rows without the names of columns
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             self._forget(queue.batches(), self.ledger.rows.remove_reserved)
@@ -63,15 +64,16 @@ class QueueChanges(RowChanges):
     def cancel(self, which: int | str) -> Receipt:
         """Take a request out of the queue, by its number or its key."""
         queue, taken = self.ledger.queue, Tally()
-        queued = next((q for q in queue.pending() if which in (q.sequence, q.key)), None)
+        pending = self.ledger.pending()
+        queued = next((q for q in pending if which in (q.sequence, q.key)), None)
         if queued is None:
-            waiting = ", ".join(str(q.sequence) for q in queue.pending()) or "none"
+            waiting = ", ".join(str(q.sequence) for q in pending) or "none"
             raise StoreError(
                 f"No request {which!r} waits in the queue. Their numbers: {waiting}. Nothing was "
                 "changed."
             )
-        entry = self.ledger.entry(queued.sequence)
-        queue.check(queued, entry, self.hasher)
+        self.ledger.check_from(queued.sequence)
+        entry = queue.check(queued, self.hasher)
         batches, release = queue.batches(queued.sequence), self.ledger.rows.release
         for _ in self._taken(batches, release, into=taken):
             pass

@@ -216,12 +216,12 @@ class Auditor:
             waiting.update(zip(rows.digests, rows.ids, strict=True))
         same = waiting == ledger.rows.reserved()
         require(same, "the rows in the queue are not those that are reserved")
-        pending = ledger.queue.pending()
+        pending = ledger.pending()
         queued = {q.sequence: (q.key, q.rows) for q in pending}
         same = queued == self._chain.waiting
         require(same, "the requests in the queue are not those of the entries")
         for request in pending:
-            ledger.queue.check(request, ledger.entry(request.sequence), hasher)
+            ledger.queue.check(request, hasher)
         return f"{waiting.total()} rows wait to be forgotten"
 
     def _check_secret(self) -> str:
