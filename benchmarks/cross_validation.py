@@ -33,20 +33,18 @@ from traceless import model_selection as ours
 from traceless.features import RandomFourier
 
 SHORT = 20_000  # rows of a shorter set, where solves weigh more
-TEN, CLASSES, SHORT_TEN, SHORT_CLASSES, HUNDRED, ONE_OUT, RHO = (
+TEN, CLASSES, SHORT_TEN, SHORT_CLASSES, HUNDRED, ONE_OUT = (
     "Cross-validation, 10 folds",
     "Cross-validation, 10 folds, ten classes",
     f"Cross-validation, 10 folds, {SHORT} rows",
     f"Cross-validation, 10 folds, ten classes, {SHORT} rows",
     "Cross-validation, 100 folds",
     "Leave-one-out",
-    "Leave-one-out at ten ρ",
 )
 OURS, TO_THE_BIT, FIT = "traceless", "traceless, to the bit", "traceless, one fit"
 ALL, SOME = "Ridge(cholesky)", "Ridge(cholesky), extrapolated"
 SUSPECTS = "Found by suspicion, where 10 % of the labels are wrong"
 FEW = 3  # folds of scikit-learn's that are timed where all would take too long
-RHOS = np.logspace(-1, 3, 10)
 
 
 def some_folds(X: Floats, t: Floats, n_folds: int) -> Callable[[], object]:
@@ -85,8 +83,6 @@ def jobs_of(
         (HUNDRED, TO_THE_BIT): lambda: ours.cross_val_score(
             model, X, t, cv=hundred, path="subtract"
         ),
-        (RHO, "select_rho"): lambda: ours.select_rho(model, X, t, RHOS, "loo"),
-        (RHO, "RidgeCV"): lambda: RidgeCV(alphas=RHOS).fit(X, t),
     }
 
 
@@ -101,7 +97,7 @@ def speed(X: Floats, t: Floats, labels: Any, quick: bool, rates: Rates) -> list[
     J, folded = X.shape[1] + 1, (TEN, CLASSES, SHORT_TEN, SHORT_CLASSES)
     for job in dict.fromkeys(record.job for record in found):
         n = SHORT if job in (SHORT_TEN, SHORT_CLASSES) else len(X)
-        solves = 10 if job in folded else len(RHOS) if job == RHO else 1
+        solves = 10 if job in folded else 1
         K = len(np.unique(labels)) if job in (CLASSES, SHORT_CLASSES) else 1
         flops = gram_flops(n, J) + solves * cholesky_flops(J) + 2 * n * J * K
         flops += 0 if job in folded else gram_flops(n, J)  # the hat: each row's own products
@@ -118,7 +114,6 @@ def claims_of(records: list[Record]) -> tuple[list[Claim], list[str]]:
         (HUNDRED, SOME, OURS, 60),
         (HUNDRED, SOME, TO_THE_BIT, 20),
         (ONE_OUT, "RidgeCV", "leave_one_out", 3),
-        (RHO, "RidgeCV", "select_rho", 3),
         (TEN, "cvmatrix and SciPy", OURS, 1),
     ]
     out = [
