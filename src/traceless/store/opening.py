@@ -92,8 +92,6 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
                 f"{path.parent} was written by a newer version of traceless (store format "
                 f"{version}, and this one knows {VERSION}). Install the newer version."
             )
-        if version != VERSION:
-            raise StoreError(f"{path} is damaged: it says to be of version {version}.")
         check_schema(connection)
         if _identity(found_at(path)) != _identity(before):
             raise StoreError(f"{path} was replaced while it was opened. Nothing was changed.")

@@ -273,7 +273,7 @@ class Auditor:
         return f"its file, root and digest {state.digest} are those of the latest entry"
 
     def _check_rows_given(self, batches: Iterable[RowBatch]) -> Iterator[Check]:
-        """Fit a model from scratch, and compare digest, root and checksum of the rows."""
+        """Fit a model from scratch, and compare digest, root and digests of the rows."""
         last, tally, hasher = self._ledger.last(), Tally(), self._hasher()
 
         def counted() -> Iterator[RowBatch]:
