@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from traceless import LSSVC, LSSVR
 from traceless.features import Linear, Polynomial, RandomFourier
 from traceless.solvers import evidence
-from traceless.solvers.evidence import _Sums
+from traceless.solvers.evidence import Evidence
 
 PENALTIES = [
     {"free_intercept": free, "standardize": scaled}
@@ -22,7 +22,7 @@ PENALTIES = [
 def sums_of(model):
     _, phi, penalty, weights = model._problem()
     shared = None if weights is None else weights[0]
-    return _Sums(model.knowledge_, penalty._replace(rho=1.0), phi, model._code, shared)
+    return Evidence(model.knowledge_, penalty, phi, model._code, shared)
 
 
 def of_rows(phi, Y, rho, weight, free_intercept):
@@ -118,8 +118,8 @@ def test_the_choice_is_the_same_with_wide_bounds(monkeypatch, n_rows):
     X, y = X[:n_rows], y[:n_rows]
     narrow = LSSVC(rho="evidence").fit(X, y).rho_
     computed = []
-    exactly = _Sums.exactly
-    monkeypatch.setattr(_Sums, "exactly", lambda s, rho: computed.append(rho) or exactly(s, rho))
+    exactly = Evidence.exactly
+    monkeypatch.setattr(Evidence, "exactly", lambda s, rho: computed.append(rho) or exactly(s, rho))
     monkeypatch.setattr(evidence, "_LOGARITHMS", 1e-3)
     assert LSSVC(rho="evidence").fit(X, y).rho_ == narrow
     assert 1 <= len(computed) < 20
@@ -235,8 +235,8 @@ def test_weights_of_each_problem_are_refused():
 def test_the_choice_is_made_once_for_each_state(monkeypatch):
     X, y = load_diabetes(return_X_y=True)
     calls = []
-    original = _Sums.floats
-    monkeypatch.setattr(_Sums, "floats", lambda self: calls.append(1) or original(self))
+    original = Evidence.floats
+    monkeypatch.setattr(Evidence, "floats", lambda self: calls.append(1) or original(self))
     model = LSSVR(rho="evidence").fit(X, y)
     assert model.predict(X[:3]).shape == (3,)
     assert len(calls) == 1

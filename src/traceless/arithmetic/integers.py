@@ -55,6 +55,14 @@ def wide(a: Sums) -> Integers:
     return (a.astype(np.int64) if a.dtype == np.float64 else a).astype(object)
 
 
+def whole_over_powers(a: Floats) -> tuple[Integers, int]:
+    """Python integers n and E ≥ 0 with a = n 2^-E."""
+    mantissas, exponents = np.frexp(a)
+    places = np.where(a != 0, exponents - 53, 0)
+    finest = min(int(places.min(initial=0)), 0)
+    return wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest), -finest
+
+
 def as_sums(a: Sums) -> Sums:
     """Integers of any kind in the one form of sums."""
     return in_words.of_python(a) if isinstance(a, np.ndarray) and a.dtype == object else a

@@ -55,7 +55,7 @@ from traceless.parameters import (
 )
 from traceless.solvers.cholesky import Cholesky
 from traceless.solvers.class_weights import SCOPES, Weights, class_weights, shared_weights
-from traceless.solvers.evidence import evidence_rho
+from traceless.solvers.evidence import Evidence
 from traceless.solvers.moments import Moments
 from traceless.solvers.ridge import Penalty
 from traceless.solvers.woodbury import Woodbury
@@ -545,7 +545,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         found: float = state.answer(
             "evidence",
             (penalty, shared),
-            lambda known: evidence_rho(known, penalty, phi, self._code, shared),
+            lambda known: Evidence(known, penalty, phi, self._code, shared).chosen(),
         )
         return found
 

@@ -30,7 +30,7 @@ from traceless.model_selection.rows import subset
 from traceless.parameters import positive
 from traceless.progress import progress
 from traceless.solvers.class_weights import shared_weights
-from traceless.solvers.evidence import evidence_rho, log_evidence
+from traceless.solvers.evidence import Evidence
 
 Method = Literal["cross-validation", "evidence"]
 
@@ -183,9 +183,10 @@ def _by_evidence(
     known = data.total()
     model = data.model(known).set_params(rho="evidence")
     _, phi, penalty, weights = model._problem()
-    problem = known, penalty, phi, model._code, shared_weights(weights)
-    values, found = log_evidence(*problem, None if rhos is None else rhos.tolist())
-    chosen = model.rho_ if rhos is None else evidence_rho(*problem, rhos.tolist())
+    evidence = Evidence(known, penalty, phi, model._code, shared_weights(weights))
+    choices = None if rhos is None else rhos.tolist()
+    values, found = evidence.logarithms(choices)
+    chosen = model.rho_ if rhos is None else evidence.chosen(choices)
     return RhoSelection(values, found[:, None], "evidence", chosen)
 
 

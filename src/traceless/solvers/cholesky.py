@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -174,100 +174,80 @@ def solved(
     """
     S = known.normal_equations()[0]
     m = whole_means(S) if penalty.free_intercept else None
-    ridge = penalty.ridge(S, known, phi)
-    if class_weights is not None:
-        Z = _solve_weighted(known, class_weights, ridge, code, m, intercept)
+    problem = _Problem(penalty.ridge(S, known, phi), code, m, intercept)
+    if class_weights is None:
+        Z = problem.pooled(known)
     else:
-        Z = _solve_pooled(known, ridge, code, m, intercept)
+        Z = problem.weighted(known, class_weights)
     Z.setflags(write=False)
     return Z, None if m is None else m.astype(np.float64)
 
 
-def _solve_pooled(
-    known: Knowledge, ridge: Ridge, code: Coding, shift: Integers | None, intercept: bool
-) -> Floats:
-    """One system of sums that are not weighted, on a device where there is one for it."""
-    (S, V), found = known.normal_equations(), None
-    device = device_for(len(S))
-    G = None if device is None else known.gram[: known.n_outputs]
-    if isinstance(G, np.ndarray):
-        from traceless.solvers.tensor_rounded import solved_there
+class _Problem(NamedTuple):
+    """What all systems of some knowledge have in common."""
 
-        found = solved_there(G, code, ridge, shift, intercept, device)
-        if found is not None and found[1].all():
-            return found[0]
-    fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
-    Q = code(V if fits else V.astype(object))
-    if found is None:
-        return _solve(S, Q, ridge, shift, intercept)
-    Z, decided = found
-    Z[:, ~decided] = _solve(S, Q[:, ~decided], ridge, shift, intercept)
-    return Z
+    ridge: Ridge
+    code: Coding
+    shift: Integers | None
+    intercept: bool
 
+    def pooled(self, known: Knowledge) -> Floats:
+        """One system of sums that are not weighted, on a device where there is one for it."""
+        (S, V), found = known.normal_equations(), None
+        device = device_for(len(S))
+        G = None if device is None else known.gram[: known.n_outputs]
+        if isinstance(G, np.ndarray):
+            from traceless.solvers.tensor_rounded import solved_there
 
-def _solve(
-    S: Sums | Mixture, Q: Integers, ridge: Ridge, shift: Integers | None, intercept: bool
-) -> Floats:
-    """One system, of features that are shifted where the intercept is free."""
-    if shift is None:
-        return correctly_rounded_solve(S, ridge, Q)
-    if isinstance(S, Mixture):
-        moved: Any = replace(S, parts=[shifted(part, shift) for part in S.parts])
-    else:
-        moved = shifted(S, shift)
-    Q = shifted_right_side(Q, shift)
-    return correctly_rounded_solve(moved, ridge, Q, shift if intercept else None)
+            found = solved_there(G, self.code, self.ridge, self.shift, self.intercept, device)
+            if found is not None and found[1].all():
+                return found[0]
+        fits = V.dtype == np.int64 and V.size and np.abs(V).max() < 2**60 // V.shape[1]
+        Q = self.code(V if fits else V.astype(object))
+        if found is None:
+            return self._solve(S, Q)
+        Z, decided = found
+        Z[:, ~decided] = self._solve(S, Q[:, ~decided])
+        return Z
 
+    def weighted(self, known: Knowledge, weights: Weights) -> Floats:
+        """Coefficients of class-wise knowledge; problems share weights, or have their own."""
+        if not known.classwise:
+            raise MismatchError(
+                "Class weights need what is known of each class apart, and the knowledge of this "
+                "model is pooled. Learn with class_weight set, or with classwise=True to be able "
+                "to set it later; or set class_weight=None."
+            )
+        J = known.n_outputs
+        M, V = [part[:J, :J] for part in known.total], known.response_sums
+        if len(weights) == 1:
+            return self._mixed(M, V, weights[0])
+        S, v = known.feature_gram, wide(V).sum(axis=1)
+        columns = [
+            self._mixed((add(S, -M[k]), M[k]), np.column_stack([v - V[:, k], V[:, k]]), pair)
+            for k, pair in enumerate(weights)
+        ]
+        return np.hstack(columns)
 
-def _solve_weighted(
-    known: Knowledge,
-    weights: Weights,
-    ridge: Ridge,
-    code: Coding,
-    shift: Integers | None,
-    intercept: bool,
-) -> Floats:
-    """Coefficients of class-wise knowledge; problems share weights, or have some of their own."""
-    if not known.classwise:
-        raise MismatchError(
-            "Class weights need what is known of each class apart, and the knowledge of this "
-            "model is pooled. Learn with class_weight set, or with classwise=True to be able to "
-            "set it later; or set class_weight=None."
+    def _mixed(self, M: Sequence[Sums], V: Integers, weights: Sequence[float]) -> Floats:
+        """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
+        S = Mixture.of(M, weights)
+        Q = self.code(wide(V) * np.array(S.weights, dtype=object))
+        kept = [c for c, weight in enumerate(weights) if weight]
+        if not kept:
+            return np.zeros((len(Q) + self.intercept, Q.shape[1]))
+        return self._solve(
+            Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit), Q
         )
-    J = known.n_outputs
-    M, V = [part[:J, :J] for part in known.total], known.response_sums
-    if len(weights) == 1:
-        return _solve_mixture(M, V, weights[0], ridge, code, shift, intercept)
-    everything, v = known.feature_gram, wide(V).sum(axis=1)
-    columns = [
-        _solve_mixture(
-            (add(everything, -M[k]), M[k]),
-            np.column_stack([v - V[:, k], V[:, k]]),
-            pair,
-            ridge,
-            code,
-            shift,
-            intercept,
-        )
-        for k, pair in enumerate(weights)
-    ]
-    return np.hstack(columns)
 
-
-def _solve_mixture(
-    M: Sequence[Sums],
-    V: Integers,
-    weights: Sequence[float],
-    ridge: Ridge,
-    code: Coding,
-    shift: Integers | None,
-    intercept: bool,
-) -> Floats:
-    """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
-    S = Mixture.of(M, weights)
-    Q = code(wide(V) * np.array(S.weights, dtype=object))
-    kept = [c for c, weight in enumerate(weights) if weight]
-    if not kept:
-        return np.zeros((len(Q) + intercept, Q.shape[1]))
-    S = Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit)
-    return _solve(S, Q, ridge, shift, intercept)
+    def _solve(self, S: Sums | Mixture, Q: Integers) -> Floats:
+        """One system, of features that are shifted where the intercept is free."""
+        m = self.shift
+        if m is None:
+            return correctly_rounded_solve(S, self.ridge, Q)
+        if isinstance(S, Mixture):
+            moved: Any = replace(S, parts=[shifted(part, m) for part in S.parts])
+        else:
+            moved = shifted(S, m)
+        Q = shifted_right_side(Q, m)
+        return correctly_rounded_solve(moved, self.ridge, Q, m if self.intercept else None)

@@ -43,7 +43,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.special import stdtrit
 
-from traceless.arithmetic.integers import Floats, Integers, matrix_times, wide
+from traceless.arithmetic.integers import Floats, Integers, matrix_times, whole_over_powers, wide
 from traceless.arithmetic.products import Coefficients
 from traceless.arithmetic.words import Sums
 from traceless.features.feature_map import BoundMap
@@ -212,19 +212,11 @@ def residual_squares(known: Knowledge, solution: Coefficients) -> list[Fraction]
     """Σω(y - ŷ)² of each target, exactly, in the units of the knowledge."""
     S, Q = known.feature_gram, known.response_sums
     yy = wide(known.gram.diagonal()[len(S) :])
-    D, E = _whole(solution.Z)
+    D, E = whole_over_powers(solution.Z)
     if solution.shift is not None:  # the same function of codes that are not shifted
         D[-1] -= (wide(solution.shift.astype(np.int64))[:, None] * D).sum(axis=0)
     fitted = (D * _times(S, D)).sum(axis=0) - (((D * wide(Q)).sum(axis=0)) << (E + 1))
     return [Fraction(int(v), 1 << 2 * E) for v in (yy << 2 * E) + fitted]
-
-
-def _whole(Z: Floats) -> tuple[Integers, int]:
-    """Python integers D and E ≥ 0 with Z = D 2^-E."""
-    mantissas, exponents = np.frexp(Z)
-    places = np.where(Z != 0, exponents - 53, 0)
-    finest = min(int(places.min(initial=0)), 0)
-    return wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest), -finest
 
 
 def _times(S: Sums, D: Integers) -> Integers:

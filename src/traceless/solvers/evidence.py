@@ -68,42 +68,6 @@ _U = 2.0**-53
 _LOGARITHMS = 1e-12  # more than the error of a logarithm, here or in twofold precision
 
 
-def evidence_rho(
-    known: Knowledge,
-    penalty: Penalty,
-    phi: BoundMap,
-    code: Coding,
-    class_weights: tuple[float, ...] | None = None,
-    rhos: Sequence[float] | None = None,
-) -> float:
-    """The ρ that the evidence chooses, from these; that of `penalty` plays no part."""
-    sums = _Sums(known, penalty._replace(rho=1.0), phi, code, class_weights)
-    choices = sorted(sums.grid() if rhos is None else rhos, reverse=True)
-    if not sums.says_something:
-        return choices[0]  # nothing speaks against the largest
-    E, bound = sums.floats().evidence(np.array(choices))
-    return choices[_first(E - bound, E + bound, lambda i: sums.exactly(choices[i]))]
-
-
-def log_evidence(
-    known: Knowledge,
-    penalty: Penalty,
-    phi: BoundMap,
-    code: Coding,
-    class_weights: tuple[float, ...] | None = None,
-    rhos: Sequence[float] | None = None,
-) -> tuple[Floats, Floats]:
-    """Values of ρ, and -E/2 of each: how probable the rows are, up to a constant."""
-    sums = _Sums(known, penalty._replace(rho=1.0), phi, code, class_weights)
-    choices = np.array(sorted(sums.grid()) if rhos is None else rhos)
-    if not sums.says_something:
-        return choices, np.zeros(len(choices))
-    E, bound = sums.floats().evidence(choices)
-    for i in np.flatnonzero(~np.isfinite(bound)):
-        E[i] = sums.exactly(choices[i])
-    return choices, -0.5 * E
-
-
 def _first(low: Floats, high: Floats, exactly: Callable[[int], float]) -> int:
     """The first place whose value is at most the least and the slack, of values between bounds.
 
@@ -170,8 +134,11 @@ class _Tridiagonal:
         )
 
 
-class _Sums:
-    """The integers that the evidence is made of, for weights of the classes if given."""
+class Evidence:
+    """E of some rows, from their integers, for weights of the classes if given.
+
+    The ρ of `penalty` plays no part.
+    """
 
     def __init__(
         self,
@@ -179,8 +146,9 @@ class _Sums:
         penalty: Penalty,
         phi: BoundMap,
         code: Coding,
-        class_weights: tuple[float, ...] | None,
+        class_weights: tuple[float, ...] | None = None,
     ) -> None:
+        penalty = penalty._replace(rho=1.0)
         self.known, self.penalty, self.phi, self.code = known, penalty, phi, code
         self.class_weights = class_weights
         S = known.feature_gram
@@ -193,30 +161,46 @@ class _Sums:
         else:
             self.mixture = Mixture.of([part[:J, :J] for part in known.total], class_weights)
 
+    def chosen(self, rhos: Sequence[float] | None = None) -> float:
+        """The ρ that is chosen, from these."""
+        choices = sorted(self.grid() if rhos is None else rhos, reverse=True)
+        if not self.says_something:
+            return choices[0]  # nothing speaks against the largest
+        E, bound = self.floats().evidence(np.array(choices))
+        return choices[_first(E - bound, E + bound, lambda i: self.exactly(choices[i]))]
+
+    def logarithms(self, rhos: Sequence[float] | None = None) -> tuple[Floats, Floats]:
+        """Values of ρ, and -E/2 of each: how probable the rows are, up to a constant."""
+        choices = np.array(sorted(self.grid()) if rhos is None else rhos)
+        if not self.says_something:
+            return choices, np.zeros(len(choices))
+        E, bound = self.floats().evidence(choices)
+        for i in np.flatnonzero(~np.isfinite(bound)):
+            E[i] = self.exactly(choices[i])
+        return choices, -0.5 * E
+
     @cached_property
     def right_sides(self) -> Integers:
         """Σωφy, coded, in units."""
         V = wide(self.known.response_sums)
-        weights = self.mixture.weights
-        coded: Integers = self.code(V if self.class_weights is None else V * _row(weights))
+        if self.class_weights is not None:
+            V = V * np.array(self.mixture.weights, dtype=object)
+        coded: Integers = self.code(V)
         return coded
 
     @cached_property
     def total(self) -> int:
         """The weight of all rows, in units; their number if it is not among the sums."""
         if self.known.task == "regression":
-            bias = self.phi.has_bias
-            return int(self.known.feature_gram[-1, -1]) if bias else self._rows
+            if self.phi.has_bias:
+                return int(self.known.feature_gram[-1, -1])
+            return self.known.n_samples << self.known.weight_bits
         if self.known.task == "multilabel":  # whose last response is the constant
             return int(self.known.gram[-1, -1])
         totals = self.known.class_totals
         weights = self.mixture.weights if self.class_weights is not None else (1,) * len(totals)
         scaled = (w * n for w, n in zip(weights, totals, strict=True))
         return int(sum(scaled) * (1 << self.known.weight_bits))
-
-    @property
-    def _rows(self) -> int:
-        return self.known.n_samples << self.known.weight_bits
 
     @cached_property
     def scale(self) -> int:
@@ -325,10 +309,6 @@ class _Sums:
 def _logarithms(a: Twofold) -> Iterator[float]:
     yield from logarithm(np.ascontiguousarray(a.high)).tolist()
     yield from (a.low / a.high).tolist()
-
-
-def _row(values: tuple[int, ...]) -> Integers:
-    return np.array(values, dtype=object)
 
 
 def _binary_logarithm(value: Fraction) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.arithmetic.integers import Floats, Integers, nearest, whole_over_powers, wide
 from traceless.exceptions import RangeError
 
 if TYPE_CHECKING:
@@ -116,11 +116,8 @@ class Ridge:
         """Whole numerators, and the denominator that they share."""
         if self._numerators is not None:
             return self._numerators, self._denominator
-        mantissas, exponents = np.frexp(self.near)
-        places = np.where(self.near > 0, exponents - 53, 0)
-        finest = min(int(places.min()), 0)
-        numerators = wide(np.ldexp(mantissas, 53).astype(np.int64)) << wide(places - finest)
-        return numerators, 1 << -finest
+        numerators, places = whole_over_powers(self.near)
+        return numerators, 1 << places
 
     def planes(self, bits: int, most: int) -> tuple[list[Integers], Floats]:
         """Fractional parts as Σ_k plane_k 2^(-bits (k+1)) + rest, the rest in float64.
