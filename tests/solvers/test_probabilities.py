@@ -90,7 +90,6 @@ def test_the_numbers_are_those_of_the_rows(n_classes, penalty, weighted, class_w
     exact = class_weight is not None and n_classes > 2
     means, covariances, priors = from_rows(clf, X, y, weight, exact)
     assert found.is_informative
-    assert found.nu == NU
     assert np.allclose(found.means, means, rtol=0, atol=1e-5)
     assert np.allclose(found.covariances, covariances, rtol=1e-5, atol=1e-6)
     assert np.allclose(found.priors, priors)
@@ -145,7 +144,7 @@ def test_the_formula_is_that_of_student(n_classes, classwise):
 
 def test_of_two_classes_p_rises_with_the_score_and_is_student_between_the_extremes():
     found = Discriminant(
-        np.array([[-0.8], [0.6]]), np.full((1, 1, 1), 0.2), np.full(2, 0.5), NU, True
+        np.array([[-0.8], [0.6]]), np.full((1, 1, 1), 0.2), np.full(2, 0.5), True
     )
     z = np.unique(np.concatenate([np.linspace(-2, 2, 4001), np.linspace(-1e6, 1e6, 41)]))
     p = found.probabilities(z[:, None])[:, 1]
@@ -160,7 +159,7 @@ def test_of_two_classes_p_rises_with_the_score_and_is_student_between_the_extrem
 
 def test_means_in_the_wrong_order_say_nothing():
     found = Discriminant(
-        np.array([[0.3], [-0.3]]), np.full((1, 1, 1), 0.2), np.array([0.2, 0.8]), NU, True
+        np.array([[0.3], [-0.3]]), np.full((1, 1, 1), 0.2), np.array([0.2, 0.8]), True
     )
     p = found.probabilities(np.linspace(-2, 2, 9)[:, None])[:, 1]
     assert np.allclose(p, 0.8, atol=1e-3)

@@ -34,7 +34,7 @@ from traceless.features import (
 from traceless.features.grid import InputGrid
 from traceless.files import container
 from traceless.knowledge.responses import label_array
-from traceless.solvers.probabilities import BELOW, RISE, Discriminant, contrasts
+from traceless.solvers.probabilities import BELOW, NU, RISE, Discriminant, contrasts
 
 __all__ = ["to_onnx"]
 
@@ -144,7 +144,7 @@ def _probabilities(scores: Value, found: Discriminant, estimator: LSSVC) -> Any:
         A, half_volume = found.whitenings[c % len(found.whitenings)]
         whitened = (scores @ H - found.means[c]) @ np.ascontiguousarray(A.T)
         distance = (whitened * whitened).sum(np.array([1]), keepdims=1)
-        parts.append((distance * (1.0 / found.nu) + 1.0).log() * -scale - half_volume)
+        parts.append((distance * (1.0 / NU) + 1.0).log() * -scale - half_volume)
     p = (concat(parts) + floor).softmax(axis=1)
     return _agreeing(p, scores, K) if estimator.decision == "scores" and priors is None else p
 

@@ -175,10 +175,7 @@ def solved(
     S = known.normal_equations()[0]
     m = whole_means(S) if penalty.free_intercept else None
     problem = _Problem(penalty.ridge(S, known, phi), code, m, intercept)
-    if class_weights is None:
-        Z = problem.pooled(known)
-    else:
-        Z = problem.weighted(known, class_weights)
+    Z = problem.pooled(known) if class_weights is None else problem.weighted(known, class_weights)
     Z.setflags(write=False)
     return Z, None if m is None else m.astype(np.float64)
 

@@ -73,17 +73,12 @@ def update_flops(J: int, L: int) -> float:
     return 3.0 * J * J * L + 3.0 * J * b * L + b * b * L / 3.0
 
 
-def refactor_flops(J: int, L: int) -> float:
-    """What adding L rows to the matrix and factoring it anew takes, in flops of an update.
-
-    A factorisation is J³/3, at half the speed of products.
-    """
-    return float(J) * J * L + 0.6 * float(J) ** 3
-
-
 def worth_updating(J: int, L: int) -> bool:
-    """Whether an update by L rows is faster than a new factor; about L < J/4."""
-    return update_flops(J, L) < refactor_flops(J, L)
+    """Whether an update by L rows is faster than a new factor; about L < J/4.
+
+    That is J²L to add them to the matrix, and a factorisation, J³/3 at half the speed of products.
+    """
+    return update_flops(J, L) < float(J) * J * L + 0.6 * float(J) ** 3
 
 
 class Change(NamedTuple):
@@ -106,14 +101,9 @@ class Change(NamedTuple):
 
     def blocks(self) -> list[Change]:
         """The same rows, at most `block_rows` at a time."""
-        size = block_rows(self.F.shape[1])
-        if len(self.F) <= size:
-            return [self] if len(self.F) else []
-        starts = range(0, len(self.F), size)
-        return [self._block(slice(start, start + size)) for start in starts]
-
-    def _block(self, rows: slice) -> Change:
-        return Change(self.F[rows], self.Y[rows], self.weights[rows], self.sign)
+        n, size = len(self.F), block_rows(self.F.shape[1])
+        blocks = [slice(start, start + size) for start in range(0, n, size)]
+        return [Change(self.F[b], self.Y[b], self.weights[b], self.sign) for b in blocks]
 
 
 class Frame(NamedTuple):

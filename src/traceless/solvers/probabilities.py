@@ -90,8 +90,6 @@ class Discriminant:
         Σ, or Σ_c of each class.
     priors : ndarray of shape (K,)
         π_c: the share of each class in the weight of all rows.
-    nu : float
-        ν, the degrees of freedom of the tails.
     is_informative : bool
         False where the model has as many degrees of freedom as rows: its scores say nothing.
     """
@@ -99,7 +97,6 @@ class Discriminant:
     means: Floats
     covariances: Floats
     priors: Floats
-    nu: float
     is_informative: bool
 
     def probabilities(
@@ -148,13 +145,13 @@ class Discriminant:
     @property
     def exponent(self) -> float:
         """Half of ν + K - 1."""
-        return (self.nu + len(self.means) - 1) / 2
+        return (NU + len(self.means) - 1) / 2
 
     @property
     def of_two(self) -> tuple[float, float, float, float]:
         """Of two classes (μ_0 + μ_1)/2, δ, νΣ and r."""
         (low,), (high,) = self.means.tolist()
-        delta, spread = max((high - low) / 2, 0.0), self.nu * float(self.covariances[0, 0, 0])
+        delta, spread = max((high - low) / 2, 0.0), NU * float(self.covariances[0, 0, 0])
         return (low + high) / 2, delta, spread, float(np.sqrt(spread + delta * delta))
 
     def _densities(self, scores: Floats) -> Floats:
@@ -179,11 +176,11 @@ class Discriminant:
         A = self.whitenings[0][0]
         if len(self.covariances) == 1:
             distances = _distances(_rows_times(z, A), _rows_times(self.means, A))
-            return -self.exponent * logarithm(1.0 + distances / self.nu)
+            return -self.exponent * logarithm(1.0 + distances / NU)
         out, origin = np.empty((len(z), len(self.means))), np.zeros((1, len(A)))
         for c, (A, half_volume) in enumerate(self.whitenings):
             distance = _distances(_rows_times(z - self.means[c], A), origin)[:, 0]
-            out[:, c] = -self.exponent * logarithm(1.0 + distance / self.nu) - half_volume
+            out[:, c] = -self.exponent * logarithm(1.0 + distance / NU) - half_volume
         return out
 
 
@@ -210,13 +207,11 @@ def discriminant(
     class_weights : tuple of float, optional
     """
     totals, K, J = moments.totals, len(moments.totals), len(moments.C)
-    shares, Y = totals / (moments.weight or 1.0), contrasts(code(np.eye(K)))
     n = np.maximum(moments.counts, [float(total) for total in known.class_totals])
-    if not moments.weight > 0.0:  # all classes have the weight 0, and the scores are 0
-        shares = n / n.sum()
-        return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
-    if K == 1 or not 1.0 - moments.degrees_of_freedom / n.sum() > HOPELESS:
-        return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, NU, False)
+    is_empty = not moments.weight > 0.0  # all classes have the weight 0, and the scores are 0
+    shares, Y = (n / n.sum() if is_empty else totals / moments.weight), contrasts(code(np.eye(K)))
+    if is_empty or K == 1 or not 1.0 - moments.degrees_of_freedom / n.sum() > HOPELESS:
+        return Discriminant(Y, np.ones((1, K - 1, K - 1)), shares, False)
     W = contrasts(Z[:J] / phi.steps[:J, None])
     m = np.divide(moments.c, totals, out=np.zeros_like(moments.c), where=totals > 0)
     traces, parts = None, None
@@ -227,7 +222,7 @@ def discriminant(
     base = contrasts(code(shares[None])) if moments.is_centred else 0.0
     M = np.where(totals[:, None] > 0, _on_grid(m.T @ W + base, 2.0**-BITS), Y)
     means = Y - (Y - M) / errors[:, None]
-    return Discriminant(means, _covariances(moments, W, m, n, errors, parts), shares, NU, True)
+    return Discriminant(means, _covariances(moments, W, m, n, errors, parts), shares, True)
 
 
 def _covariances(

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
 
     _Base = tuple[Knowledge, Floats, Equations]  # of sums, with an offset
-    _Counted = tuple[int, tuple[Label, ...], tuple[int, ...]]  # a sign, responses, rows of each
 
 STATE_FORMAT = "traceless state 1"
 _QUEUE = 64  # rows that wait at least before the knowledge takes them in
@@ -75,6 +74,11 @@ class Woodbury(Cholesky):
     knowledge : Knowledge, or a tuple of responses and counts
         The latter without knowledge, which needs an inverse.
     inverse : Inverse, optional
+
+    Attributes
+    ----------
+    is_sealed : bool
+        Whether coefficients are correctly rounded now.
     """
 
     solver = "woodbury"
@@ -94,7 +98,7 @@ class Woodbury(Cholesky):
             self._exact = _Exact(knowledge)
         self._base: _Base | None = None
         self._solved = None
-        self._sealed = False
+        self.is_sealed = False
         self.other = None
 
     def export(self, rho: float) -> dict[str, Any]:
@@ -124,11 +128,6 @@ class Woodbury(Cholesky):
     def has_knowledge(self) -> bool:
         """Whether the sums of the rows are here; False after `imported`."""
         return self._exact.known is not None
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether coefficients are correctly rounded now."""
-        return self._sealed
 
     def inverse_for_others(self) -> Inverse | None:
         """The inverse as pickles and files have it, with today's answer; our own is not changed."""
@@ -161,7 +160,7 @@ class Woodbury(Cholesky):
         """The same with correctly rounded coefficients, until the next change."""
         self.knowledge()
         other = self._twin()
-        other._sealed = True
+        other.is_sealed = True
         return other
 
     def _twin(self) -> Woodbury:
@@ -191,7 +190,7 @@ class Woodbury(Cholesky):
     def _exactly(self, penalty: Penalty, class_weights: Weights | None) -> bool:
         """Whether P cannot answer, and the knowledge is solved."""
         mixed = penalty.standardize and not penalty.free_intercept
-        return class_weights is not None or self._sealed or mixed
+        return class_weights is not None or self.is_sealed or mixed
 
     def _solution(self, penalty: Penalty, phi: BoundMap, code: Coding) -> Coefficients:
         inverse, U = self._answered(penalty)
@@ -252,7 +251,7 @@ class Woodbury(Cholesky):
         )
 
     def _after(self, new: list[QueuedRows], certain: bool = False) -> Woodbury:
-        responses, counts = self._totals([(q.change.sign, q.names, q.counts) for q in new])
+        responses, counts = self._totals(new)
         inverse = self._inverse_after(new, responses)
         emptied = 0 in counts if self.recipe.task == "classification" else not counts[-1]
         exact = self._enqueued(new, certain, doubtful=inverse is None or emptied)
@@ -261,30 +260,30 @@ class Woodbury(Cholesky):
         if floor is not None and floor[1] > _DECAY and leaves and self.has_knowledge:
             inverse = None  # of an ill-conditioned matrix, which may be better without these rows
         state = self._twin()
-        state._sealed, state._inverse = False, inverse
+        state.is_sealed, state._inverse = False, inverse
         state._exact, state.responses, state.counts = exact, responses, counts
         if 0 in counts and self.recipe.task == "classification":
             state._drop_empty_classes()
         state._look()
         return state
 
-    def _totals(self, new: Sequence[_Counted]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    def _totals(self, new: list[QueuedRows]) -> tuple[tuple[Label, ...], tuple[int, ...]]:
         """Responses and counts after a change; raises if a count would be negative."""
         task, names = self.recipe.task, self.responses
-        if task == "classification" and any(more != names for _, more, _ in new):
-            names = union(names, *(more for _, more, _ in new))
+        if task == "classification" and any(q.names != names for q in new):
+            names = union(names, *(q.names for q in new))
         left = [*self.counts]
         if names != self.responses:
             held = dict(zip(self.responses, self.counts, strict=True))
             left = [held.get(name, 0) for name in names]
-        for sign, more, counts in new:
-            where: Sequence[int] = range(len(counts))
-            if task == "classification" and more != names:
-                where = [names.index(name) for name in more]
-            elif more != names:
-                check_targets(task, names, more)
-            for k, count in zip(where, counts, strict=True):
-                left[k] += sign * count
+        for q in new:
+            where: Sequence[int] = range(len(q.counts))
+            if task == "classification" and q.names != names:
+                where = [names.index(name) for name in q.names]
+            elif q.names != names:
+                check_targets(task, names, q.names)
+            for k, count in zip(where, q.counts, strict=True):
+                left[k] += q.change.sign * count
         if min(left, default=0) < 0:
             check_counts(response_names(task, names), left)
         return names, tuple(left)
