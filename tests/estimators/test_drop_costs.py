@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
+from cases import PENALTIES
 from traceless import LSSVC, LSSVR
 from traceless.features import Linear, Polynomial, RandomFourier
 
@@ -34,14 +35,6 @@ def loss(model, X, y, weight):
         penalty = penalty + model.rho_ * np.atleast_1d(model.intercept_) ** 2
     worst = weight @ (Y - (np.average(Y, axis=0, weights=weight) if has_bias else 0.0)) ** 2
     return weight @ (Y - scores) ** 2 + penalty, worst
-
-
-PENALTIES = [
-    {},
-    {"standardize": False},
-    {"free_intercept": False},
-    {"free_intercept": False, "standardize": False},
-]
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -110,9 +103,6 @@ def test_maps_that_mix_columns_do_not_know():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="RandomFourier mix all columns"):
         LSSVC(RandomFourier(20)).fit(X, y).drop_costs()
-    own = LSSVC(class_weight="balanced", weighting="one_vs_rest").fit(X, y)
-    with pytest.raises(ValueError, match="Use weighting='shared'"):
-        own.drop_costs()
 
 
 # --- summary ---------------------------------------------------------------------------------

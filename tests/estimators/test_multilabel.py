@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
-from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from cases import MAPS, exact_gram, examples, name
@@ -31,7 +29,6 @@ from traceless import (
 from traceless.estimators.onnx import to_onnx
 from traceless.features import Linear, RandomFourier
 from traceless.files import container
-from traceless.knowledge.sample_weights import rounded_weights
 from traceless.model_selection import cross_val_predict
 
 L = 3
@@ -61,24 +58,10 @@ def test_the_bits_of_one_model_for_each_label(phi, weighted):
     assert np.array_equal(ours.intercept_, np.hstack([m.intercept_ for m in each]))
     scores = np.column_stack([m.decision_function(X) for m in each])
     assert np.array_equal(ours.decision_function(X), scores)
-    assert np.array_equal(ours.predict(X), np.column_stack([m.predict(X) for m in each]))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("standardize", [False, True])
-def test_against_ridge(standardize, weighted):
-    X, Y, w = data(weighted=weighted)
-    F, w = Linear(bias=False).transform(X), rounded_weights(w, len(X))
-    ours = LSSVC(rho=0.7, standardize=standardize).fit(X, Y, w)
-    scaler = StandardScaler(with_std=standardize).fit(F, sample_weight=w)
-    theirs = RidgeClassifier(alpha=0.7, solver="cholesky").fit(scaler.transform(F), Y, w)
-    scale = scaler.scale_ if standardize else 1.0
-    np.testing.assert_allclose(ours.coef_, theirs.coef_ / scale, rtol=1e-9)
-    scores = theirs.decision_function(scaler.transform(F))
-    np.testing.assert_allclose(ours.decision_function(X), scores, rtol=1e-9, atol=1e-12)
-    assert np.array_equal(ours.predict(X), theirs.predict(scaler.transform(F)))
-    assert ours.classes_.tolist() == theirs.classes_.tolist() == [0, 1, 2]
-    assert ours.score(X, Y) == theirs.score(scaler.transform(F), Y)
+    predicted = np.column_stack([m.predict(X) for m in each])
+    assert np.array_equal(ours.predict(X), predicted)
+    assert ours.score(X, Y) == (predicted == Y).all(axis=1).mean()
+    assert ours.classes_.tolist() == [0, 1, 2]
 
 
 def test_what_is_kept(rng):
@@ -165,14 +148,6 @@ def test_knowledge_is_a_group(seed, weighted, prints):
     assert pickle.loads(pickle.dumps(a)) == a
     with pytest.raises(NotLearnedError):
         (a - b).check_possible()
-
-
-def test_columns_are_forgotten_too():
-    X, Y, w = data(weighted=True)
-    ours = LSSVC().fit(X, Y, w).forget_columns([0, 3])
-    theirs = LSSVC().fit(X[:, 1:3], Y, w)
-    assert ours.digest() == theirs.digest()
-    assert np.array_equal(ours.coef_, theirs.coef_)
 
 
 def test_merge_into_an_empty_model_and_the_papers_state(tmp_path):

@@ -153,16 +153,6 @@ def test_who_has_probabilities():
         clf.predict(X)
 
 
-def test_classes_come_and_go():
-    X, y = load_iris(return_X_y=True)
-    clf = LSSVC().fit(X[:100], y[:100])
-    assert clf.predict_proba(X).shape == (150, 2)
-    clf.partial_fit(X[100:], y[100:])
-    assert clf.predict_proba(X).shape == (150, 3)
-    clf.forget(X[:50], y[:50])
-    assert np.array_equal(clf.predict_proba(X), LSSVC().fit(X[50:], y[50:]).predict_proba(X))
-
-
 def test_a_window_passes_them_on():
     X, y = load_iris(return_X_y=True)
     window = SlidingWindow(LSSVC(), size=120).fit(X, y)

@@ -7,16 +7,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from threadpoolctl import threadpool_limits
 
+from cases import PENALTIES
 from traceless import LSSVC, LSSVR
 from traceless.features import Linear, Polynomial, RandomFourier
 from traceless.solvers import evidence
 from traceless.solvers.evidence import Evidence
-
-PENALTIES = [
-    {"free_intercept": free, "standardize": scaled}
-    for free in (True, False)
-    for scaled in (True, False)
-]
 
 
 def sums_of(model):
@@ -70,32 +65,28 @@ def test_it_is_the_probability_of_the_targets(rows, penalty, n, weighted):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_it_is_the_probability_of_the_coded_classes(rows, penalty, n_classes, class_weight):
-    X, _, weight = rows
-    y = np.digitize(X[:, 0], [-0.5, 0.5][: n_classes - 1])
+@pytest.mark.parametrize(
+    ("kind", "class_weight"),
+    [(2, None), (2, "balanced"), (3, None), (3, "balanced"), ("labels", None)],
+)
+def test_it_is_the_probability_of_the_coded_classes(rows, penalty, kind, class_weight):
+    X, Y, weight = rows
+    all_weights = weight
+    if kind == "labels":
+        y = (np.median(Y, axis=0) < Y).astype(int)
+        one_hot = np.column_stack([y, np.ones(40)])
+    else:
+        y = np.digitize(X[:, 0], [-0.5, 0.5][: kind - 1])
+        one_hot = (y[:, None] == np.arange(kind)).astype(float)
     model = LSSVC(rho="evidence", class_weight=class_weight, **penalty).fit(X, y, weight)
-    _, _, _, shared = model._problem()
-    all_weights = weight if shared is None else weight * np.array(shared[0])[y]
-    coded = model._code((y[:, None] == np.arange(n_classes)).astype(float))
+    if class_weight is not None:
+        all_weights = weight * np.array(model._problem()[3][0])[y]
     sums = sums_of(model)
     # the scales are those of all rows, whatever their classes weigh
     phi = scaled(Linear().transform(X), weight, penalty["standardize"])
     for rho in sums.grid()[::7]:
+        coded = model._code(one_hot)
         wanted = of_rows(phi, coded, rho, all_weights, penalty["free_intercept"])
-        found = sums.floats().evidence(np.array([rho]))[0][0]
-        np.testing.assert_allclose([found, sums.exactly(rho)], wanted, atol=1e-7)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES)
-def test_it_is_the_probability_of_several_labels(rows, penalty):
-    X, Y, weight = rows
-    labels = (np.median(Y, axis=0) < Y).astype(int)
-    sums = sums_of(LSSVC(rho="evidence", **penalty).fit(X, labels, weight))
-    phi = scaled(Linear().transform(X), weight, penalty["standardize"])
-    for rho in sums.grid()[::7]:
-        wanted = of_rows(phi, 2.0 * labels - 1.0, rho, weight, penalty["free_intercept"])
         found = sums.floats().evidence(np.array([rho]))[0][0]
         np.testing.assert_allclose([found, sums.exactly(rho)], wanted, atol=1e-7)
 
@@ -193,9 +184,6 @@ def test_weights_and_rho_times_a_power_of_two_are_the_same_problem(rows):
     X, Y, weight = rows
     first = LSSVR(rho="evidence").fit(X, Y, weight)
     assert LSSVR(rho="evidence").fit(X, Y, 8 * weight).rho_ == 8 * first.rho_
-
-
-# --- what it is worth ------------------------------------------------------------------------
 
 
 # --- edges -----------------------------------------------------------------------------------

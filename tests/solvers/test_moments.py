@@ -70,10 +70,3 @@ def test_degrees_of_freedom_of_a_hat_matrix(rng):
     model = LSSVR(rho=2.0).fit(X, np.zeros(12))
     hat = np.column_stack([LSSVR(rho=2.0).fit(X, e).predict(X) for e in np.eye(12)])
     assert model._moments().degrees_of_freedom == pytest.approx(np.trace(hat), rel=1e-9)
-
-
-def test_one_vs_rest_has_no_one_covariance(rng):
-    X, y, _ = rows(rng)
-    model = LSSVC(class_weight="balanced", weighting="one_vs_rest").fit(X, y)
-    with pytest.raises(ValueError, match="weighting='shared'"):
-        model._moments()

@@ -11,16 +11,10 @@ from scipy.stats import multivariate_t
 from sklearn.datasets import load_breast_cancer, make_classification
 from threadpoolctl import threadpool_limits
 
+from cases import PENALTIES
 from traceless import LPSVM, LSSVC, Knowledge
 from traceless.features import Linear, RandomFourier
 from traceless.solvers.probabilities import NU, Discriminant, _agreeing, contrasts
-
-PENALTIES = [
-    {},
-    {"free_intercept": False},
-    {"standardize": False},
-    {"free_intercept": False, "standardize": False},
-]
 
 
 def data(n_classes, n=150, seed=0):
@@ -81,28 +75,22 @@ def from_rows(clf, X, y, weight=None, exact=False):
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_the_numbers_are_those_of_the_rows(n_classes, penalty, weighted, class_weight):
+@pytest.mark.parametrize(
+    "options", [{}, {"class_weight": "balanced"}, {"classwise": True}], ids=str
+)
+def test_the_numbers_are_those_of_the_rows(n_classes, penalty, weighted, options):
+    """Class-wise knowledge has a covariance for each of many classes."""
     X, y = data(n_classes)
     weight = np.random.default_rng(1).choice([0.25, 1.0, 3.0], size=len(y)) if weighted else None
-    clf = LSSVC(rho=0.5, class_weight=class_weight, **penalty).fit(X, y, weight)
+    clf = LSSVC(rho=0.5, **options, **penalty).fit(X, y, weight)
     found = clf._discriminant()
-    exact = class_weight is not None and n_classes > 2
+    exact = bool(options) and n_classes > 2
     means, covariances, priors = from_rows(clf, X, y, weight, exact)
     assert found.is_informative
+    assert len(found.covariances) == (n_classes if exact else 1)
     assert np.allclose(found.means, means, rtol=0, atol=1e-5)
     assert np.allclose(found.covariances, covariances, rtol=1e-5, atol=1e-6)
     assert np.allclose(found.priors, priors)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-def test_class_wise_knowledge_has_a_covariance_for_each_of_many_classes(penalty):
-    X, y = data(4)
-    found = LSSVC(classwise=True, **penalty).fit(X, y)._discriminant()
-    means, covariances, _ = from_rows(LSSVC(**penalty).fit(X, y), X, y, exact=True)
-    assert len(found.covariances) == 4
-    assert np.allclose(found.means, means, rtol=0, atol=1e-5)
-    assert np.allclose(found.covariances, covariances, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -143,9 +131,7 @@ def test_the_formula_is_that_of_student(n_classes, classwise):
 
 
 def test_of_two_classes_p_rises_with_the_score_and_is_student_between_the_extremes():
-    found = Discriminant(
-        np.array([[-0.8], [0.6]]), np.full((1, 1, 1), 0.2), np.full(2, 0.5), True
-    )
+    found = Discriminant(np.array([[-0.8], [0.6]]), np.full((1, 1, 1), 0.2), np.full(2, 0.5), True)
     z = np.unique(np.concatenate([np.linspace(-2, 2, 4001), np.linspace(-1e6, 1e6, 41)]))
     p = found.probabilities(z[:, None])[:, 1]
     assert (np.diff(p) > 0).all()
