@@ -99,7 +99,7 @@ def _warm_up() -> None:
         X, y = plane.points(n, 0)
         problem = HingeProblem(Kernel("rbf"), 2).fit(X[:-10], y[:-10], 1.0)
         problem.update(add=(X[-10:], y[-10:], 1.0), remove=np.arange(10))
-        problem.set_bounds(2.0).decision_function(X)
+        problem.update(bounds=2.0).decision_function(X)
 
 
 def _first_call() -> str:

@@ -1,10 +1,9 @@
 """(d) One path, looked at on the way: coefficients over θ, and where its breakpoints are.
 
-So that the engine's own account of a path (`HingeProblem.watch`) need not be believed, it is
-taken in small steps: bounds of what comes are θC, of what goes (1 - θ)C, and one update leads
-to the next θ. At these θ the coefficients are exact, and they are those of the one long path
-as long as every point that comes or goes is at its bound. Paths where one is not are set
-aside. A breakpoint is known to within a step.
+The engine gives no account of a path, so it is taken in small steps: bounds of what comes are θC,
+of what goes (1 - θ)C, and one update leads to the next θ. At these θ the coefficients are exact,
+and they are those of the one long path as long as every point that comes or goes is at its bound.
+Paths where one is not are set aside. A breakpoint is known to within a step.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _lead_to(problem: HingeProblem, change: Change, theta: float) -> None:
         problem.update(add=add, bounds=bounds)
         return
     bounds[len(change.y) :] *= theta
-    problem.set_bounds(bounds)
+    problem.update(bounds=bounds)
 
 
 # --- measurements -------------------------------------------------------------------------------

@@ -4,12 +4,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from benchmarks import accuracy, findings, penalties, probabilities, quiet, report
+from benchmarks import accuracy, findings, probabilities, quiet, report
 from benchmarks.findings import Findings, Record
-from papers import page, timing
+from papers import page
 from papers.claims import Claim
 
 ROOT = Path(__file__).parent.parent.parent
@@ -126,39 +125,6 @@ def test_probabilities_are_judged_by_four_tables(losses):
     assert [round(claim.goal, 1) for claim in claims] == [1.0, 1.0]
     ours = [r.value for r in losses if (r.job, r.way) == (P.LOSS, P.OURS)]
     assert abs(ours[-1] - sum(ours[:-1]) / 3) < 1e-12
-
-
-def test_there_are_enough_sets_for_probabilities():
-    sets = [*probabilities.bundled(), *probabilities.generated()]
-    assert len(sets) >= 20
-    assert len({data.case for data in sets}) == len(sets)
-    for data in sets:
-        assert len(set(data.some(50).y)) == len(set(data.y))
-
-
-@pytest.fixture
-def images(monkeypatch, rng):
-    X = rng.random((400, 784)) * (rng.random((400, 784)) < 0.5)
-    monkeypatch.setattr(penalties, "mnist_or_random", lambda: (X, np.arange(400) % 10))
-
-
-def test_penalties_are_compared_on_the_same_rows(images, monkeypatch):
-    monkeypatch.setattr(penalties, "threadpool_limits", lambda *_, **__: None)  # ours go on
-    monkeypatch.setattr(penalties, "CASES", penalties.CASES[:1])
-    monkeypatch.setattr(penalties, "REPEATED", 2)
-    monkeypatch.setattr(timing, "SETTLE", 0.0)
-    found = penalties.measure(quick=True)
-    for records in found.jobs().values():
-        assert [r.way for r in records] == [*penalties.PENALTIES]
-        assert {r.case for r in records} == {"J = 64, K = 1"}
-        assert all(0 < r.value < 10 for r in records)
-    assert list(found.jobs()) == [
-        penalties.FIT,
-        penalties.SOLVE,
-        penalties.UPDATE,
-        penalties.ONE_OUT,
-    ]
-    assert len(found.claims) == len(penalties.GOALS)
 
 
 def test_goals_that_were_missed_are_told_first(tmp_path):

@@ -29,12 +29,6 @@ def sets():
     return list(everyday_sets.data_sets(300))
 
 
-def test_there_are_enough_sets_and_half_are_of_each_task(sets):
-    share = np.mean([found.task == CLASSIFICATION for found in sets])
-    assert len({found.case for found in sets}) == len(sets) >= 24
-    assert 0.4 <= share <= 0.6
-
-
 def test_sets_are_the_same_each_time(sets):
     for one, again in zip(sets, everyday_sets.data_sets(300), strict=True):
         assert one.case == again.case

@@ -55,7 +55,7 @@ def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> 
     n, kind = len(problem), rng.integers(12)
     m, k = int(rng.integers(0, most + 1)), int(rng.integers(0, most + 1))
     if kind == 0 and n:
-        problem.set_bounds(problem.bounds * rng.choice([0.5, 2.0, 1.0], size=n))
+        problem.update(bounds=problem.bounds * rng.choice([0.5, 2.0, 1.0], size=n))
         return
     if kind == 1:
         k = n - int(rng.integers(0, 4))

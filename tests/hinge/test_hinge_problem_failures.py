@@ -32,7 +32,7 @@ def test_an_error_on_the_way(rng, monkeypatch, where):
             with pytest.raises(KeyboardInterrupt):
                 problem.update(add, np.arange(10))
         with pytest.raises(KeyboardInterrupt):
-            problem.set_bounds(2.0)
+            problem.update(bounds=2.0)
         with pytest.raises(KeyboardInterrupt):
             problem.fit(*add)
     assert picture(problem) == before

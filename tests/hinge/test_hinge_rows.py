@@ -38,7 +38,7 @@ def test_a_change_leaves_the_rows_before_alone():
 
 
 def test_ids_are_checked():
-    rows = TrainingRows.of(batch([1, 2, 3], [0, 1, 0])).less(np.array([1]))
+    rows = TrainingRows.of(batch([1, 2, 3], [0, 1, 0])).changed(np.array([1]), None)
     assert rows.check_ids([2, 0]).tolist() == [2, 0]
     assert rows.check_ids([]).tolist() == []
     for ids, words in (([1], "id 1 is not held"), ([0, 0], "twice")):

@@ -155,10 +155,6 @@ class HingeProblem(SolvedProblem):
         """
         return self._become(self.changed(add, remove, bounds))
 
-    def set_bounds(self, bounds: ArrayLike) -> Self:
-        """Follow the path to other bounds: another C, other weights."""
-        return self.update(bounds=bounds)
-
     def _become(self, other: HingeProblem) -> Self:
         other.take_over()
         self.__dict__ |= other.__dict__

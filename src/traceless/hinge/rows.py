@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from numbers import Real
@@ -115,14 +115,15 @@ class TrainingRows:
         """These rows less some (by id), and new ones last."""
         rows, places = self, dict(self.places)
         if len(without):
-            rows = self.less(without)
-            gone = self.batch(np.searchsorted(self.ids, without))
-            for key, i in zip(_keys(gone), without.tolist(), strict=True):
+            gone = np.searchsorted(self.ids, without)
+            kept = np.delete(np.arange(len(self)), gone)
+            rows = TrainingRows(*self.batch(kept), self.ids[kept], self.next_id, places)
+            for key, i in zip(_keys(self.batch(gone)), without.tolist(), strict=True):
                 places[key] = tuple(j for j in places[key] if j != i)
                 if not places[key]:
                     del places[key]
         if new is None:
-            return replace(rows, places=places)
+            return rows
         X, y, weight = new
         ids = np.arange(self.next_id, self.next_id + len(y), dtype=np.int64)
         labels = y if len(y) else rows.y  # no labels have no type
@@ -139,11 +140,6 @@ class TrainingRows:
             self.next_id + len(y),
             places,
         )
-
-    def less(self, without: Integers) -> TrainingRows:
-        """These rows less some (by id), to be read and not to be searched."""
-        kept = np.delete(np.arange(len(self.ids)), np.searchsorted(self.ids, without))
-        return TrainingRows(*self.batch(kept), self.ids[kept], self.next_id, {})
 
     def batch(self, at: Any) -> Batch:
         """Some rows."""

@@ -41,10 +41,6 @@ class Settings:
         Bytes that the kernel matrices of all problems may take.
     verbose : bool
         Whether progress is shown.
-    name : str
-        Of the kernel, "callable" if it is a function.
-    structure : tuple
-        Parameters whose change requires a new fit.
     """
 
     machine: Any
@@ -54,13 +50,16 @@ class Settings:
     coef0: Any
     memory: int = field(default=1 << 30, compare=False)
     verbose: bool = field(default=False, compare=False)
-    name: str = field(init=False, compare=False)
-    structure: tuple[Any, ...] = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        self.__dict__["name"] = self.kernel if isinstance(self.kernel, str) else "callable"
-        structure = self.kernel, self.gamma, self.degree, self.coef0, self.machine.structure
-        self.__dict__["structure"] = structure
+    @property
+    def name(self) -> str:
+        """The name of the kernel, "callable" if it is a function."""
+        return self.kernel if isinstance(self.kernel, str) else "callable"
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        """Parameters whose change requires a new fit."""
+        return self.kernel, self.gamma, self.degree, self.coef0, self.machine.structure
 
     def gamma_of(self, X: Floats, weight: Floats) -> float:
         """The number that gamma stands for."""
