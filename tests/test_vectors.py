@@ -11,10 +11,9 @@ from vectors.make import KINDS, read
 def test_every_bit_is_that_of_the_vectors(kind):
     held = list(read(kind))
     assert held
-    wrong = {
-        (case["name"], case.get("model"), field): (value, case["answer"].get(field))
-        for case in held
-        for field, value in KINDS[kind](case).items()
-        if value != case["answer"].get(field)
-    }
+    wrong = []
+    for case in held:
+        computed, frozen = KINDS[kind](case), case["answer"]
+        fields = [f for f in computed.keys() | frozen if computed.get(f) != frozen.get(f)]
+        wrong += [(case["name"], case.get("model"), field) for field in fields]
     assert not wrong

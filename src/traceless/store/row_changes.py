@@ -55,7 +55,7 @@ class RowChanges(Answering):
             if learned and entry.sequence not in undone:
                 raise AlreadyLearnedError(
                     f"An earlier change ({_named(entry)}) learned exactly these {entry.rows} rows. "
-                    "Leave out once (with --again) to learn them twice. Nothing was changed."
+                    "To learn them twice, use once=False (--again). Nothing was changed."
                 )
 
     def forget(self, rows: Given, whole: bool) -> Receipt | Queued:
