@@ -18,7 +18,7 @@ help:
 	@echo "make dist-test   wheel and sdist, each tested in an empty environment; make extras-test"
 	@echo "             the same for extras, alone, in pairs and all together (slow)"
 	@echo "make peers   scikit-learn's own tests of SVC, Ridge and cross-validation, run with ours in their place"
-	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, 4000 faults, degenerate paths,"
+	@echo "make soak    the long forms: 10 000 damaged files, 200 killed stores, 6600 faults, degenerate paths,"
 	@echo "             checks, 20 000 solutions and predictions against fractions (three quarters of an hour)"
 	@echo "make reproduce   the experiments of the papers, as reports in results/ (QUICK=1: on few rows)"
 	@echo "make docs    the site, with its gallery; make docs-check builds it without running the gallery"
