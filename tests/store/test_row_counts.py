@@ -38,25 +38,6 @@ def held(counts):
     return {(digest, one): n for digest, one, n in counts.counted()}
 
 
-def test_reserved_rows_go_only_by_their_own_request(counts):
-    counts.add([A, A, B], [P, P, NONE])
-    assert counts.reserve([A, B, B], [NONE] * 3) == ([2], [P, NONE, NONE])
-    assert counts.reserved() == {(A, P): 1, (B, NONE): 1}
-    assert counts.count_reserved([A, B, C]) == 2
-    assert counts.remove([A, A]) == ([1], [P, NONE])
-    assert counts.remove([B]).missed == [0]
-    assert counts.remove_reserved([A, B, A], [P, NONE, P]).missed == [2]
-    assert held(counts) == {}
-
-
-def test_a_cancelled_request_gives_its_rows_back(counts):
-    counts.add([A, A], [P, Q])
-    counts.reserve([A], [Q])
-    assert counts.release([A, A], [Q, Q]) == ([1], [Q, NONE])
-    assert counts.reserved() == {}
-    assert counts.remove([A, A], [P, Q]).missed == []
-
-
 @pytest.mark.parametrize("many", [1, 10**9])
 def test_rows_are_added_meanwhile(counts, monkeypatch, many):
     monkeypatch.setattr(row_counts, "_MANY", many)
