@@ -29,6 +29,7 @@ def state(folder):
         [b"", b"id,age,income,color,bought\n", b"PAR1", b"ARROW1\0\0", b"PK\x03\x04"]
     ),
 )
+@example(data=b"\xff" * 60 + b"PAR1", kind="parquet", name="learn", start=b"PAR1")
 @example(data=b"1,2,3,red", kind="csv", name="learn", start=b"id,age,income,color,bought\n")
 @example(data=b'1,2,3,red,"yes', kind="csv", name="learn", start=b"id,age,income,color,bought\n")
 def test_garbage_is_refused_and_changes_nothing(shop, tmp_path, data, kind, name, start):

@@ -231,19 +231,6 @@ def test_checksums_of_parquet_are_checked_where_there_are_any(tmp_path):
         Table([str(path)], SCHEMA).arrays()
 
 
-@given(
-    st.binary(max_size=200),
-    st.sampled_from(["csv", "tsv", "csv.gz", "jsonl", "parquet"]),
-    st.booleans(),
-)
-@example(b"PAR1" + b"\xff" * 60 + b"PAR1", "parquet", False)
-def test_garbage_is_refused(tmp_path_factory, data, kind, headed):
-    path = tmp_path_factory.mktemp("t") / f"t.{kind}"
-    path.write_bytes((b"a,b,y\n" if headed else b"") + data)
-    with pytest.raises(TableError):
-        Table([str(path)], Schema([Number("a"), Category("b", ("no such",))], ["y"])).arrays()
-
-
 def mutated(data, rng):
     """The same bytes with some flipped, cut off, put in or made as large as can be."""
     data = bytearray(data)
