@@ -13,8 +13,7 @@ def people(path, n=120, seed=0):
         f"{k},{a},{i},{c},{b}"
         for k, (a, i, c, b) in enumerate(zip(age, income, color, bought, strict=True))
     ]
-    text = "\n".join(["id,age,income,color,bought", *lines]) + "\n"
-    path.write_text(text)
+    table(path, lines)
     return lines
 
 

@@ -200,11 +200,7 @@ def test_a_model_says_which_versions_of_a_table_it_has_learned(tmp_path):
     assert newest.merged_ == {names[2]: 1, names[1]: -1}
     newest.save(tmp_path / "newest")
     both = LSSVC().merge(load(tmp_path / "newest")).merge(model)  # v2 - v1 + v1
-    assert {name: both.merged_.get(name) for name in names} == dict(
-        zip(names, [None, None, 1], strict=True)
-    )
-    both.save(tmp_path / "both")
-    assert load(tmp_path / "both").merged_ == both.merged_
+    assert (both.merged_[names[2]], names[1] in both.merged_) == (1, False)
     assert both.merge(-newest.knowledge_).merged_[names[1]] == 1  # takes along what it brought
     assert both.digest() == model.digest()
     assert model.fit(X, y).merged_ == {}

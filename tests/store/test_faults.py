@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import faults
 import pytest
 
 from traceless import LSSVC
@@ -182,12 +181,3 @@ def test_a_fault_at_a_call_of_the_system():
     assert "18 trials of 3 changes: no state was wrong" in said
     for outcome in ("killed: ", "times as before, and said so", "times made all the same"):
         assert outcome in said
-
-
-def test_disks_of_60_to_160_kilobytes():
-    said = run_faults("--disks", "50", "--only", "learn")
-    if faults.LEFT_OUT in said:
-        pytest.skip(faults.LEFT_OUT)
-    assert "3 trials of 1 changes: no state was wrong" in said
-    assert "times as before, and said so" in said
-    assert "times made all the same" in said

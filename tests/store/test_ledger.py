@@ -13,20 +13,6 @@ def path(store):
     return store.path / "ledger.sqlite"
 
 
-def test_a_reader_sees_one_state(path):
-    with open_ledger(path) as reader:
-        before = reader.last()
-        with open_ledger(path, "BEGIN IMMEDIATE") as writer:
-            writer.rows.clear()
-            writer.commit()
-        assert reader.last() == before
-        assert reader.rows.totals()[0] == 200
-        with open_ledger(path, "") as other:
-            assert not other.empty_log()  # the reader is in the way
-    with open_ledger(path, "") as other:
-        assert other.empty_log()
-
-
 def test_a_second_transaction_that_writes_is_refused(path):
     with (
         open_ledger(path, "BEGIN IMMEDIATE"),
