@@ -4,7 +4,7 @@ import errno
 import hashlib
 import json
 import os
-import subprocess
+import resource
 import sys
 from pathlib import Path
 
@@ -268,21 +268,14 @@ def test_an_error_leaves_the_old_file_and_nothing_else(path, monkeypatch, where)
 
 
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(path):
-    before = path.read_bytes()
-    code = """
-import resource, signal, sys
-import numpy as np
-from traceless.files import container
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    container.write(sys.argv[1], "Thing", {}, {"a": np.zeros(1_000_000)})
-except OSError as error:
-    print(error.errno)
-"""
-    command = [sys.executable, "-c", code, str(path)]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert int(shown.stdout) == errno.EFBIG
+    before, (soft, hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(OSError, match="too large") as error:
+            container.write(path, "Thing", {}, {"a": np.zeros(1_000_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert error.value.errno == errno.EFBIG
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 
