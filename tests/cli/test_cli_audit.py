@@ -2,7 +2,7 @@ import json
 import os
 
 import pytest
-from people import people, table
+from people import contents, people, table
 
 from traceless.store import Receipt
 from traceless.store.keys import SigningKey
@@ -120,12 +120,6 @@ def test_nothing_is_replaced_before_all_is_checked(call, shop, tmp_path, words):
     before = call("history", "shop", "--json").out, *contents(tmp_path)
     call("key", "shop", "--replace", *words, code=2)
     assert (call("history", "shop", "--json").out, *contents(tmp_path)) == before
-
-
-def contents(folder):
-    """All files but the lock, which names the last process."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
-    return [(path, path.read_bytes()) for path in sorted(files)]
 
 
 @pytest.mark.parametrize("dry_run", [[], ["--dry-run"]])

@@ -1,9 +1,8 @@
-import hashlib
-
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from people import contents
 
 from traceless import Store
 from traceless.cli.group import root
@@ -11,13 +10,8 @@ from traceless.sources.formats import FORMATS
 
 
 def state(folder):
-    """What the store says of itself, and every file of it but the lock, by its content."""
-    files = {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "lock" and not path.name.endswith(("-shm", "-wal"))
-    }
-    return files, Store(folder).history(), Store(folder).pending()
+    """What the store says of itself, and its files."""
+    return contents(folder), Store(folder).history(), Store(folder).pending()
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

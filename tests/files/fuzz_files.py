@@ -97,11 +97,6 @@ def flip_bits(raw, rng):
     return bytes(out)
 
 
-def splice(raw, other, rng):
-    place = 8 * rng.randrange(min(len(raw), len(other)) // 8)
-    return raw[:place] + other[place:]
-
-
 def nodes(tree, path=()):
     yield path
     keys = tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
@@ -188,9 +183,6 @@ FORGERY = [forge_facts, forge_facts, forge_numbers, forge_shapes]
 def mutated(raws, rng, path):
     """Write a forged file; returns what was done to it, and what it was before."""
     raw, kind = rng.choice(raws), rng.random()
-    if kind < 0.1:
-        path.write_bytes(rehashed(splice(raw, rng.choice(raws), rng)))
-        return "splice", raw
     if kind < 0.25:
         path.write_bytes(rehashed(flip_bits(raw, rng)))
         return "flip_bits", raw

@@ -130,11 +130,10 @@ def test_the_same_rows_mean_the_same(kind, name, values, error, spark, tmp_path)
     if pa.types.is_duration(values.type) or values.type == pa.timestamp("ns"):
         pytest.skip("Spark reads no such files, or reads integers")
 
-    def by_spark(model, table, tmp_path):
-        pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
-        weight = "w" if "w" in table.column_names else None
-        df = spark.read.parquet(str(tmp_path / "t.parquet"))
-        return model.fit(from_spark(df, "y", sample_weight=weight))
+    def by_spark(table, folder):
+        pq.write_table(table, folder / "t.parquet", row_group_size=4)
+        df = spark.read.parquet(str(folder / "t.parquet"))
+        return (from_spark(df, "y", **test_values.weighted(table)),)
 
     test_values.check(by_spark, kind, name, values, error, tmp_path)
 

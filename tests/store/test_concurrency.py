@@ -12,6 +12,7 @@ import pytest
 from traceless import LSSVC
 from traceless.exceptions import StoreBusyError, StoreError
 from traceless.store import Store
+from traceless.store.opening import open_ledger
 
 
 def test_a_writer_waits_if_asked_to(store, rows):
@@ -100,6 +101,16 @@ def test_readers_see_whole_states_while_others_write(store, rows):
     assert seen == {200, 300}
     store.flush()  # removes what the killed process left
     assert Store(store.path).verify().ok
+
+
+def test_a_second_transaction_that_writes_is_refused(store):
+    path = store.path / "ledger.sqlite"
+    with (
+        open_ledger(path, "BEGIN IMMEDIATE"),
+        pytest.raises(StoreBusyError, match="holds the ledger"),
+        open_ledger(path, "BEGIN IMMEDIATE", 0.1),
+    ):
+        pass
 
 
 def test_where_there_is_no_flock_nothing_is_written(store, rows, monkeypatch, tmp_path):

@@ -55,8 +55,14 @@ def test_rows_are_added_meanwhile(counts, monkeypatch, many):
         raise KeyError  # the model refuses them
 
 
-@given(rows_with_ids, rows_with_ids, rows_with_ids)
-def test_counts_are_those_of_a_multiset(first, second, gone):
+@given(rows_with_ids, rows_with_ids, rows_with_ids, st.sampled_from([2, 2**14]))
+def test_counts_are_those_of_a_multiset(first, second, gone, chunk):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_counts, "_CHUNK", chunk)
+        check_multiset(first, second, gone)
+
+
+def check_multiset(first, second, gone):
     counts, here = new_counts(), Counter(first + second)
     counts.add([d for d, _ in first], [one for _, one in first])
     counts.add_counted([(*row, n) for row, n in Counter(second).items()])
@@ -77,17 +83,6 @@ def test_counts_are_those_of_a_multiset(first, second, gone):
     assert counts.remove([d for d, _ in gone], [one for _, one in gone]) == (missed, ids)
     assert held(counts) == dict(+here)
     counts._sql.close()
-
-
-@pytest.mark.parametrize("ids", [None, [P] * 7, [NONE, P, Q, NONE, P, Q, NONE]])
-def test_many_digests_are_passed_in_chunks(counts, monkeypatch, ids):
-    monkeypatch.setattr(row_counts, "_CHUNK", 2)
-    digests = [k.to_bytes(16, "little") for k in range(7)]
-    counts.add(digests, ids)
-    assert counts.remove(digests[:5], None if ids is None else ids[:5]).missed == []
-    assert [digest for digest, _, _ in counts.counted()] == digests[5:]
-    counts.clear()
-    assert counts.totals()[0] == 0
 
 
 @pytest.mark.parametrize(

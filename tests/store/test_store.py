@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import sys
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -98,16 +100,16 @@ class TestOpen:
         (tmp_path / "ledger.sqlite").write_bytes(b"something else, and long enough" * 100)
         with pytest.raises(StoreError, match="damaged"):
             Store(tmp_path)
-        (tmp_path / "ledger.sqlite").write_bytes(b"")
-        with pytest.raises(StoreError, match="is not a store"):
-            Store(tmp_path)
+        for make in (lambda sql: None, lambda sql: sql.execute("CREATE TABLE t (x)")):
+            (tmp_path / "ledger.sqlite").write_bytes(b"")
+            with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as sql:
+                make(sql)
+            with pytest.raises(StoreError, match=r"is not a store: .* is not a ledger"):
+                Store(tmp_path)
 
     def test_a_newer_version_is_named(self, store):
-        import sqlite3
-
-        connection = sqlite3.connect(store.path / "ledger.sqlite")
-        connection.execute("PRAGMA user_version = 2")
-        connection.close()
+        with closing(sqlite3.connect(store.path / "ledger.sqlite")) as sql:
+            sql.execute("PRAGMA user_version = 2")
         with pytest.raises(StoreError, match="newer version of traceless"):
             Store(store.path)
 
