@@ -150,18 +150,10 @@ def test_sparse_blocks_and_one_weight_for_all(scheduler):
 
 
 @ONE_TASK
-def test_only_the_sum_comes_to_this_process(recipe, rows, digest, cluster, monkeypatch):
-    made = []
-
-    def setstate(self, state, original=Knowledge.__setstate__):
-        made.append(self)
-        original(self, state)
-
-    source = as_source(*arrays(rows, (40,) * 10))
-    monkeypatch.setattr(Knowledge, "__setstate__", setstate)
+def test_only_the_sum_comes_to_this_process(recipe, rows, digest, cluster, unpickled):
     with cluster.as_current():
-        assert source.knowledge(recipe).digest() == digest
-    assert len(made) == 1
+        assert as_source(*arrays(rows, (40,) * 10)).knowledge(recipe).digest() == digest
+    assert len(unpickled) == 1
 
 
 @ONE_TASK

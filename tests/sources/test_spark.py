@@ -13,7 +13,7 @@ import pytest
 
 import sabotage
 import test_values
-from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError, fit_by, on_spark, scan
+from traceless import LSSVC, LSSVR, MismatchError, RangeError, fit_by, on_spark, scan
 from traceless.exceptions import EngineError
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
@@ -75,18 +75,10 @@ def test_any_partitions(n, spark, recipe, rows, digest):
 
 
 @ONE_TASK
-def test_more_partitions_than_tasks_that_add(spark, recipe, rows, digest, monkeypatch):
-    loaded = []
-
-    def setstate(self, state, original=Knowledge.__setstate__):
-        loaded.append(self)
-        original(self, state)
-
+def test_more_partitions_than_tasks_that_add(spark, recipe, rows, digest, unpickled):
     df, target = frame(spark, rows, 33)
-    source = from_spark(df, target, sample_weight="w")
-    monkeypatch.setattr(Knowledge, "__setstate__", setstate)
-    assert source.knowledge(recipe).digest() == digest
-    assert len(loaded) == 1  # the driver collects the total only
+    assert from_spark(df, target, sample_weight="w").knowledge(recipe).digest() == digest
+    assert len(unpickled) == 1  # the driver collects the total only
     few = frame(spark, tuple(a[:3] for a in rows), 9)[0]  # partitions without rows
     expected = recipe.knowledge(tuple(a[:3] for a in rows))
     assert from_spark(few, target, sample_weight="w").knowledge(recipe) == expected

@@ -29,22 +29,20 @@ GAPS = pa.array([1.0, None, 2.0, 3.0, 4.0, 5.0])
 TIES = [Decimal(f"{k}.000030517578125") for k in (0, 2, 4, 6, 8, 11)]
 
 
-def numbers(value):
-    """What is tried as a feature, as a target and as a weight."""
-    return {
-        "small integers": (pa.array([1, 2, 3, 4, 5, 6], pa.int8()), None),
-        "truth values": (TRUTHS, None),
-        "decimals": (CENTS, None),
-        "fine decimals": (pa.array(TIES, pa.decimal128(20, 15)), None),
-        "categories": (pa.array([3, 1, 2, 3, 1, 2]).dictionary_encode(), None),
-        "wide floats": (pa.array([0.5, 1e5, 0.1, 3.7, 1.0, 2.0]), None),
-        "numeric text": (DIGITS, TypeError),
-        "times": (pa.array(TIMES, pa.timestamp("us")), TypeError),
-        "nanoseconds": (pa.array(TIMES, pa.timestamp("ns")), TypeError),
-        "days": (pa.array(DAYS), TypeError),
-        "durations": (pa.array(SPANS), TypeError),
-        "nulls": (GAPS, ValueError),
-    }[value]
+NUMBERS = {  # tried as a feature, as a target and as a weight
+    "small integers": (pa.array([1, 2, 3, 4, 5, 6], pa.int8()), None),
+    "truth values": (TRUTHS, None),
+    "decimals": (CENTS, None),
+    "fine decimals": (pa.array(TIES, pa.decimal128(20, 15)), None),
+    "categories": (pa.array([3, 1, 2, 3, 1, 2]).dictionary_encode(), None),
+    "wide floats": (pa.array([0.5, 1e5, 0.1, 3.7, 1.0, 2.0]), None),
+    "numeric text": (DIGITS, TypeError),
+    "times": (pa.array(TIMES, pa.timestamp("us")), TypeError),
+    "nanoseconds": (pa.array(TIMES, pa.timestamp("ns")), TypeError),
+    "days": (pa.array(DAYS), TypeError),
+    "durations": (pa.array(SPANS), TypeError),
+    "nulls": (GAPS, ValueError),
+}
 
 
 LABELS = {
@@ -66,13 +64,15 @@ LABELS = {
     "nulls": (GAPS, ValueError),
     "text with nulls": (pa.array(["a", None, "b", "a", "b", "b"]), ValueError),
 }
-VALUES = ("small integers", "truth values", "decimals", "fine decimals", "categories")
-VALUES += ("wide floats", "numeric text", "times", "nanoseconds", "days", "durations", "nulls")
 CASES = [
-    *[pytest.param(LSSVC, "a", *numbers(v), id=f"feature: {v}") for v in VALUES],
-    *[pytest.param(LSSVR, "y", *numbers(v), id=f"target: {v}") for v in VALUES],
-    *[pytest.param(LSSVC, "w", *numbers(v), id=f"weight: {v}") for v in VALUES],
-    *[pytest.param(LSSVC, "y", *case, id=f"label: {name}") for name, case in LABELS.items()],
+    pytest.param(kind, column, *case, id=f"{what}: {name}")
+    for what, kind, column, table in [
+        ("feature", LSSVC, "a", NUMBERS),
+        ("target", LSSVR, "y", NUMBERS),
+        ("weight", LSSVC, "w", NUMBERS),
+        ("label", LSSVC, "y", LABELS),
+    ]
+    for name, case in table.items()
 ]
 
 
