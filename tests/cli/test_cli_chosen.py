@@ -119,16 +119,6 @@ def test_rows_that_are_not_held_are_named_by_their_line(call, clinic, tmp_path):
     assert f"more.csv, line {len(others) + 2}. They were never learned" in said
 
 
-def test_relabel_by_id_keeps_the_ids(call, clinic, tmp_path):
-    mine = of(clinic, "17")
-    by_id = ("--from", "all.csv", "--where", "patient=17")
-    call("relabel", "clinic", *by_id, "--to", "ill")
-    now = [",".join([*line.split(",")[:3], "ill"]) for line in mine]
-    table(tmp_path / "now.csv", without(clinic, "17") + now, HEADER)
-    assert digest(call) == refit(without(clinic, "17") + now, tmp_path / "rest.csv")
-    assert found(call, 17)["held"] == len(mine)
-
-
 def test_correct_by_id(call, clinic, tmp_path):
     new = [f"17,{44 + k},120,well" for k in range(2)]
     table(tmp_path / "new.csv", [*new, *without(clinic, "17"), "1,1,1,ill"], HEADER)

@@ -1,4 +1,3 @@
-import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -50,16 +49,3 @@ def test_garbage_is_no_receipt_and_no_model(shop, tmp_path, data):
         assert result.exit_code == 2, (result.output, result.exception)
         assert len(result.stderr.splitlines()) == 1
     assert state(tmp_path / "shop") == before
-
-
-@pytest.mark.parametrize("place", ["ledger.sqlite", "generations"])
-def test_a_damaged_store_is_one_line(call, shop, tmp_path, place):
-    path = tmp_path / "shop" / place
-    if path.is_dir():
-        path = next(path.iterdir())
-    path.write_bytes(b"garbage" * 100)
-    for arguments in (
-        ["predict", "shop", "people.csv"],
-        ["learn", "shop", "people.csv", "--again"],
-    ):
-        assert len(call(*arguments, code=2).err.splitlines()) == 1

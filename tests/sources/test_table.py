@@ -153,16 +153,7 @@ BAD = {
         "a,b,y\n1,1e999,u\n",
         "line 2, column 'b': a finite number is needed, got '1e999'",
     ),
-    "hexadecimal": ("a,b,y\n1,0x10,u\n", "a number is needed, got '0x10'"),
-    "decimal comma": (
-        'a,b,y\n1,"1,5",u\n',
-        "got '1,5'. If ',' stands before the fraction, declare --decimal ','",
-    ),
     "missing label": ("a,b,y\n1,2,\n", "line 2, column 'y': the label is missing, there is none"),
-    "thousands": (
-        'a,b,y\n1,"1,234.5",u\n',
-        "Write numbers without signs or blanks between the thous",
-    ),
     "semicolons": (
         "a;b;y\n1;2;u\n",
         "Its columns seem to stand between ';': declare --delimiter ';'",

@@ -162,12 +162,10 @@ def main(kills, seed, folder):
     path, replay, chance = Path(folder) / "store", Replay(seed), random.Random(seed)
     Store.new(path, LSSVC())
     ahead = orphans = 0
-    for turn in range(kills):
+    for _ in range(kills):
         acknowledged = one_life(path, replay, chance.uniform(0.0, 0.5))
         orphans += len(list((path / "generations").iterdir())) > 1
         ahead += check(path, replay, acknowledged)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{turn + 1} of {kills} kills")
     sys.stdout.write(
         f"{kills} kills over {replay.done} acknowledged operations: no state was wrong; "
         f"{ahead} times the store was one operation ahead, {orphans} times files were left over\n"
