@@ -8,19 +8,6 @@ from people import people, table
 from traceless import LSSVC, Store
 
 
-def test_rows_come_from_any_format_and_from_standard_input(call, shop):
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    before = call("status shop --json").json["digest"]
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv("people.csv"), "p.parquet")
-    call("forget shop p.parquet")
-    assert call("status shop --json").json["rows"] == 0
-    with open("people.csv") as file:
-        call("learn shop - --again", stdin=file.read())
-    assert call("status shop --json").json["digest"] == before
-
-
 def test_few_rows_wait_for_others(call, shop, tmp_path):
     table(tmp_path / "one.csv", shop[:1])
     call("forget shop one.csv --batch")

@@ -86,15 +86,6 @@ def test_folders_patterns_and_kinds_may_be_mixed(tmp_path):
     assert len(whole[0]) == len(parts[0]) == 3 * len(KINDS)
 
 
-def test_weights_and_several_targets(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a,p,q,w\n1,2,3,0.5\n4,5,6,2\n")
-    X, y, weight = Table([str(path)], Schema([Number("a")], ["p", "q"], "number", "w")).arrays()
-    assert X.tolist() == [[1], [4]]
-    assert y.tolist() == [[2, 3], [5, 6]]
-    assert weight.tolist() == [0.5, 2]
-
-
 decimals = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300).map(repr),
     st.decimals(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12).map(str),

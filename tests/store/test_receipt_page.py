@@ -81,14 +81,3 @@ def test_names_from_anywhere_are_only_text(tmp_path):
     assert "<img" not in html
     assert not [c for c in html if not c.isprintable() and c != "\n"]
     assert "<img src=x onerror=alert(1)>" in Page(html).text
-
-
-def test_much_stays_on_one_page(tmp_path):
-    """Few of many keys and classes are named, and long names are shortened."""
-    store = Store.new(tmp_path / "s", LSSVC(), about={"organisation": "x" * 5000})
-    receipt = store.learn(X, [f"{'y' * 300}{k}" for k in range(40)])
-    receipt = replace(receipt, keys=tuple(f"{k}{'z' * 190}" for k in range(90)))
-    text_ = said(receipt)
-    assert "and 87 more" in text_
-    assert "and 37 more" in text_
-    assert len(text_) < 4000
