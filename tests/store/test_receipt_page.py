@@ -34,7 +34,7 @@ def test_the_person_concerned_reads_a_sentence(store):
     receipt = replace(receipt, time="2026-03-04T05:06:07Z")
     text_ = said(receipt)
     assert (
-        "On 4 March 2026 at 05:06 UTC, the 3 records, kept under “letter 7”, were removed "
+        "On 2026-03-04 at 05:06:07 UTC, the 3 records, kept under “letter 7”, were removed "
         "from the model of Clinic <St. Anna> that predicts “ill”. The model is now the one that "
         "the 37 records left in it give, as if these 3 had never been learned."
     ) in text_

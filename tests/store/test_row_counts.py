@@ -22,7 +22,7 @@ rows_with_ids = st.lists(
 
 
 def new_counts():
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(";".join(ROW_TABLES))
     return RowCounts(connection)
 
@@ -36,23 +36,6 @@ def counts():
 
 def held(counts):
     return {(digest, one): n for digest, one, n in counts.counted()}
-
-
-@pytest.mark.parametrize("many", [1, 10**9])
-def test_rows_are_added_meanwhile(counts, monkeypatch, many):
-    monkeypatch.setattr(row_counts, "_MANY", many)
-    with counts.adding([A, B, A], [NONE, P, NONE]):
-        pass
-    assert held(counts) == {(A, NONE): 2, (B, P): 1}
-
-    def full(*args):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(RowCounts, "add", full)
-    with pytest.raises(sqlite3.OperationalError, match="full"), counts.adding([A], [NONE]):
-        pass
-    with pytest.raises((KeyError, sqlite3.OperationalError)), counts.adding([A], [NONE]):
-        raise KeyError  # the model refuses them
 
 
 @given(rows_with_ids, rows_with_ids, rows_with_ids, st.sampled_from([2, 2**14]))
@@ -98,7 +81,7 @@ def check_multiset(first, second, gone):
     ],
 )
 def test_rows_that_no_change_could_leave_are_found(counts, row):
-    counts.add([B])
+    counts.add([B], [NONE])
     counts._sql.execute("INSERT INTO alive VALUES (?, ?, ?, ?)", row)
     with pytest.raises(StoreError, match="no change could leave"):
         counts.totals()
