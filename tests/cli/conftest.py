@@ -1,10 +1,7 @@
 """The command line, called as people call it."""
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -41,25 +38,6 @@ def call(tmp_path, monkeypatch):
         if "--debug" not in arguments:
             assert "Traceback" not in result.output
         return Called(result.exit_code, result.stdout, result.stderr)
-
-    return called
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Call a command in a process of its own."""
-
-    def called(*arguments, code=0, stdin=None, env=None):
-        done = subprocess.run(
-            [sys.executable, "-m", "traceless", *map(str, arguments)],
-            input=stdin,
-            capture_output=True,
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            timeout=120,
-        )
-        assert done.returncode == code, done.stderr.decode()
-        return Called(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return called
 

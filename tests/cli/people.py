@@ -13,9 +13,15 @@ def people(path, n=120, seed=0):
         f"{k},{a},{i},{c},{b}"
         for k, (a, i, c, b) in enumerate(zip(age, income, color, bought, strict=True))
     ]
-    text = "\n".join(["id,age,income,color,bought", *lines]) + "\n"
-    path.write_text(text)
+    table(path, lines)
     return lines
+
+
+def contents(folder):
+    """All files but the lock, which names the last process, and SQLite's log."""
+    left_out = ("lock", "ledger.sqlite-shm", "ledger.sqlite-wal")
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in left_out]
+    return [(path, path.read_bytes()) for path in sorted(files)]
 
 
 def table(path, lines, header="id,age,income,color,bought"):

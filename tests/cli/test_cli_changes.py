@@ -8,29 +8,11 @@ from people import people, table
 from traceless import LSSVC, Store
 
 
-def test_rows_come_from_any_format_and_from_standard_input(call, shop):
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    before = call("status shop --json").json["digest"]
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv("people.csv"), "p.parquet")
-    call("forget shop p.parquet")
-    assert call("status shop --json").json["rows"] == 0
-    with open("people.csv") as file:
-        call("learn shop - --again", stdin=file.read())
-    assert call("status shop --json").json["digest"] == before
-
-
-def test_what_was_answered_and_what_waits_is_said(call, shop, tmp_path):
-    assert "--again" in call("learn shop people.csv", code=2).err
-    people(tmp_path / "more.csv", seed=1)
-    call("learn shop more.csv --key k")
-    assert "answered before" in call("learn shop more.csv --key k").out
+def test_few_rows_wait_for_others(call, shop, tmp_path):
     table(tmp_path / "one.csv", shop[:1])
     call("forget shop one.csv --batch")
     assert "1 rows wait" in call("flush shop").out
-    told = call("flush shop --force --json").json
-    assert (told["receipt"]["rows"], told["waiting_rows"]) == (1, 0)
+    assert call("flush shop --force --json").json["waiting_rows"] == 0
     assert "Nothing waits" in call("flush shop").out
 
 
@@ -62,9 +44,6 @@ def test_a_shared_secret_lets_rows_be_forgotten_one_by_one(call, shop, tmp_path)
     people(tmp_path / "branch.csv", seed=3)
     call("learn branch branch.csv")
     call("merge shop branch")
-    assert "--again" in call("merge shop branch", code=2).err
-    call("merge shop branch --again")
-    call("forget shop --slice branch")
     assert call("forget shop branch.csv --json").json["receipt"]["held"] == 120
 
 

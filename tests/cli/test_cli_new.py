@@ -36,10 +36,8 @@ def test_choices_are_those_that_can_be_built():
             "--rho evidence --set decision=posterior",
             LSSVC(Linear(), rho="evidence", decision="posterior"),
         ),
-        ("--set free_intercept=no", LSSVC(Linear(), free_intercept=False)),
         ("--set standardize=false --regression", LSSVR(Linear(), standardize=False)),
         ("--model lpsvm --set free_intercept=yes", LPSVM(free_intercept=True)),
-        ("--model esvm --set standardize=yes", ESVM(standardize=True)),
         ("--map polynomial --set degree=3 --set coef0=2.0", LSSVC(Polynomial(3, coef0=2.0))),
         (
             "--map fourier --components 30 --gamma 0.5 --set random_state=7",
@@ -54,7 +52,6 @@ def test_choices_are_those_that_can_be_built():
         ("--model esvm --C 4 --components 8", ESVM(8, 4.0)),
         ("--model wesvm --class-weight golden", wESVM(class_weight="golden")),
         ("--model pathsvc --C 4 --gamma 0.5", PathSVC(C=4.0, gamma=0.5)),
-        ("--model pathsvc --set kernel=linear", PathSVC(kernel="linear")),
         ("--model pathsvc", PathSVC()),
     ],
 )
@@ -69,23 +66,13 @@ def test_options_become_the_model(call, options, model):
     ("options", "said"),
     [
         ("--columns a --gamma 1", "gamma does nothing with LSSVC and Linear, which take bias"),
-        (
-            "--columns a --map fourier --set degree=2",
-            "degree does nothing with LSSVC and RandomFourier",
-        ),
         ("--columns a --C 1", "C does nothing with LSSVC and Linear"),
-        (
-            "--columns a --model pathsvc --set standardize=no",
-            "standardize does nothing with PathSVC",
-        ),
         ("--columns a --model esvm --rho 1", "--rho does nothing with --model esvm"),
         ("--columns a --model esvm --map linear", "leave out --map linear"),
         ("--columns a --model pathsvc --regression", "--regression is --model lssvr"),
         ("--columns a --regression --labels int", "this is a regression"),
         ("--columns a --map fourier --gamma -3", "gamma"),
         ("--columns a --set resolution=0.3", "power of two"),
-        ("--columns a --set solver=no", "solver must be"),
-        ("--columns a --set feature_map=linear", "feature_map must be"),
         ("--columns a --set solver", "NAME=... is needed"),
         ("", "Say which columns to learn from"),
         ("--columns a --like x.csv", "--columns, or --like FILE"),

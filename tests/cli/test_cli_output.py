@@ -3,16 +3,19 @@ import io
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from people import table
 
 from traceless.cli import output
+from traceless.cli.inputs import with_progress
 from traceless.cli.output import Grid, Result, fields, say, show
+from traceless.progress import progress
 
 RESULT = Result(
-    {"n": np.int64(3), "a": np.array([1.5])},
+    {},
     [
         "A line.",
         fields({"rows": 12345, "digest": None}),
@@ -28,15 +31,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_json_is_one_object(capsys):
-    show(RESULT, as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"ok": True, "n": 3, "a": [1.5]}
-
-
-def test_json_has_null_for_what_is_no_number(capsys):
-    show(Result({"a": float("nan"), "b": [np.inf, 1.0], "c": np.array([np.nan])}), as_json=True)
+def test_json_is_one_object_with_null_for_what_is_no_number(capsys):
+    data = {"n": np.int64(3), "a": float("nan"), "b": [np.inf, 1.0], "c": np.array([np.nan, 1.5])}
+    show(Result(data), as_json=True)
     told = json.loads(capsys.readouterr().out)
-    assert told == {"ok": True, "a": None, "b": [None, 1.0], "c": [None]}
+    assert told == {"ok": True, "n": 3, "a": None, "b": [None, 1.0], "c": [None, 1.5]}
 
 
 def test_piped_output_is_plain(capsys):
@@ -44,6 +43,20 @@ def test_piped_output_is_plain(capsys):
     assert capsys.readouterr().out == (
         "A line.\nrows:    12 345\ndigest:  -\na         good\né\\x1b[0m  ok\nb         FAILED\n"
     )
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_long_reading_has_a_bar_on_standard_error_of_a_terminal(monkeypatch, is_terminal, capsys):
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "__defaults__", (0.0,))
+    if is_terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+    batches = [([1, 2, 3], "y"), ([4], "z")]
+    reading = SimpleNamespace(part=0.5)
+    assert list(with_progress(reading, iter(batches), "learning")) == batches
+    assert ("learning" in terminal.getvalue()) is is_terminal
+    assert capsys.readouterr() == ("", "")
 
 
 # --- files ------------------------------------------------------------------------------------

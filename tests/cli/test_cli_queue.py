@@ -1,7 +1,5 @@
 """Requests that wait: listed, cancelled, and each with a receipt."""
 
-from datetime import UTC, datetime
-
 from people import table
 
 from traceless import Store
@@ -24,25 +22,6 @@ def test_requests_are_listed_with_their_receipts(call, shop, tmp_path):
     assert "0 hours" in shown
     again = call("forget", "shop", "one.csv", "--batch", "--key", "letter")
     assert "answered before" in again.out
-
-
-def test_the_age_of_a_request(call, shop, tmp_path, monkeypatch):
-    from traceless.cli import queue
-
-    table(tmp_path / "one.csv", shop[:1])
-    call("forget", "shop", "one.csv", "--batch")
-
-    class Later(datetime):
-        @classmethod
-        def now(cls, zone):
-            assert zone is UTC
-            return datetime(2099, 1, 1, tzinfo=UTC)
-
-    monkeypatch.setattr(queue, "datetime", Later)
-    hours = call("queue", "list", "shop", "--json").json["requests"][0]["hours"]
-    came = datetime.fromisoformat(Store("shop").pending()[0].time)
-    assert hours == (datetime(2099, 1, 1, tzinfo=UTC) - came).total_seconds() // 3600
-    assert f"{hours // 24} days" in call("queue", "list", "shop").out
 
 
 def test_a_request_is_cancelled_by_number_or_key(call, shop, tmp_path):

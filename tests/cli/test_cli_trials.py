@@ -8,16 +8,6 @@ from people import people, table
 from traceless.cli import trials
 
 
-def test_a_trial_says_what_would_happen(call, clinic):
-    n = sum(line.startswith("17,") for line in clinic)
-    words = ("forget", "clinic", "--from", "all.csv", "--where", "patient=17", "--dry-run")
-    said = call(*words).out
-    assert f"rows held:      {len(clinic)} → {len(clinic) - n}" in said
-    assert "nothing was changed, and no receipt was signed" in said
-    assert call(*words, "--batch").out.count("would wait in the queue") == 1
-    assert "999" in call(*words[:-2], "patient=999", "--dry-run", code=2).err
-
-
 def test_scores_before_and_after(call, shop, tmp_path):
     """The same numbers as `score` gives before the change and after it."""
     people(tmp_path / "test.csv", seed=9)

@@ -1,7 +1,7 @@
 import pytest
 
 from traceless.features import RandomFourier
-from traceless.knowledge.sums import Recipe
+from traceless.knowledge.sums import Knowledge, Recipe
 
 
 @pytest.fixture(params=["classification", "regression"])
@@ -26,3 +26,16 @@ def recipe(task):
 def digest(recipe, rows):
     """What every engine must give."""
     return recipe.knowledge(rows).digest()
+
+
+@pytest.fixture
+def unpickled(monkeypatch):
+    """The knowledge that came to this process from others."""
+    found = []
+
+    def setstate(self, state, original=Knowledge.__setstate__):
+        found.append(self)
+        original(self, state)
+
+    monkeypatch.setattr(Knowledge, "__setstate__", setstate)
+    return found

@@ -54,7 +54,7 @@ def test_decimal_commas_lose_no_bit(x):
         (".", "1,234,567", "Write numbers without"),
         (".", "1 234", "Write numbers without"),
         (".", "1'234.5", "Write numbers without"),
-        (".", "1,5", "declare --decimal ','"),
+        (".", "1,5", "If ',' stands before the fraction, declare --decimal ','"),
         (".", "0x10", "got '0x10'."),
         (".", "nan(7)", "got 'nan(7)'."),
         (",", "1,2,3", "got '1,2,3'."),

@@ -30,11 +30,6 @@ def test_all_problems_of_all_columns_are_found():
     assert found.labels == {}
 
 
-def test_reading_stops_after_the_most_problems():
-    table = pa.table({"a": [None] * 9, "c": ["x"] * 9, "y": ["u"] * 9, "w": [1] * 9, "p": [1] * 9})
-    assert len(check_table(Table([table], SCHEMA), most=4).problems) == 4
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -47,9 +42,3 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path, text, said):
     (tmp_path / "t.csv").write_text(text)
     (problem,) = check_table(Table([str(tmp_path / "t.csv")], SCHEMA)).problems
     assert said in problem
-
-
-def test_labels_are_counted(tmp_path):
-    (tmp_path / "t.csv").write_text("a,y\n1,u\n2,v\n3,u\n")
-    found = check_table(Table([str(tmp_path / "t.csv")], Schema([Number("a")], ["y"])))
-    assert (found.rows, found.problems, found.labels) == (3, [], {"u": 2, "v": 1})

@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from traceless import LSSVC, RangeError, from_batches, scan
+from traceless import LSSVC, from_batches, scan
 from traceless.features import Linear
 from traceless.knowledge.sums import Recipe
 
@@ -238,34 +238,6 @@ def test_files_must_have_the_same_columns(tmp_path, table):
     pq.write_table(table.drop_columns("b"), tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"2\.parquet has no column 'b'"):
         scan(tmp_path, "y")
-
-
-def test_text_is_no_feature(tmp_path, table):
-    for column in (["x", "y"], pa.array(["x", "y"]).dictionary_encode(), [[1], [2]]):
-        pq.write_table(table.append_column("t", pa.chunked_array([column])), tmp_path / "t.parquet")
-        with pytest.raises(TypeError, match=r"Column 't' of .*t\.parquet is of type"):
-            scan(tmp_path, "y")
-    np.save(tmp_path / "t.npy", [["x", "y"]])
-    with pytest.raises(TypeError, match=r"t\.npy holds <U1; features must be real numbers"):
-        scan(tmp_path / "t.npy", 0)
-
-
-def test_nulls(tmp_path):
-    table = pa.table(
-        {
-            "a": [1.0, None, 2.0],
-            "b": [True, None, False],
-            "c": [1, 2, 3],
-            "d": [4, 5, 6],
-            "y": [1, 2, None],
-        }
-    )
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1)
-    with pytest.raises(ValueError, match=r"Column 'y' of .*t\.parquet has nulls"):
-        scan(tmp_path, "y", columns=["c", "d"], batch_rows=1).knowledge(LINEAR)
-    for columns in (["a", "d"], ["d", "b"]):
-        with pytest.raises(RangeError, match="NaN"):
-            scan(tmp_path, "c", columns=columns, batch_rows=1).knowledge(LINEAR)
 
 
 def test_lists_of_different_lengths(tmp_path):

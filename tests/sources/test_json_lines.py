@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceless.exceptions import TableError
-from traceless.sources import Boolean, Category, Number, Schema, Table
+from traceless.sources import Category, Number, Schema, Table
 
 SCHEMA = Schema([Number("a", missing=-1), Category("c", ("1", "x", ""))], ["y"])
 
@@ -37,13 +37,6 @@ def test_no_digit_is_lost(tmp_path_factory, values):
     text = "".join(json.dumps({"a": x, "y": "u"}) + "\n" for x in values)
     X, _, _ = read(tmp_path_factory.mktemp("t"), text, Schema([Number("a")], ["y"]))
     assert X[:, 0].tolist() == values
-
-
-def test_truth_values(tmp_path):
-    X, _, _ = read(
-        tmp_path, '{"b": true, "y": 1}\n{"b": false, "y": 1}', Schema([Boolean("b")], ["y"])
-    )
-    assert X.tolist() == [[1], [0]]
 
 
 BAD = {

@@ -1,4 +1,5 @@
 import tempfile
+from dataclasses import replace
 from itertools import pairwise
 
 import joblib
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sabotage
-from traceless import Knowledge, RangeError
+from traceless import RangeError, progress
 from traceless.exceptions import EngineError
 from traceless.features import Linear, RandomLayer
 from traceless.knowledge.sums import Recipe
@@ -70,19 +71,6 @@ def test_rows_in_memory(make, dtype, rng):
     assert sum_partitions(recipe, partitions, 2) == expected
 
 
-@pytest.mark.parametrize(
-    ("n", "n_jobs", "n_outputs", "count"),
-    [(100_000, None, 10, 1), (100_000, 2, 10, 8), (100_000, 2, 4000, 3), (500, 2, 10, 1)],
-)
-def test_partitions_are_large_enough_for_additions_not_to_matter(n, n_jobs, n_outputs, count):
-    X, y = np.zeros((n, 1)), np.arange(n)
-    partitions = partition_arrays(X, y, y, n_jobs, n_outputs)
-    assert len(partitions) == count
-    assert np.array_equal(np.concatenate([s.y for s in partitions]), y)
-    assert [s.stop for s in partitions[:-1]] == [s.start for s in partitions[1:]]
-    assert len(partition_arrays(X[:0], y[:0], None, 2, 10)) == 1
-
-
 def test_no_rows(recipe, rows):
     X, y, weight = rows
     nothing = recipe.knowledge((X[:0], y[:0], None))
@@ -107,22 +95,16 @@ def test_a_users_own_configuration_of_joblib_holds(recipe, rows, digest, monkeyp
 
 
 @ONE_TASK
-def test_each_process_keeps_one_sum_and_one_comes_back(recipe, rows, digest, monkeypatch):
-    made, files = [], set()
-
-    def setstate(self, state, original=Knowledge.__setstate__):
-        made.append(self)
-        original(self, state)
+def test_each_process_keeps_one_sum_and_one_comes(recipe, rows, digest, monkeypatch, unpickled):
+    files = set()
 
     def dump(value, file, original=joblib.dump):
         files.add(file)
         original(value, file)
 
     partitions = cut(rows, range(20, 400, 20))
-    with monkeypatch.context() as patch:
-        patch.setattr(Knowledge, "__setstate__", setstate)
-        assert sum_partitions(recipe, partitions, 2).digest() == digest
-    assert len(made) == 1
+    assert sum_partitions(recipe, partitions, 2).digest() == digest
+    assert len(unpickled) == 1
     monkeypatch.setattr(joblib, "dump", dump)
     with joblib.parallel_config(backend="threading"):
         assert sum_partitions(recipe, partitions, 2).digest() == digest
@@ -156,16 +138,11 @@ def test_class_wise_batches_are_as_large_as_their_matrices():
 
 
 @ONE_TASK
-def test_progress_is_shown_when_asked_for(recipe, rows, monkeypatch, capsys):
-    from dataclasses import replace
-
-    from traceless import progress
-
+@pytest.mark.parametrize("verbose", [False, True])
+def test_progress_is_shown_when_asked_for(recipe, rows, monkeypatch, capsys, verbose):
     monkeypatch.setattr(progress.time, "monotonic", iter(range(0, 1000, 3)).__next__)
-    sum_partitions(replace(recipe, verbose=True), cut(rows, [100, 200, 300]))
-    assert "100%" in capsys.readouterr().err
-    sum_partitions(recipe, cut(rows, [100, 200, 300]))
-    assert capsys.readouterr().err == ""
+    sum_partitions(replace(recipe, verbose=verbose), cut(rows, [100, 200, 300]))
+    assert ("100%" in capsys.readouterr().err) is verbose
 
 
 @ONE_TASK

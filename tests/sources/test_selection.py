@@ -1,7 +1,6 @@
 """A selection is the table without the rows of others."""
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,30 +36,6 @@ def test_the_rows_of_ids_in_their_order(first, second, batch_rows):
     if not lost:
         assert [a for X, *_ in found for a in X[:, 0]] == kept
         assert [one for *_, ids in found for one in ids] == named
-
-
-def test_rows_are_named_as_in_the_whole_file(tmp_path):
-    lines = ["who,a,y", "1,1,u", "2,2,u", "1,x,u", "2,3,", "2,4,u"]
-    path = tmp_path / "t.csv"
-    path.write_text("\n".join(lines) + "\n")
-    chosen = [Selection([str(path)], SCHEMA, None, [one]) for one in ("1", "2")]
-    with pytest.raises(TableError, match="line 4, column 'a': a number is needed, got 'x'"):
-        list(chosen[0].rows())
-    with pytest.raises(TableError, match="line 5, column 'y': the label is missing"):
-        list(chosen[1].rows())
-    path.write_text("\n".join([*lines[:3], lines[5]]) + "\n")
-    list(chosen[1].rows())
-    assert chosen[1].place_of(1) == f"{path}, line 4"
-
-
-def test_every_format_has_the_same_ids(tmp_path):
-    pq.write_table(
-        pa.table({"who": [1.0, 2.0], "a": [5, 6], "y": ["u", "v"]}), tmp_path / "t.parquet"
-    )
-    (tmp_path / "t.csv").write_text("who,a,y\n1,5,u\n 2.0,6,v\n")
-    for kind in ("parquet", "csv"):
-        ((X, y, _, ids),) = Selection([str(tmp_path / f"t.{kind}")], SCHEMA, None, ["2"]).rows()
-        assert (X.tolist(), y.tolist(), ids) == ([[6.0]], ["v"], ["2"])
 
 
 def test_a_table_without_the_column_is_refused():

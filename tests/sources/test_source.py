@@ -20,37 +20,20 @@ LINEAR = Recipe(Linear().bind(2), task="classification", target_resolution=1.0)
 COUNTS = st.lists(st.integers(0, 30), max_size=8)
 
 
-def cut(counts, weights=True):
+def cut(counts, weights):
     n = sum(counts)
     X, y = np.arange(2.0 * n).reshape(n, 2), np.arange(n) % 3
-    ends = np.cumsum(counts)
-    return (
-        X,
-        y,
-        [
-            (X[b - n : b], y[b - n : b], y[b - n : b] + 1.0 if weights else None)
-            for n, b in zip(counts, ends, strict=True)
-        ],
-    )
+    parts = [slice(b - n, b) for n, b in zip(counts, np.cumsum(counts), strict=True)]
+    return X, y, [(X[part], y[part], y[part] + 1.0 if weights else None) for part in parts]
 
 
-@given(COUNTS, st.booleans())
-def test_batches_are_joined_and_nothing_is_lost(counts, weights):
+@given(COUNTS, st.booleans(), st.randoms())
+def test_any_batches_in_any_order_give_the_same_knowledge(counts, weights, random):
     X, y, batches = cut(counts, weights)
-    found = list(joined(batches, 3))
-    assert len(found) == min(len(counts), 1)
-    for all_X, all_y, all_weights in found:
-        assert np.array_equal(all_X, X)
-        assert np.array_equal(all_y, y)
-        assert np.array_equal(all_weights, y + 1.0) if weights else all_weights is None
-
-
-@given(COUNTS, st.randoms())
-def test_any_batches_in_any_order_give_the_same_knowledge(counts, random):
-    X, y, batches = cut(counts)
     random.shuffle(batches)
     if counts:
-        assert sum_batches(LINEAR, batches) == LINEAR.knowledge((X, y, y + 1.0))
+        rows = X, y, y + 1.0 if weights else None
+        assert sum_batches(LINEAR, batches) == LINEAR.knowledge(rows)
     else:
         assert sum_batches(LINEAR, batches) is None
 
@@ -75,8 +58,6 @@ def test_sparse_batches():
     X = sparse.random_array((50, 2), density=0.5, format="csr", rng=0)
     y = np.arange(50) % 3
     parts = [(X[:20], y[:20], None), (X[20:], y[20:], None)]
-    ((both, _, _),) = joined(parts, 3)
-    assert sparse.issparse(both)
     assert sum_batches(LINEAR, parts) == LINEAR.knowledge((X, y, None))
 
 

@@ -168,20 +168,14 @@ def by_name(rows):
     return {"X": torch.stack(X), "w": torch.stack(w)}
 
 
-def test_a_dict_of_matrices(table):
+def test_features_without_names(table):
     X, y, _ = rows(table)
-    batches = [{"pixels": X[i:j], "y": y[i:j]} for i, j in pairwise(CUTS) if j > i]
-    source = from_batches(batches, "y")
-    assert (source.n_features, source.feature_names) == (2, None)
-    assert LSSVC().fit(source).digest() == LSSVC().fit(X, y).digest()
-
-
-def test_a_column_of_lists(table):
-    X, y, _ = rows(table)
+    matrices = [{"pixels": X[i:j], "y": y[i:j]} for i, j in pairwise(CUTS) if j > i]
     lists = pa.table({"x": list(X), "y": y})
-    source = from_batches([lists[:0], lists], "y")
-    assert (source.n_features, source.feature_names) == (2, None)
-    assert LSSVC().fit(source).digest() == LSSVC().fit(X, y).digest()
+    for batches in (matrices, [lists[:0], lists]):
+        source = from_batches(batches, "y")
+        assert (source.n_features, source.feature_names) == (2, None)
+        assert LSSVC().fit(source).digest() == LSSVC().fit(X, y).digest()
 
 
 def test_every_batch_is_made_once(table):

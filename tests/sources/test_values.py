@@ -29,22 +29,20 @@ GAPS = pa.array([1.0, None, 2.0, 3.0, 4.0, 5.0])
 TIES = [Decimal(f"{k}.000030517578125") for k in (0, 2, 4, 6, 8, 11)]
 
 
-def numbers(value):
-    """What is tried as a feature, as a target and as a weight."""
-    return {
-        "small integers": (pa.array([1, 2, 3, 4, 5, 6], pa.int8()), None),
-        "truth values": (TRUTHS, None),
-        "decimals": (CENTS, None),
-        "fine decimals": (pa.array(TIES, pa.decimal128(20, 15)), None),
-        "categories": (pa.array([3, 1, 2, 3, 1, 2]).dictionary_encode(), None),
-        "wide floats": (pa.array([0.5, 1e5, 0.1, 3.7, 1.0, 2.0]), None),
-        "numeric text": (DIGITS, TypeError),
-        "times": (pa.array(TIMES, pa.timestamp("us")), TypeError),
-        "nanoseconds": (pa.array(TIMES, pa.timestamp("ns")), TypeError),
-        "days": (pa.array(DAYS), TypeError),
-        "durations": (pa.array(SPANS), TypeError),
-        "nulls": (GAPS, ValueError),
-    }[value]
+NUMBERS = {  # tried as a feature, as a target and as a weight
+    "small integers": (pa.array([1, 2, 3, 4, 5, 6], pa.int8()), None),
+    "truth values": (TRUTHS, None),
+    "decimals": (CENTS, None),
+    "fine decimals": (pa.array(TIES, pa.decimal128(20, 15)), None),
+    "categories": (pa.array([3, 1, 2, 3, 1, 2]).dictionary_encode(), None),
+    "wide floats": (pa.array([0.5, 1e5, 0.1, 3.7, 1.0, 2.0]), None),
+    "numeric text": (DIGITS, TypeError),
+    "times": (pa.array(TIMES, pa.timestamp("us")), TypeError),
+    "nanoseconds": (pa.array(TIMES, pa.timestamp("ns")), TypeError),
+    "days": (pa.array(DAYS), TypeError),
+    "durations": (pa.array(SPANS), TypeError),
+    "nulls": (GAPS, ValueError),
+}
 
 
 LABELS = {
@@ -66,13 +64,15 @@ LABELS = {
     "nulls": (GAPS, ValueError),
     "text with nulls": (pa.array(["a", None, "b", "a", "b", "b"]), ValueError),
 }
-VALUES = ("small integers", "truth values", "decimals", "fine decimals", "categories")
-VALUES += ("wide floats", "numeric text", "times", "nanoseconds", "days", "durations", "nulls")
 CASES = [
-    *[pytest.param(LSSVC, "a", *numbers(v), id=f"feature: {v}") for v in VALUES],
-    *[pytest.param(LSSVR, "y", *numbers(v), id=f"target: {v}") for v in VALUES],
-    *[pytest.param(LSSVC, "w", *numbers(v), id=f"weight: {v}") for v in VALUES],
-    *[pytest.param(LSSVC, "y", *case, id=f"label: {name}") for name, case in LABELS.items()],
+    pytest.param(kind, column, *case, id=f"{what}: {name}")
+    for what, kind, column, table in [
+        ("feature", LSSVC, "a", NUMBERS),
+        ("target", LSSVR, "y", NUMBERS),
+        ("weight", LSSVC, "w", NUMBERS),
+        ("label", LSSVC, "y", LABELS),
+    ]
+    for name, case in table.items()
 ]
 
 
@@ -96,98 +96,74 @@ def arrays(table):
     return np.column_stack(columns[:2]), columns[2], weight
 
 
-def of_frame(model, table):
-    return model.fit(table[["a", "b"]], table["y"], table["w"] if "w" in table.columns else None)
+def of_frame(frame):
+    return frame[["a", "b"]], frame["y"], frame["w"] if "w" in frame.columns else None
 
 
-def by_numpy(model, table, tmp_path):
-    return model.fit(*arrays(table))
+def weighted(table):
+    return {"sample_weight": "w" if "w" in table.column_names else None}
 
 
-def by_numpy_columns(model, table, tmp_path):
+def column_of_targets(table, _):
     X, y, weight = arrays(table)
-    return model.fit(X, y[:, None], weight)
+    return X, y[:, None], weight
 
 
-def by_pandas(model, table, tmp_path):
-    return of_frame(model, table.to_pandas())
+def parquet(table, folder):
+    pq.write_table(table, folder / "t.parquet", row_group_size=4)
+    return (scan(folder, "y", **weighted(table)),)
 
 
-def by_pandas_arrow(model, table, tmp_path):
-    return of_frame(model, table.to_pandas(types_mapper=pd.ArrowDtype))
-
-
-def by_arrow(model, table, tmp_path):
-    weight = table["w"] if "w" in table.column_names else None
-    return model.fit(table.select(["a", "b"]), table["y"], weight)
-
-
-def by_polars(model, table, tmp_path):
-    return of_frame(model, pl.from_arrow(table))
-
-
-def by_parquet(model, table, tmp_path):
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=4)
-    return model.fit(scan(tmp_path, "y", sample_weight="w" if "w" in table.column_names else None))
-
-
-def by_npy(model, table, tmp_path):
-    rows = arrays(table)
-    if any(a is not None and a.dtype.kind == "O" for a in rows):
+def npy(table, folder):
+    rows = dict(zip("Xyw", column_of_targets(table, folder), strict=True))
+    if any(a is not None and a.dtype.kind == "O" for a in rows.values()):
         pytest.skip("such files hold no Python objects")
-    for name, values in zip("Xyw", (rows[0], rows[1][:, None], rows[2]), strict=True):
+    for name, values in rows.items():
         if values is not None:
-            np.save(tmp_path / f"{name}.npy", values)
-    X, y, w = (tmp_path / f"{name}.npy" for name in "Xyw")
-    return model.fit(scan(X, y, sample_weight=None if rows[2] is None else w))
+            np.save(folder / f"{name}.npy", values)
+    X, y, w = (folder / f"{name}.npy" for name in "Xyw")
+    return (scan(X, y, sample_weight=None if rows["w"] is None else w),)
 
 
-def by_dask_frame(model, table, tmp_path):
-    frame = dd.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
-    with dask.config.set(scheduler="sync"):
-        return of_frame(model, frame)
+def dask_arrays(table, _):
+    return [a if a is None else da.from_array(a, chunks=(4, *a.shape[1:])) for a in arrays(table)]
 
 
-def by_dask_array(model, table, tmp_path):
-    lazy = [a if a is None else da.from_array(a, chunks=(4, *a.shape[1:])) for a in arrays(table)]
-    with dask.config.set(scheduler="sync"):
-        return model.fit(*lazy)
+BY = {  # what `fit` takes
+    "NumPy, y a column": column_of_targets,
+    "Arrow": lambda t, _: (t.select(["a", "b"]), t["y"], t["w"] if "w" in t.column_names else None),
+    "pandas": lambda t, _: of_frame(t.to_pandas()),
+    "pandas of Arrow": lambda t, _: of_frame(t.to_pandas(types_mapper=pd.ArrowDtype)),
+    "polars": lambda t, _: of_frame(pl.from_arrow(t)),
+    "Parquet": parquet,
+    "npy": npy,
+    "a Dask frame": lambda t, _: of_frame(
+        dd.from_pandas(t.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
+    ),
+    "Dask arrays": dask_arrays,
+    "batches": lambda t, _: (from_batches(t.to_reader(4), "y", **weighted(t)),),
+    "DuckDB": lambda t, _: (from_batches(duckdb.from_arrow(t), "y", **weighted(t)),),
+}
 
 
-def by_batches(model, table, tmp_path):
-    weight = "w" if "w" in table.column_names else None
-    return model.fit(from_batches(table.to_reader(4), "y", sample_weight=weight))
-
-
-def by_duckdb(model, table, tmp_path):
-    weight = "w" if "w" in table.column_names else None
-    return model.fit(from_batches(duckdb.from_arrow(table), "y", sample_weight=weight))
-
-
-BY = [
-    *(by_numpy_columns, by_arrow, by_pandas, by_pandas_arrow, by_polars, by_parquet, by_npy),
-    *(by_dask_frame, by_dask_array, by_batches, by_duckdb),
-]
-IGNORED = "ignore:A column-vector y was passed"
-
-
-def check(by, kind, name, values, error, tmp_path):
+def check(by, kind, name, values, error, folder):
     columns = {"a": HALVES, "b": [1.0, 2, 3, 4, 5, 6], "y": [0, 1, 0, 1, 2, 2]} | {name: values}
     table = pa.table(columns)
     if error is None:
-        expected = by_numpy(kind(), table, tmp_path).digest()
-        assert by(kind(), table, tmp_path).digest() == expected
+        expected = kind().fit(*arrays(table)).digest()
+        assert kind().fit(*by(table, folder)).digest() == expected
     else:
-        for one in (by_numpy, by):
+        for ways in (lambda t, _: arrays(t), by):
             with pytest.raises(error):
-                one(kind(), table, tmp_path)
+                kind().fit(*ways(table, folder))
 
 
-@pytest.mark.filterwarnings(IGNORED)
-@pytest.mark.parametrize("by", BY)
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("by", BY.values(), ids=BY)
 @pytest.mark.parametrize(("kind", "name", "values", "error"), CASES)
 def test_the_same_rows_mean_the_same(by, kind, name, values, error, tmp_path):
-    check(by, kind, name, values, error, tmp_path)
+    with dask.config.set(scheduler="sync"):
+        check(by, kind, name, values, error, tmp_path)
 
 
 NUL = [

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 
@@ -18,3 +20,21 @@ def store(tmp_path, rows):
     store = Store.new(tmp_path / "store", LSSVC())
     store.learn(rows[0][:200], rows[1][:200])
     return store
+
+
+@pytest.fixture
+def forked():
+    """A function that does something in a process of its own, which ends with 0 or an error."""
+
+    def fork(do):
+        pid = os.fork()
+        if not pid:
+            status = 7
+            try:
+                do()
+                status = 0
+            finally:
+                os._exit(status)
+        return pid
+
+    return fork

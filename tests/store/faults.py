@@ -256,21 +256,10 @@ class Bench:
 # --- all of them --------------------------------------------------------------------------
 
 
-def chosen(trials, most, seed):
-    """Some trials, of each change as many as of any other."""
-    of, chance = {}, random.Random(seed)
-    for trial in trials:
-        of.setdefault(trial.change, []).append(trial)
-    for some in of.values():
-        chance.shuffle(some)
-    each = -(-most // len(of))
-    return [trial for some in of.values() for trial in some[:each]][:most]
-
-
 def some_faults(bench, most, seed):
     """Trials at calls of the system."""
     trials = list(bench.trials())
-    for trial in chosen(trials, most, seed) if most else trials:
+    for trial in random.Random(seed).sample(trials, most) if most else trials:
         yield trial, partial(bench.run, trial)
 
 
@@ -312,14 +301,12 @@ def main(options):
             if options.disks
             else some_faults(bench, options.trials, options.seed)
         )
-        for i, (trial, run) in enumerate(trials):
+        for trial, run in trials:
             kind = "killed" if getattr(trial, "what", 0) in KILLS else "faults"
             try:
                 found[kind, run()] += 1
             except Exception as error:  # the others are tried too
                 wrong.append(f"WRONG {trial}: {type(error).__name__} {error}\n")
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\r{i + 1} of {len(trials)}")
     for (kind, outcome), n in sorted(found.items()):
         sys.stdout.write(f"{kind}: {n} times {outcome}\n")
     said = f"{len(wrong)} were wrong" if wrong else "no state was wrong"

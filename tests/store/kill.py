@@ -2,8 +2,8 @@
 
     python tests/store/kill.py --kills 200
 
-A child learns, forgets, relabels, merges, takes slices out and queues requests, each under a
-key of its own, and says after each operation that it is done. It is killed (-9). The store
+A child learns, forgets, relabels and queues requests, each under a key of its own, and says after
+each operation that it is done. It is killed (-9). The store
 must then stand after the last operation that was acknowledged, or after the next one; an
 independent replay of the operations, refitted from scratch, must have the same digest; and
 every check of `verify` must pass. The next child repeats the operation it does not know of.
@@ -24,9 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from traceless import LSSVC, Knowledge
+from traceless import LSSVC
 from traceless.exceptions import RevealingWarning
-from traceless.features import Linear
 from traceless.store import SAFE_ROWS, Store
 
 LABELS = ("no", "perhaps", "yes")
@@ -42,18 +41,12 @@ def arrays(rows):
     return np.array([row(i) for i in rows]).reshape(-1, 4), np.array(list(rows.values()))
 
 
-def slice_of(numbers):
-    """The knowledge of some rows."""
-    rows = arrays({i: LABELS[i % 3] for i in numbers})
-    return Knowledge.of(Linear(), *rows, fingerprint=True)
-
-
 class Replay:
     """What the store should hold: rows by number, without any store."""
 
     def __init__(self, seed):
         self.seed, self.done = seed, 0
-        self.known, self.queue, self.slices = {}, {}, []
+        self.known, self.queue = {}, {}
 
     def next(self):
         """The next operation, as (kind, rows): a function of the seed and of what came before."""
@@ -61,14 +54,12 @@ class Replay:
         start = 1000 * (self.done + 1)
         fresh = {start + i: chance.choice(LABELS) for i in range(chance.randint(30, 60))}
         free = sorted(self.known.keys() - self.queue.keys())
-        kinds = ["learn", "merge"] + ["take out"] * bool(self.slices)
+        kinds = ["learn"]
         if len(free) > 100:
             kinds += ["forget", "forget", "queue", "queue", "relabel"]
         kind = chance.choice(kinds)
-        if kind in ("learn", "merge"):
+        if kind == "learn":
             return kind, fresh
-        if kind == "take out":
-            return kind, chance.choice(self.slices)
         return kind, {i: self.known[i] for i in chance.sample(free, chance.randint(10, 40))}
 
     def apply(self):
@@ -77,10 +68,6 @@ class Replay:
         self.done += 1
         if kind == "learn":
             self.known |= rows
-        elif kind == "merge":
-            self.slices.append(tuple(rows))
-        elif kind == "take out":
-            self.slices.remove(rows)
         elif kind == "relabel":
             self.known |= {i: other(label) for i, label in rows.items()}
         elif kind == "forget":
@@ -96,9 +83,8 @@ class Replay:
 
     def digest(self):
         """Of a fit from scratch."""
-        merged = {i: LABELS[i % 3] for numbers in self.slices for i in numbers}
-        held = self.known | merged
-        return LSSVC(fingerprint=True).fit(*arrays(held)).digest() if held else None
+        model = LSSVC(fingerprint=True)
+        return model.fit(*arrays(self.known)).digest() if self.known else None
 
 
 def other(label):
@@ -108,10 +94,6 @@ def other(label):
 def perform(store, operation, key):
     """Do an operation to a store."""
     kind, rows = operation
-    if kind == "merge":
-        return store.merge(slice_of(rows), name=str(min(rows)), key=key)
-    if kind == "take out":
-        return store.forget(slice_of(rows), name=str(min(rows)), key=key)
     X, y = arrays(rows)
     if kind == "relabel":
         return store.relabel(X, y, [other(label) for label in y], key=key)
@@ -170,7 +152,7 @@ def check(path, replay, acknowledged):
     store.flush()  # too few rows wait for that, but what the killed process left is removed
     verified = store.verify()
     assert verified.ok, verified
-    if not ahead.slices and ahead.known:
+    if ahead.known:
         assert store.verify(*arrays(ahead.known)).ok
     return done > acknowledged
 
@@ -180,12 +162,10 @@ def main(kills, seed, folder):
     path, replay, chance = Path(folder) / "store", Replay(seed), random.Random(seed)
     Store.new(path, LSSVC())
     ahead = orphans = 0
-    for turn in range(kills):
+    for _ in range(kills):
         acknowledged = one_life(path, replay, chance.uniform(0.0, 0.5))
         orphans += len(list((path / "generations").iterdir())) > 1
         ahead += check(path, replay, acknowledged)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{turn + 1} of {kills} kills")
     sys.stdout.write(
         f"{kills} kills over {replay.done} acknowledged operations: no state was wrong; "
         f"{ahead} times the store was one operation ahead, {orphans} times files were left over\n"

@@ -43,8 +43,8 @@ def on(method, first, last, **options):
     return lambda store, **o: getattr(store, method)(*rows(first, last), **options, **o)
 
 
-def relabelled(first, last, new=OTHER):
-    options = {"ids": WHO[first:last]}
+def relabelled(first, last, new=OTHER, **options):
+    options["ids"] = WHO[first:last]
     return lambda s, **o: s.relabel(X[first:last], Y[first:last], new[first:last], **options, **o)
 
 
@@ -105,6 +105,9 @@ CHANGES = {
     "undo": Change(UNDONE, "undo 0-200"),
     "relabel": Change(relabelled(0, 60), "relabel 0-60 --new-column other"),
     "relabel to one": Change(relabelled(0, 60, ["new"] * 60), "relabel 0-60 --to new"),
+    "relabel by id": Change(
+        relabelled(3, 9, ["new"] * 9, whole=True), "relabel --from 0-200 --where who=1,2 --to new"
+    ),
     "correct": Change(corrected((0, 60), (200, 250)), "correct --from 0-60 --to 200-250"),
     "merge": Change(MERGED, "merge BRANCH --name north"),
     "take out": Change(

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,23 +13,19 @@ import pytest
 from traceless import LSSVC
 from traceless.exceptions import StoreBusyError, StoreError
 from traceless.store import Store
+from traceless.store.opening import open_ledger
 
 
-def test_a_writer_waits_if_asked_to(store, rows):
+def test_a_writer_waits_if_asked_to(store, rows, forked):
     X, y = rows
     read, write = os.pipe()
-    pid = os.fork()
-    if not pid:
 
-        def slow():
-            yield X[200:250], y[200:250]
-            os.write(write, b"x")  # the lock is held
-            time.sleep(0.3)
+    def slow():
+        yield X[200:250], y[200:250]
+        os.write(write, b"x")  # the lock is held
+        time.sleep(0.3)
 
-        try:
-            store.learn(slow())
-        finally:
-            os._exit(0)
+    pid = forked(lambda: store.learn(slow()))
     assert os.read(read, 1) == b"x"
     with pytest.raises(StoreBusyError, match=rf"pid {pid}, since 20.*Z.*after 0 s"):
         store.learn(X[250:], y[250:])
@@ -40,24 +37,19 @@ def test_a_writer_waits_if_asked_to(store, rows):
 
 
 @pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
-def test_eight_writers_at_once(store, rows):
+def test_eight_writers_at_once(store, rows, forked):
     """Each learns rows of its own, and forgets some; nothing is lost, and nothing done twice."""
     X, y = rows
-    children = []
-    for k in range(8):
-        pid = os.fork()
-        if not pid:
-            status = 7
-            try:
-                mine = Store(store.path, wait=120.0)
-                part = slice(200 + 12 * k, 212 + 12 * k)
-                for key in (f"learn {k}", f"learn {k}"):  # the second time it is recognised
-                    learned = mine.learn(X[part], y[part], key=key)
-                mine.forget(X[25 * k : 25 * k + 6], y[25 * k : 25 * k + 6], key=f"forget {k}")
-                status = 0 if learned.replayed else 8
-            finally:
-                os._exit(status)
-        children.append(pid)
+
+    def work(k):
+        mine = Store(store.path, wait=120.0)
+        part = slice(200 + 12 * k, 212 + 12 * k)
+        for key in (f"learn {k}", f"learn {k}"):  # the second time it is recognised
+            learned = mine.learn(X[part], y[part], key=key)
+        assert learned.replayed
+        mine.forget(X[25 * k : 25 * k + 6], y[25 * k : 25 * k + 6], key=f"forget {k}")
+
+    children = [forked(partial(work, k)) for k in range(8)]
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
     entries = store.history()[2:]
     assert Counter(key for entry in entries for key in entry.keys) == Counter(
@@ -68,19 +60,18 @@ def test_eight_writers_at_once(store, rows):
     assert store.verify(X[left], y[left]).ok
 
 
-def test_readers_see_whole_states_while_others_write(store, rows):
+def test_readers_see_whole_states_while_others_write(store, rows, forked):
     """A child learns and forgets in a loop; every model read is that of some entry, at once."""
     X, y = rows
     fit = LSSVC(fingerprint=True).fit
     digests = {200: fit(X[:200], y[:200]).digest(), 300: fit(X, y).digest()}
-    pid = os.fork()
-    if not pid:
-        try:
-            while True:
-                store.learn(X[200:], y[200:])
-                store.forget(X[200:], y[200:])
-        finally:
-            os._exit(7)
+
+    def for_ever():
+        while True:
+            store.learn(X[200:], y[200:])
+            store.forget(X[200:], y[200:])
+
+    pid = forked(for_ever)
     try:
         reader, start = Store(store.path), store.status().sequence
         seen, deadline = set(), time.monotonic() + 30
@@ -100,6 +91,16 @@ def test_readers_see_whole_states_while_others_write(store, rows):
     assert seen == {200, 300}
     store.flush()  # removes what the killed process left
     assert Store(store.path).verify().ok
+
+
+def test_a_second_transaction_that_writes_is_refused(store):
+    path = store.path / "ledger.sqlite"
+    with (
+        open_ledger(path, "BEGIN IMMEDIATE"),
+        pytest.raises(StoreBusyError, match="holds the ledger"),
+        open_ledger(path, "BEGIN IMMEDIATE", 0.1),
+    ):
+        pass
 
 
 def test_where_there_is_no_flock_nothing_is_written(store, rows, monkeypatch, tmp_path):

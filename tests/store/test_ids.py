@@ -5,16 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from traceless import LSSVC, NotLearnedError, PathSVC
+from traceless import LSSVC, NotLearnedError
 from traceless.exceptions import AlreadyLearnedError, StoreError
 from traceless.store import Queued, Store
 from traceless.store.opening import open_ledger
 
 pytestmark = pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
-
-
-def fitted(X, y):
-    return LSSVC(fingerprint=True).fit(X, y).digest()
 
 
 @pytest.fixture
@@ -111,18 +107,6 @@ class TestRelabelAndCorrect:
         assert numbers(store, 3) == (0, 0, 6)
         assert store.verify().ok
 
-    def test_rows_are_corrected_in_one_change(self, tmp_path, rows):
-        X, y = rows
-        store = Store.new(tmp_path / "s", PathSVC(gamma=1.0))
-        store.learn(X[:120], y[:120], ids=np.arange(120) // 3)
-        wrong, right = (X[:60], y[:60], None, np.arange(60) // 3), (X[200:250], y[200:250])
-        receipt = store.correct(wrong, (*right, None, ["new"] * 50), whole=True)
-        assert (receipt.added, receipt.removed, receipt.held) == (50, 60, 110)
-        assert numbers(store, "new") == (50, 0, 0)
-        assert numbers(store, 0) == (0, 0, 3)
-        left = np.r_[60:120, 200:250]
-        assert store.verify(X[left], y[left]).ok
-
     @pytest.mark.parametrize("how", ["relabel", "correct"])
     def test_all_rows_of_an_id_under_the_same_id(self, clinic, how):
         """The new rows have the ids of the old ones, and are not among those that are left."""
@@ -150,11 +134,8 @@ class TestUndo:
             with pytest.raises(NotLearnedError, match=r"was one of 100 rows.*Nothing was changed"):
                 store.undo(*other)
         store.seal()
-        receipt = store.undo(X[:199:-1], y[:199:-1], ids=["x"] * 100, key="u")
-        assert store.undo(X[200:], y[200:], ids=["x"] * 100, key="u") == receipt
-        assert (receipt.kind, receipt.removed, receipt.held) == ("forget", 100, 200)
-        assert receipt.subject == f"undo of entry {learned.sequence}"
-        assert receipt.digest_after == fitted(X[:200], y[:200])
+        receipt = store.undo(X[:199:-1], y[:199:-1], ids=["x"] * 100)
+        assert (receipt.kind, receipt.subject) == ("forget", f"undo of entry {learned.sequence}")
         with pytest.raises(StoreError, match="was undone before"):
             store.undo(X[200:], y[200:], ids=["x"] * 100)
         assert store.verify(X[:200], y[:200]).ok

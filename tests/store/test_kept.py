@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-import numpy as np
 import pytest
 
 from traceless import LSSVC, Store
@@ -12,50 +11,41 @@ from traceless.store import Receipt, verify_receipt
 from traceless.store.kept import Head, public_key_of
 from traceless.store.keys import SigningKey, public_pem
 
-X = np.arange(40.0).reshape(20, 2) % 7
-Y = np.arange(20) % 2
-
-
-@pytest.fixture
-def store(tmp_path):
-    made = Store.new(tmp_path / "store", LSSVC())
-    made.learn(X[:10], Y[:10])
-    return made
-
 
 def failed(found):
     return [check.name for check in found.checks if not check.ok]
 
 
-def test_a_store_continues_what_was_kept_of_it(store):
+def test_a_store_continues_what_was_kept_of_it(store, rows):
+    X, y = rows
     receipt, head, key = store.receipt(), store.head(), store.public_key
-    store.learn(X[10:], Y[10:])
+    store.learn(X[200:], y[200:])
     store.new_key()
     store.seal()
-    found = store.verify(X, Y, receipt=receipt, head=head, public_key=key)
+    found = store.verify(X, y, receipt=receipt, head=head, public_key=key)
     assert found.ok, found
     assert "3 later entries" in str(found)
     assert "handed over" in str(found)
     assert store.verify(public_key=store.public_key).ok
 
 
-@pytest.mark.filterwarnings("ignore::traceless.RevealingWarning")
-def test_a_store_that_was_set_back_is_found_out(store, tmp_path):
+def test_a_store_that_was_set_back_is_found_out(store, rows, tmp_path):
+    X, y = rows
     shutil.copytree(store.path, tmp_path / "old")
-    forgotten = store.forget(X[:3], Y[:3])
+    forgotten = store.forget(X[:90], y[:90])
     old = Store(tmp_path / "old")
     assert old.verify().ok  # by itself it cannot be told
     assert failed(old.verify(receipt=forgotten)) == ["kept receipt"]
     assert failed(old.verify(head=store.head())) == ["kept head"]
-    old.forget(X[3:6], Y[3:6])  # another history of the same length, signed with the same key
+    old.forget(X[90:180], y[90:180])  # another history of the same length, signed with the same key
     found = old.verify(receipt=forgotten, head=store.head(), public_key=store.public_key)
     assert failed(found) == ["kept receipt", "kept head"]
     assert "rewritten" in str(found)
 
 
-def test_a_store_of_another_key_is_found_out(store, tmp_path):
+def test_a_store_of_another_key_is_found_out(store, rows, tmp_path):
     other = Store.new(tmp_path / "other", LSSVC())
-    other.learn(X[:10], Y[:10])
+    other.learn(*rows)
     found = other.verify(receipt=store.receipt(), head=store.head(), public_key=store.public_key)
     assert failed(found) == ["kept receipt", "kept head", "kept public key"]
     assert "another store" in str(found)
@@ -74,7 +64,7 @@ def test_to_hand_over_to_a_key_is_not_to_have_it(store, tmp_path):
 
 def test_a_forged_receipt_or_head_is_found_out(store):
     text = store.receipt().to_json()
-    forged = Receipt.from_json(text.replace('"rows": 10', '"rows": 11'))
+    forged = Receipt.from_json(text.replace('"rows": 200', '"rows": 201'))
     assert failed(store.verify(receipt=forged)) == ["kept receipt"]
     *words, signature = store.head().split()
     swapped = " ".join([*words, signature[::-1]])
@@ -91,10 +81,10 @@ def test_what_is_no_head_is_said(store, line):
     assert str(head) == store.head()
 
 
-def test_a_receipt_is_checked_without_rows_and_with_the_key(store):
+def test_a_receipt_is_checked_without_rows_and_with_the_key(store, rows):
     receipt, key = store.receipt(), store.public_key
     assert [check.name for check in verify_receipt(receipt).checks] == ["receipt"]
-    assert verify_receipt(receipt, X[:10], Y[:10], public_key=key).ok
+    assert verify_receipt(receipt, rows[0][:200], rows[1][:200], public_key=key).ok
     other = SigningKey.new().public
     assert failed(verify_receipt(receipt, public_key=other)) == ["signer"]
 

@@ -6,6 +6,9 @@ import stat
 import subprocess
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from traceless import LSSVC
 from traceless.exceptions import StoreError
@@ -102,10 +105,11 @@ def test_the_key_that_is_named_is_the_one_that_signs(
 
 def test_what_is_no_key_is_refused(store, rows, tmp_path):
     other = tmp_path / "other.pem"
+    plain, hidden = serialization.NoEncryption(), serialization.BestAvailableEncryption(b"x")
     for content, said in (
         (b"something else", "is not a signing key"),
-        (_rsa(), "of another kind than Ed25519"),
-        (_encrypted(), "is not a signing key"),
+        (_pem(rsa.generate_private_key(65537, 2048), plain), "of another kind than Ed25519"),
+        (_pem(Ed25519PrivateKey.generate(), hidden), "is not a signing key"),
     ):
         other.write_bytes(content)
         with pytest.raises(StoreError, match=rf"{said}.*openssl genpkey.*Nothing was changed"):
@@ -120,22 +124,9 @@ def test_what_is_no_key_is_refused(store, rows, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def _rsa():
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
+def _pem(key, encryption):
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    return rsa.generate_private_key(65537, 2048).private_bytes(*form, serialization.NoEncryption())
-
-
-def _encrypted():
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    return Ed25519PrivateKey.generate().private_bytes(
-        *form, serialization.BestAvailableEncryption(b"x")
-    )
+    return key.private_bytes(*form, encryption)
 
 
 class TestHandOver:

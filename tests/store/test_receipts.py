@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from traceless import LSSVC, LSSVR, PathSVC
 from traceless.exceptions import FileError, StoreError
@@ -49,25 +50,39 @@ def test_other_rows_with_equal_sums_are_other_rows(tmp_path):
             assert found["root"] is found.get("model" if "receipt" in found else "refit") is ok
 
 
-@pytest.mark.parametrize(
-    "model", [LSSVR(), LSSVC(solver="woodbury"), LSSVC(class_weight="balanced"), PathSVC(gamma=1.0)]
-)
-def test_the_root_is_one_of_the_rows(tmp_path, rows, model):
-    X, y = rows[0], (rows[0][:, 0] if isinstance(model, LSSVR) else rows[1])
+MODELS = {
+    "woodbury": LSSVC(RandomFourier(40, gamma=0.3), solver="woodbury"),
+    "class-wise": LSSVC(class_weight="balanced"),
+    "regression": LSSVR(rho=0.1),
+    "path": PathSVC(C=2.0, gamma=0.5),
+    "path of any gamma": PathSVC(),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_every_estimator_can_live_in_a_store_and_its_root_is_one_of_the_rows(tmp_path, rows, model):
+    X, y = rows[0], (rows[0] @ [[1.0, 0.5], [0.0, 1.0], [2.0, 0.0]])
+    y = y if isinstance(model, LSSVR) else rows[1]
     weight = None if isinstance(model, PathSVC) else 1.0 + np.arange(300) % 3
     store = Store.new(tmp_path / "s", model)
-    store.learn(X, y, weight)
+    for some in (slice(150), slice(150, 300)):
+        Store(store.path).learn(X[some], y[some], None if weight is None else weight[some])
+    store.relabel(X[:50], y[:50], y[50:100], None if weight is None else weight[:50])
+    store.relabel(X[:50], y[50:100], y[:50], None if weight is None else weight[:50])
+    store.seal()
     receipt = store.forget(X[:100], y[:100], None if weight is None else weight[:100])
     left = None if weight is None else weight[100:]
+    assert np.array_equal(store.model().predict(X), Store(store.path).model().predict(X))
+    assert store.verify(X[100:], y[100:], left).ok
     assert receipt.root_after == store.status().root
     assert len(receipt.root_after) == 64
-    assert verify_receipt(receipt, X[100:], y[100:], left).ok
+    assert verify_receipt(Receipt.from_json(receipt.to_json()), X[100:], y[100:], left).ok
     for other in (np.r_[100:300, 299], np.r_[101:300]):
         theirs = None if left is None else weight[other]
         result = verify_receipt(receipt, X[other], y[other], theirs)
         assert [check.ok for check in result.checks] == [True, False, False]
     if not isinstance(model, PathSVC):
-        fresh = model.set_params(fingerprint=True).fit(X[100:], y[100:], left)
+        fresh = clone(model).set_params(fingerprint=True).fit(X[100:], y[100:], left)
         lanes = fresh.knowledge_.fingerprint
         assert receipt.root_after == hashlib.sha256(lanes.astype("<u2").tobytes()).hexdigest()
 

@@ -15,18 +15,18 @@ SECRET = bytes(range(32))
 values = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
-def test_a_digest_can_be_recomputed_by_hand():
-    x, weight = np.array([1.5, -0.0]), 2.0
-    (found,) = RowHasher(SECRET, True)(([x], ["yes"], [weight])).digests
-    text = b"2 str 'yes'\0" + np.array([1.5, 0.0, weight], dtype="<f8").tobytes()
-    by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
-    assert found == by_hand.digest()
-    (found,) = RowHasher(SECRET, True)(([x], ["sì🫨"], None)).digests  # in ASCII, with any Python
-    text = b"2 str 's\\xec\\U0001fae8'\0" + np.array([1.5, 0.0, 1.0], dtype="<f8").tobytes()
-    by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
-    assert found == by_hand.digest()
-    (found,) = RowHasher(SECRET, False)(([x], [3.25], None)).digests
-    text = b"2 targets 1\0" + np.array([1.5, 0.0, 3.25, 1.0], dtype="<f8").tobytes()
+@pytest.mark.parametrize(
+    ("y", "weight", "classifies", "text", "numbers"),
+    [
+        ("yes", 2.0, True, b"2 str 'yes'", [2.0]),
+        ("sì🫨", None, True, rb"2 str 's\xec\U0001fae8'", [1.0]),  # in ASCII, with any Python
+        (3.25, None, False, b"2 targets 1", [3.25, 1.0]),
+    ],
+)
+def test_a_digest_can_be_recomputed_by_hand(y, weight, classifies, text, numbers):
+    batch = [[1.5, -0.0]], [y], None if weight is None else [weight]
+    (found,) = RowHasher(SECRET, classifies)(batch).digests
+    text += b"\0" + np.array([1.5, 0.0, *numbers], dtype="<f8").tobytes()
     by_hand = hashlib.blake2b(text, digest_size=16, key=SECRET, person=b"traceless row 01")
     assert found == by_hand.digest()
 

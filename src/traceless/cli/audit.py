@@ -1,4 +1,4 @@
-"""Commands that audit a store: status, history, receipt, head, key, verify."""
+"""Commands that audit a store: status, find, history, receipt, head, key, verify."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceless.cli import inputs
+from traceless.cli.chosen import ids_in
 from traceless.cli.command import command
 from traceless.cli.output import Grid, Outputs, Result, fields
 from traceless.cli.trials import How, change_options
@@ -46,6 +47,32 @@ def status(store: Store) -> Result:
         "may still be in it until the next change.": not now.log_emptied,
     }
     return Result(asdict(now), [fields(shown), *(said for said, true in notes.items() if true)])
+
+
+@command("traceless find clinic patient=17", "traceless find clinic patient=17,23 --json")
+@inputs.store_argument
+@click.argument("which", metavar="COLUMN=IDS")
+def find(store: Store, which: str) -> Result:
+    """Show what became of the rows of an id.
+
+    COLUMN is the column that "traceless new --id" declared; give ids as in patient=17,23, or as
+    patient=@FILE with one id per line. Shows how many rows are held, how many of them wait to be
+    forgotten, how many were forgotten, and in which changes.
+    """
+    schema = inputs.declared(store.about)
+    found, shown = list[dict[str, Any]](), list[str | Grid]()
+    for one in ids_in(which, schema):
+        known = store.find(one)
+        events = [event._asdict() for event in known.events]
+        found.append({"id": one, **asdict(known), "events": events})
+        said = {"rows held": known.held, "  of which wait": known.waiting}
+        shown.append(fields({str(schema.id): one, **said, "rows forgotten": known.forgotten}))
+        if events:
+            headings = ["change", "time (UTC)", "kind", "learned", "forgotten", "waiting"]
+            shown.append(Grid([list(event.values()) for event in events], headings))
+        else:
+            shown.append("No change had rows of this id.")
+    return Result({"found": found}, shown)
 
 
 @command("traceless history shop", "traceless history shop --last 10")

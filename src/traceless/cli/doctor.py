@@ -27,6 +27,8 @@ def doctor() -> Result:
     A small fixed problem is learned in several orders, chunks and numbers of threads; its digest
     and its coefficients must be the recorded ones. A store is made in a temporary folder.
     """
+    from threadpoolctl import threadpool_info
+
     from traceless import __version__
 
     machine = {
@@ -36,10 +38,11 @@ def doctor() -> Result:
         **{name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
     checks = [_check(name, test) for name, test in TESTS.items()]
-    threads = _threads()
+    names = ("num_threads", "internal_api", "user_api", "version")
+    threads = [{name: pool[name] for name in names} for pool in threadpool_info()]
     shown = [
         fields(machine),
-        Grid([list(t.values()) for t in threads], ["threads", "library", "version"]),
+        Grid([list(t.values()) for t in threads], ["threads", "library", "for", "version"]),
         Grid([list(c.values()) for c in checks], ["check", "result", "said"]),
     ]
     data = {"machine": machine, "threads": threads, "checks": checks}
@@ -125,15 +128,3 @@ def _check(name: str, test: Callable[[], str]) -> dict[str, Any]:
         return {"check": name, "ok": True, "said": test()}
     except Exception as error:
         return {"check": name, "ok": False, "said": str(error) or type(error).__name__}
-
-
-def _threads() -> list[dict[str, Any]]:
-    """The libraries that compute in threads, as they are loaded now."""
-    from threadpoolctl import threadpool_info
-
-    found = []
-    for pool in threadpool_info():
-        library = f"{pool['internal_api']} ({pool['user_api']})"
-        said = {"threads": pool["num_threads"], "library": library, "version": pool["version"]}
-        found.append(said)
-    return found

@@ -10,7 +10,6 @@ import click
 from traceless.cli import INTERRUPTED, audit, changes, models
 from traceless.cli.command import Group
 from traceless.cli.doctor import doctor
-from traceless.cli.find import find
 from traceless.cli.new import new
 from traceless.cli.output import to_json
 from traceless.cli.queue import flush, queue
@@ -34,7 +33,7 @@ def root() -> None:
 
 
 for _command in (
-    *(suggest, new, changes.learn, changes.undo, find, changes.forget, queue, flush),
+    *(suggest, new, changes.learn, changes.undo, audit.find, changes.forget, queue, flush),
     *(changes.relabel, changes.correct, changes.merge, changes.destroy),
     *(models.predict, models.score, models.export, show, report),
     *(audit.status, audit.history, audit.receipt, audit.verify, audit.head, audit.key),

@@ -122,20 +122,15 @@ def _model(store: Store) -> Any:
     return store.model()
 
 
-def _labelled(table: Table) -> Table:
-    """A table, if it has a target to compare answers with."""
-    if not table.schema.target:
-        raise click.UsageError("The table of this store has no target to compare answers with.")
-    return table
-
-
 def scored(model: Any, table: Table) -> tuple[Any, Any, dict[str, Any]]:
     """Targets, predictions, and what compares them."""
     import numpy as np
 
+    if not table.schema.target:
+        raise click.UsageError("The table of this store has no target to compare answers with.")
     answered = (
         (y, model.predict(X), *weight)
-        for X, y, *weight in inputs.rows_of(_labelled(table), "scoring", ids="never")
+        for X, y, *weight in inputs.rows_of(table, "scoring", ids="never")
     )
     y, answers, *weight = map(np.concatenate, zip(*answered, strict=True))
     measure = _regression if table.schema.labels == "number" else _classification

@@ -12,10 +12,11 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import click
 
@@ -202,15 +203,10 @@ def echo(texts: Iterable[str]) -> None:
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     """Lines of a CSV file, in which no text is a formula."""
     lines: list[str] = []
-    writer = csv.writer(_Lines(lines.append), lineterminator="\r\n")  # so that both are quoted
+    file = SimpleNamespace(write=lines.append)  # one call for each row
+    writer = csv.writer(file, lineterminator="\r\n")  # so that both are quoted
     writer.writerows([list(map(_no_formula, row)) for row in rows])
     return "".join([f"{line[:-2]}\n" for line in lines])
-
-
-class _Lines(NamedTuple):
-    """What `csv.writer` writes to: one call for each row."""
-
-    write: Callable[[str], Any]
 
 
 def _no_formula(cell: Any) -> Any:

@@ -60,15 +60,14 @@ def _mapped(model: Any, name: str, X: Any) -> Any:
         shape = (
             {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], example.shape[1:])}
         )
-        return X.map_blocks(
-            _of_block, model=sent, method=name, empty=example, meta=example, **shape
-        )
+        sent_along = {"model": sent, "method": name, "empty": example}
+        return X.map_blocks(_of_part, **sent_along, meta=example, **shape)
     import pandas as pd
 
     first = pd.DataFrame(np.zeros((1, X.shape[1])), columns=list(X.columns))
     meta = of_frame(model, name, first)[:0]
     meta.index = X._meta.index[:0]
-    return X.map_partitions(_of_partition, sent, name, meta, meta=meta)
+    return X.map_partitions(_of_part, sent, name, meta, meta=meta)
 
 
 def of_frame(model: Any, name: str, rows: Any) -> Any:
@@ -82,11 +81,13 @@ def of_frame(model: Any, name: str, rows: Any) -> Any:
     return pd.DataFrame(values, index=rows.index, columns=list(labels))
 
 
-def _of_block(rows: Any, model: Any, method: str, empty: Any) -> Any:
+def _of_part(rows: Any, model: Any, method: str, empty: Any) -> Any:
+    """An answer for each row of a block of an array, or of a partition of a dataframe."""
     with one_thread():
-        return getattr(model, method)(rows) if rows.shape[0] else empty
-
-
-def _of_partition(rows: Any, model: Any, method: str, empty: Any) -> Any:
-    with one_thread():
-        return of_frame(model, method, rows) if len(rows) else empty
+        if not rows.shape[0]:
+            return empty
+        return (
+            of_frame(model, method, rows)
+            if hasattr(rows, "index")
+            else getattr(model, method)(rows)
+        )

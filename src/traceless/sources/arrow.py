@@ -93,10 +93,12 @@ def check_once(names: list[str], where: str) -> None:
 
 def check_kinds(schema: Any, features: tuple[str, ...], where: str) -> None:
     """Raise unless features are columns of numbers, or one column of lists of numbers."""
+    from pyarrow import types
+
     for name in features:
         kind = schema.field(name).type
-        single = is_list(kind) and len(features) == 1
-        if not is_number(kind.value_type if single else value_kind(kind)):
+        within = (is_list(kind) and len(features) == 1) or types.is_dictionary(kind)
+        if not is_number(kind.value_type if within else kind):
             raise not_numbers(name, kind, where)
 
 
@@ -121,13 +123,6 @@ def is_number(kind: Any) -> bool:
 
     tests = types.is_integer, types.is_floating, types.is_decimal, types.is_boolean
     return any(test(kind) for test in tests)
-
-
-def value_kind(kind: Any) -> Any:
-    """The type of the values; that of its categories where an Arrow type is one of categories."""
-    from pyarrow import types
-
-    return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def floats(column: Any) -> NDArray[Any]:

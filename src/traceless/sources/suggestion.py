@@ -257,10 +257,6 @@ def _is_number(word: str, decimal: str) -> bool:
     return bool(re.match(NUMBER.replace(r"\.", f"[{decimal}]"), word))
 
 
-def _is_number_or_null(word: str, decimal: str) -> bool:
-    return word in NULLS or _is_number(word, decimal)
-
-
 def _reads(form: str | None) -> Callable[[str], Any]:
     return Date("d", format=form).moment
 
@@ -321,16 +317,16 @@ def _words(cells: Cells) -> Iterator[str]:
 
 def _decimal(columns: list[_Column]) -> str:
     """The decimal sign of most columns of numbers with a fraction."""
-    texts = [column for column in columns if column.kind == "text"]
-    found = {
-        sign: sum(
-            column.all(partial(_is_number_or_null, decimal=sign))
+
+    def fractions(sign: str) -> int:
+        texts = (column for column in columns if column.kind == "text")
+        return sum(
+            column.all(lambda word: word in NULLS or _is_number(word, sign))
             and any(sign in word for word in column.counts)
             for column in texts
         )
-        for sign in ".,"
-    }
-    return "," if found[","] > found["."] else "."
+
+    return "," if fractions(",") > fractions(".") else "."
 
 
 def _nulls(columns: list[_Column]) -> tuple[str, ...]:

@@ -354,7 +354,10 @@ class _Input:
 
     def position(self) -> int:
         """Bytes that are read of the open file, if its size is known."""
-        return min(self._open.tell(), self.size) if self._open and self.size else 0
+        if not (self._open and self.size):
+            return 0
+        # Arrow's threads read meanwhile, and tell() of a buffer that is read may go back
+        return min(os.lseek(self._open.fileno(), 0, os.SEEK_CUR), self.size)
 
     def _file(self, stack: ExitStack) -> BinaryIO:
         if self._source == STDIN:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from traceless.store.entries import Entry
 from traceless.store.ids import Event, Found
 from traceless.store.queue import SAFE_ROWS, Queued
+from traceless.store.reading import Status
 from traceless.store.receipts import Receipt
-from traceless.store.status import Status
 from traceless.store.store import Store
 
 if TYPE_CHECKING:

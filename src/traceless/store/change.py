@@ -1,5 +1,7 @@
 """One change of a store: what it adds and removes, its entries, and the commit that makes it.
 
+A request with an idempotency key that is repeated gets its first answer.
+
 Whatever is raised before the commit leaves the store as it was: the transaction is rolled back,
 the model in memory is thrown away, and a model file that was written is removed. A dry run ends
 before the commit, and before a model is written.
@@ -11,7 +13,7 @@ import warnings
 from collections import Counter
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from traceless.exceptions import FileError, RevealingWarning, StoreError
 from traceless.store import keys
@@ -20,7 +22,7 @@ from traceless.store.entries import Entry, ModelState
 from traceless.store.folder import Folder
 from traceless.store.ids import hash_of_lines, lines_of
 from traceless.store.keys import SigningKey
-from traceless.store.ledger import Ledger
+from traceless.store.ledger import Ledger, Request
 from traceless.store.opening import log_is_empty
 from traceless.store.queue import SAFE_ROWS, are_enough
 from traceless.store.receipts import Receipt
@@ -55,7 +57,7 @@ class Asked(NamedTuple):
 
 
 class Change:
-    """One change of a store.
+    """One change of a store, made once however often it is requested with the same key.
 
     Parameters
     ----------
@@ -99,6 +101,9 @@ class Change:
         self.removed, self.added, self.waiting = Tally(), Tally(), Counter[bytes]()
         if asked.dry_run:
             ledger.sql.execute("PRAGMA cache_spill = OFF")  # nothing goes into the log
+        self._known = None if asked.key is None else ledger.request(asked.key)
+        if self._known is None:
+            self.signing_key  # noqa: B018  raises at once if it is not there
 
     @cached_property
     def model(self) -> Any:
@@ -153,7 +158,42 @@ class Change:
         self.committed = True
         return replace(receipt, log_emptied=log_is_empty(self.folder.ledger))
 
+    def tidy(self) -> None:
+        """Remove what others left behind, also if there was nothing to change."""
+        if not (self.committed or self.asked.dry_run) and self.folder.left_over(self.before):
+            self.ledger.sql.execute("ROLLBACK")
+            self.folder.tidy(self.ledger)
+
     # --- inside ---------------------------------------------------------------------------
+
+    def _first_answer(self, kind: str, rows: int, request: str | None) -> Receipt:
+        """The receipt of the request that came with this key before.
+
+        Raises if that was another request: of another kind, number of rows, or hash.
+        """
+        before = cast(Request, self._known)
+        if self.secret is None and rows:
+            raise StoreError(
+                f"A request with the key {before.key!r} came before, and since the secret of this "
+                "store was destroyed nobody can tell whether it is this one. Look at its entry "
+                f"({before.sequence}), and give a new request a key of its own. Nothing was "
+                "changed."
+            )
+        same = before.request == request
+        if (kind, rows) != (before.kind, before.rows) or not same:
+            raise StoreError(
+                f"The key {before.key!r} is that of another request: {before.kind} of "
+                f"{before.rows} rows, where this one is {kind} of {rows}"
+                f"{'' if same else ' other'} rows. Give every request a key of its own. Nothing "
+                "was changed."
+            )
+        answer = self.ledger.receipt(before.sequence, replayed=True)
+        if answer.kind == "cancel":
+            raise StoreError(
+                f"The request with the key {before.key!r} was cancelled (entry {answer.sequence}, "
+                f"{answer.time}). Give a new request a key of its own. Nothing was changed."
+            )
+        return answer
 
     def _append(self, state: ModelState, kind: str, request: str | None, **facts: Any) -> Entry:
         removed, added, key = self.removed, self.added, self.asked.key

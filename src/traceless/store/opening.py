@@ -18,6 +18,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,8 @@ def open_ledger(path: Path, begin: str = "BEGIN", patience: float = _PATIENCE) -
     before = _check_files(path, to_change=begin != "BEGIN")
     how, alone = _how_to_open(path, begin)
     address = f"{(path.parent.resolve() / path.name).as_uri()}?{how}"
-    how_to: dict[str, Any] = {"timeout": patience, "isolation_level": None, "uri": True}
-    how_to["check_same_thread"] = False  # for `RowCounts.adding`, which uses it alone
-    with _errors(path, patience), closing(sqlite3.connect(address, **how_to)) as connection:
+    opened = partial(sqlite3.connect, address, timeout=patience, isolation_level=None, uri=True)
+    with _errors(path, patience), closing(opened()) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION:
             raise StoreError(f"{path.parent} is not a store: {path.name} is not a ledger.")

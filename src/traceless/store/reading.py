@@ -7,8 +7,10 @@ used, so that `traceless status` starts quickly.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +22,59 @@ from traceless.store.opening import log_is_empty, open_ledger
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
 from traceless.store.schema import ForeignTablesError
-from traceless.store.status import Status
 
 if TYPE_CHECKING:
     from traceless.store.verification import Verification
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a store.
+
+    Attributes
+    ----------
+    path : str
+    model : str
+        The class of the model, such as LSSVC.
+    sequence : int
+        Number of the latest entry.
+    time : str
+        When it was written, UTC.
+    rows : int
+        Rows that the model holds.
+    classes : dict
+        Rows of each class; empty for regressions.
+    unknown : int
+        Rows among them whose digests are not in the store.
+    waiting : int
+        Rows that wait in the queue to be forgotten.
+    digest, root : str or None
+    hash : str
+        Hash of the latest entry.
+    has_secret, has_model : bool
+        False once they were destroyed.
+    size : int
+        Bytes of all files.
+    log_emptied : bool
+        Whether nothing of what was replaced is left in the log of the ledger. A process that was
+        reading can keep it for a while; the next change, or opening, empties it.
+    """
+
+    path: str
+    model: str
+    sequence: int
+    time: str
+    rows: int
+    classes: Mapping[str, int]
+    unknown: int
+    waiting: int
+    digest: str | None
+    root: str | None
+    hash: str
+    has_secret: bool
+    has_model: bool
+    size: int
+    log_emptied: bool
 
 
 class StoreReader:

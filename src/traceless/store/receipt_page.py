@@ -6,7 +6,6 @@ A sentence says what was done; below it what that proves, what it does not, and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +79,8 @@ def sentence(receipt: Receipt) -> str:
         "cancel": f"a request to remove {rows} from {model}{_under(receipt)} was taken back.",
         "key": f"another key took the place of the one that signs the changes of {model}.",
     }.get(receipt.kind, f"an entry of the kind {named(receipt.kind)} was made for {model}.")
-    return f"On {_day(receipt.time)}, {said}{_now(receipt)}"
+    day, _, hour = receipt.time.removesuffix("Z").partition("T")
+    return f"On {text(day)} at {text(hour)} UTC, {said}{_now(receipt)}"
 
 
 def _which(receipt: Receipt) -> str:
@@ -252,18 +252,3 @@ def _count(rows: int) -> str:
 
 def _were(rows: int) -> str:
     return "was" if rows == 1 else "were"
-
-
-def _day(time: str) -> str:
-    """The time of an entry in words; as it is, if it is none."""
-    try:
-        at = datetime.strptime(time, "%Y-%m-%dT%H:%M:%SZ")
-    except ValueError:
-        return text(time)
-    return f"{at.day} {_MONTHS[at.month - 1]} {at.year} at {at:%H:%M} UTC"
-
-
-_MONTHS = (  # strftime would write them in the language of the machine
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
-    *("October", "November", "December"),
-)

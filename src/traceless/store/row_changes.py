@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from traceless.exceptions import AlreadyLearnedError, NotLearnedError, StoreError
-from traceless.store.answering import Answering
+from traceless.store.change import Change
 from traceless.store.entries import UNDO, Entry
 from traceless.store.queue import Queued
 from traceless.store.receipts import Receipt
@@ -19,7 +18,7 @@ Take = Callable[[list[bytes], list[bytes]], Taken]  # digests and ids
 _SHOWN = 5  # positions of rows that an error names
 
 
-class RowChanges(Answering):
+class RowChanges(Change):
     """Changes of single rows."""
 
     def learn(self, rows: Given, once: bool, again: bool) -> Receipt:
@@ -34,10 +33,10 @@ class RowChanges(Answering):
             named = zip(found.places.tolist(), found.ids, strict=False)
             back |= {start + place: gone[one] for place, one in named if one in gone}
             start += found.length
-            with self._adding(found, found.ids):
-                if len(found.places) and not back:
-                    X, y, weight = batch[:3]
-                    self.model.partial_fit(X, y, sample_weight=weight)
+            self._add(found, found.ids)
+            if len(found.places) and not back:
+                X, y, weight = batch[:3]
+                self.model.partial_fit(X, y, sample_weight=weight)
         request = self._rows_request()
         if once and request is not None:
             self._refuse_repeated(request)
@@ -99,8 +98,8 @@ class RowChanges(Answering):
             rows = self.hasher(after)
             keep = keep_ids and len(held) > 3
             ids = [held[3][i] for i in rows.places.tolist()] if keep else rows.ids
-            with self._adding(rows, ids):
-                self.model.update(add=after[:3], forget=held[:3])
+            self._add(rows, ids)
+            self.model.update(add=after[:3], forget=held[:3])
         return self.finish("relabel", self._rows_request())
 
     def _rows_again(
@@ -118,12 +117,10 @@ class RowChanges(Answering):
         pending = self.ledger.pending(replayed=True)
         return next(queued for queued in pending if queued.sequence == answer.sequence)
 
-    @contextmanager
-    def _adding(self, rows: RowDigests, ids: list[bytes]) -> Iterator[None]:
-        """Count rows as learned, under these ids, while the model learns them."""
-        with self.ledger.rows.adding(rows.digests, ids):
-            self.added.add(rows, ids)
-            yield
+    def _add(self, rows: RowDigests, ids: list[bytes]) -> None:
+        """Count rows as learned, under these ids."""
+        self.ledger.rows.add(rows.digests, ids)
+        self.added.add(rows, ids)
 
     def _forget(self, batches: Iterable[RowBatch], take: Take, whole: bool = False) -> None:
         for held in self._taken(batches, take, whole):

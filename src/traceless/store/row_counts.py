@@ -12,10 +12,7 @@ forget them, until they are removed by their own or it is cancelled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import repeat
 from sqlite3 import Connection
 from typing import NamedTuple
 
@@ -27,7 +24,6 @@ from traceless.store.row_digests import SIZE, Counted, chunks, counted_lanes
 from traceless.store.row_lanes import no_lanes
 
 _CHUNK = 2**14  # digests in one statement
-_MANY = 2**13  # rows from which on another thread pays
 _ADD = "ON CONFLICT(digest, id) DO UPDATE SET count = count + excluded.count"
 _THIS = "digest = ? AND id = ?"
 _FREE, _QUEUED = "count > queued", "queued BETWEEN 1 AND count"
@@ -64,29 +60,17 @@ class RowCounts:
 
     # --- changes --------------------------------------------------------------------------
 
-    def add(self, digests: list[bytes], ids: list[bytes] | None = None) -> None:
+    def add(self, digests: list[bytes], ids: list[bytes]) -> None:
         """Count rows that are learned."""
         for size, rows in _by_size(digests, ids):
             insert = f"INSERT INTO alive {_each_of(size)}, 1, 0 FROM places WHERE true {_ADD}"
             self._in_chunks(insert, rows)
 
-    @contextmanager
-    def adding(self, digests: list[bytes], ids: list[bytes]) -> Iterator[None]:
-        """Count rows that are learned; many rows are counted in a thread during the block."""
-        if len(digests) < _MANY:
-            self.add(digests, ids)
-            yield
-            return
-        with ThreadPoolExecutor(1) as meanwhile:  # SQLite releases the interpreter lock
-            added = meanwhile.submit(self.add, digests, ids)
-            yield
-            added.result()
-
     def add_counted(self, counted: Iterable[Counted]) -> None:
         """Count the rows of another store, each as often as it is held there."""
         self._sql.executemany(f"INSERT INTO alive VALUES (?, ?, ?, 0) {_ADD}", counted)
 
-    def remove(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+    def remove(self, digests: list[bytes], ids: list[bytes]) -> Taken:
         """Remove rows that are held and not reserved."""
         self._sql.execute("SAVEPOINT at_once")
         at_once = self._delete_many(digests, ids) == len(digests)
@@ -94,18 +78,18 @@ class RowCounts:
             self._sql.execute("ROLLBACK TO at_once")
         self._sql.execute("RELEASE at_once")
         if at_once:
-            return Taken([], list(ids) if ids is not None else [b""] * len(digests))
+            return Taken([], ids)
         return self._take(digests, ids, _FREE, "count = count - 1")
 
-    def reserve(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+    def reserve(self, digests: list[bytes], ids: list[bytes]) -> Taken:
         """Reserve rows that are held and not reserved already."""
         return self._take(digests, ids, _FREE, "queued = queued + 1")
 
-    def remove_reserved(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+    def remove_reserved(self, digests: list[bytes], ids: list[bytes]) -> Taken:
         """Remove rows that are reserved."""
         return self._take(digests, ids, _QUEUED, "count = count - 1, queued = queued - 1")
 
-    def release(self, digests: list[bytes], ids: list[bytes] | None = None) -> Taken:
+    def release(self, digests: list[bytes], ids: list[bytes]) -> Taken:
         """Give back rows that are reserved: their request was cancelled."""
         return self._take(digests, ids, _QUEUED, "queued = queued - 1")
 
@@ -160,7 +144,7 @@ class RowCounts:
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _delete_many(self, digests: list[bytes], ids: list[bytes] | None) -> int:
+    def _delete_many(self, digests: list[bytes], ids: list[bytes]) -> int:
         """Delete rows that are held once, and not reserved; returns how many there were."""
         delete = "DELETE FROM alive WHERE count = 1 AND queued = 0 AND (digest, id) IN"
         return sum(
@@ -177,12 +161,10 @@ class RowCounts:
         parts = (ordered[i : i + _CHUNK].tobytes() for i in range(0, len(rows), _CHUNK))
         return sum(self._sql.execute(statement, {"text": text}).rowcount for text in parts)
 
-    def _take(
-        self, digests: list[bytes], ids: list[bytes] | None, which: str, change: str
-    ) -> Taken:
+    def _take(self, digests: list[bytes], ids: list[bytes], which: str, change: str) -> Taken:
         """Change the counts of rows, one by one."""
         missed, found = [], []
-        for i, (digest, one) in enumerate(zip(digests, ids or repeat(b""), strict=False)):
+        for i, (digest, one) in enumerate(zip(digests, ids, strict=True)):
             held_as = self._find(digest, one, which)
             if held_as is None:
                 missed.append(i)
@@ -201,9 +183,9 @@ class RowCounts:
         return None if found is None else bytes(found[0])
 
 
-def _by_size(digests: list[bytes], ids: list[bytes] | None) -> list[tuple[int, list[bytes]]]:
+def _by_size(digests: list[bytes], ids: list[bytes]) -> list[tuple[int, list[bytes]]]:
     """Digests, each with its id behind it, by the length of both together."""
-    if ids is None or not any(ids):
+    if not any(ids):
         return [(SIZE, digests)]
     joined = [digest + one for digest, one in zip(digests, ids, strict=True)]
     return [(n, [row for row in joined if len(row) == n]) for n in (SIZE, 2 * SIZE)]

@@ -6,13 +6,13 @@ from typing import Any
 
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.sums import Knowledge
-from traceless.store.answering import Answering
+from traceless.store.change import Change
 from traceless.store.entries import UNDO
 from traceless.store.merge_source import MergeSource, open_merge_source
 from traceless.store.receipts import Receipt
 
 
-class SliceChanges(Answering):
+class SliceChanges(Change):
     """Changes of slices."""
 
     def merge(self, other: Any, name: str | None, again: bool) -> Receipt:
