@@ -703,26 +703,3 @@ def test_closed_forms_equal_refits_for_all_penalties(penalty, bias, weighted, rn
 
 
 # --- rows that are not copied ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_neighbouring_test_rows_are_views_that_cannot_be_written(rng, shuffle):
-    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
-    before, seen = X.copy(), []
-
-    def scorer(model, rows, targets):
-        seen.append(rows)
-        return model.score(rows, targets)
-
-    cv = KFold(4, shuffle=shuffle, random_state=0 if shuffle else None)
-    ours = cross_val_score(LSSVR(), X, y, cv=cv, scoring=scorer)
-    theirs = model_selection.cross_val_score(LSSVR(), X, y, cv=cv)
-    assert (ours == theirs).all()
-    for rows, (_, test) in zip(seen, cv.split(X), strict=True):
-        assert type(rows) is np.ndarray
-        assert (rows == X[test]).all()
-        assert np.shares_memory(rows, X) != shuffle
-        with pytest.raises(ValueError, match="read-only"):
-            rows[0] = 0.0
-    assert (before == X).all()
-    assert X.flags.writeable
