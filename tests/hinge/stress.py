@@ -16,21 +16,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # as a command it is far from the papers
+
 from families import FAMILIES, TARGETS, Family, Machine, draw_points, draw_rows, machine
 from oracles import dense_kernel, promise, residual
+from papers.karasuyama2009.points import PointProblem
 from traceless import PathOneClass
 from traceless.arithmetic.integers import Floats
 from traceless.hinge import solver
 from traceless.hinge.canonical import Canonical
-from traceless.hinge.problem import HingeProblem
 
 
-def published_residual(problem: HingeProblem) -> float:
+def published_residual(problem: PointProblem) -> float:
     """The same of what is published; infinite where its α are not within their bounds.
 
     Decision values must be those of the dual coefficients.
@@ -50,7 +53,7 @@ def published_residual(problem: HingeProblem) -> float:
     return max(found, abs(solution.residual))
 
 
-def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> None:
+def change(problem: PointProblem, family: Family, rng: Generator, most: int) -> None:
     """One random update: in, out, both, other bounds, all but a few, or all of one class."""
     n, kind = len(problem), rng.integers(12)
     m, k = int(rng.integers(0, most + 1)), int(rng.integers(0, most + 1))
@@ -68,10 +71,10 @@ def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> 
     problem.update(draw_points(family, rng, m), gone)
 
 
-def same_bits(problem: HingeProblem, rng: Generator) -> str:
+def same_bits(problem: PointProblem, rng: Generator) -> str:
     """Compare with a fresh fit on shuffled rows: "equal", "different", or "flagged" by either."""
     order = rng.permutation(len(problem))
-    fresh = HingeProblem(problem.kernel, problem.X.shape[1], seed=1)
+    fresh = PointProblem(problem.kernel, problem.X.shape[1], seed=1)
     fresh.fit(problem.X[order], problem.y[order], problem.bounds[order])
     a, b = problem.canonical(), fresh.canonical()
     if not (a.certain and b.certain):
@@ -93,7 +96,7 @@ def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[st
     rng = np.random.default_rng([seed, *name.encode()])
     n = int(rng.integers(10, 120))
     X, y, u = draw_points(family, rng, n)
-    problem = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u)
+    problem = PointProblem(family.kernel, X.shape[1]).fit(X, y, u)
     for _ in range(length):
         change(problem, family, rng, int(rng.choice([1, 5, 30])))
         ratio = residual(problem) / promise(problem)
