@@ -120,6 +120,7 @@ def was_reported(model: Any) -> bool:
 def machine_residual(model: Any, which: Machine, held: Sequence[Floats]) -> float:
     """KKT of a regressor or one class in plain numpy, in units of the promise.
 
+    Infinite where a coefficient is not within its bounds.
     The promise is 1e-9 of the unit in which the problem is solved, or more where it is said.
     """
     X, target, weight = held
@@ -128,6 +129,9 @@ def machine_residual(model: Any, which: Machine, held: Sequence[Floats]) -> floa
     c[model.support_] = model.dual_coef_[0]
     f = K @ c + model.intercept_[0]
     unit = next(iter(model._model.problems.values())).scale
+    low, high = (0.0, 1.0) if isinstance(model, PathOneClass) else (-model.C, model.C)
+    if (c < low * weight * (1 + 1e-12)).any() or (c > high * weight * (1 + 1e-12)).any():
+        return np.inf
     if isinstance(model, PathOneClass):
         total = model.nu * weight.sum()
         wrong = np.where(c <= 0.0, -f, np.where(c >= weight, f, np.abs(f))) / unit

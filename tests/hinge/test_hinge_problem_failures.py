@@ -66,16 +66,6 @@ def test_a_kernel_that_fails_after_some_calls(rng, calls):
     assert residual(problem) <= promise(problem)
 
 
-def test_a_margin_too_large_for_the_memory_says_so(rng):
-    X, y = sample(rng, 200)
-    problem = PointProblem(Kernel("rbf", gamma=5.0), 3, memory=300_000).fit(X[:100], y[:100], 10.0)
-    before = picture(problem)
-    problem.memory = 20_000
-    with pytest.raises(MemoryError, match="raise `memory`"):
-        problem.update((X[100:], y[100:], 10.0))
-    assert picture(problem) == before
-
-
 @pytest.mark.parametrize("memory", [4_000, 15_000, 40_000])
 def test_a_first_margin_too_large_for_the_memory_says_so(rng, memory):
     X, y = sample(rng, 200)
