@@ -16,9 +16,9 @@ from traceless.hinge.kernels import Kernel
 KERNEL = Kernel("rbf", gamma=0.5)
 
 
-@pytest.fixture
-def problem(rng):
-    return PointProblem(KERNEL, 3).fit(*sample(rng, 80), 10.0)
+@pytest.fixture(params=[1 << 30, 45_000], ids=["whole", "lines"])
+def problem(request, rng):
+    return PointProblem(KERNEL, 3, request.param).fit(*sample(rng, 80), 10.0)
 
 
 def fresh(problem):
