@@ -119,8 +119,13 @@ class KernelCache:
         """Whether the rows of the version with this token are here."""
         return token is self.owner or token is self.guest
 
-    def place(self, X: Floats, y: Floats, taken: Slots, guest: object) -> Slots:
-        """Write rows into slots that are not taken, and their kernel values beside those kept."""
+    def place(
+        self, X: Floats, y: Floats, taken: Slots, guest: object, values: Floats | None = None
+    ) -> Slots:
+        """Write rows into slots that are not taken, and their kernel values beside those kept.
+
+        The first rows may come with their kernel `values`.
+        """
         with np.errstate(over="ignore"):
             diagonal = self.kernel.diagonal(X)
         if not (np.abs(diagonal) <= _LARGEST).all():
@@ -145,7 +150,10 @@ class KernelCache:
         self.y[slots] = y
         self.diagonal[slots] = diagonal
         self.root[slots] = np.sqrt(np.maximum(diagonal, 0.0))
-        self._write(slots, X)
+        if values is not None and self.whole and not len(taken):
+            self.gram[: len(values), : len(values)] = values
+        else:
+            self._write(slots, X)
         return slots
 
     def hand_over(self, token: object, slots: Slots) -> None:

@@ -20,10 +20,11 @@ from traceless.arithmetic.integers import Floats, Integers, packed, unpacked
 from traceless.exceptions import MismatchError
 from traceless.hinge import precomputed
 from traceless.hinge.answers import SolvedModel
+from traceless.hinge.kernel_cache import KernelCache
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.machines import Classifier, Regressor
+from traceless.hinge.machines import Classifier, Pair, Regressor
 from traceless.hinge.problem import HingeProblem
-from traceless.hinge.rows import Batch, TrainingRows
+from traceless.hinge.rows import Batch, Target, TrainingRows
 from traceless.hinge.settings import Settings
 from traceless.progress import progress
 
@@ -104,13 +105,14 @@ class HingeModel(SolvedModel):
         """
         wanted, done, steps = settings.machine.targets(rows, kernel), {}, 0
         share = settings.memory // max(1, len(wanted))
+        gram = self._shared(rows, wanted, kernel, settings.memory)
         shown = progress([*wanted], "following paths", True) if settings.verbose else wanted
         try:
             for pair in shown:
                 before = self.problems.get(pair)
                 if before is None:
                     before = HingeProblem(kernel, rows.X.shape[1], share)
-                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share)
+                after = done[pair] = before.changed_to(wanted[pair], rows, kernel, share, gram)
                 steps += after.n_breakpoints - before.n_breakpoints
         except MemoryError as error:
             raise MemoryError(
@@ -119,6 +121,18 @@ class HingeModel(SolvedModel):
                 f"again). Nothing was changed. ({error})"
             ) from error
         return HingeModel(rows, settings, kernel, done, steps)
+
+    def _shared(
+        self, rows: TrainingRows, wanted: Mapping[Pair, Target], kernel: Kernel, memory: int
+    ) -> Floats | None:
+        """The kernel values of all rows, where the first fits of problems share them."""
+        n = len(rows)
+        several = sum(len(t.ids) ** 2 for t in wanted.values()) > n * n
+        if self.problems or not several or not kernel.exact or 8 * n * n > memory:
+            return None
+        cache = KernelCache(kernel, rows.X.shape[1], memory)
+        cache.place(rows.X, np.zeros(n), np.zeros(0, np.intp), None)
+        return cache.gram
 
     def take_over(self) -> None:
         """Own the kernel matrices from now on: the last step before the model is published.

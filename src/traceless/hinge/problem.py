@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
-from traceless.hinge.kernel_cache import KernelCache, Slots
+from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kernels import Kernel
 from traceless.hinge.published import Held, SolvedProblem
 from traceless.hinge.rows import Target, TrainingRows
@@ -121,11 +121,19 @@ class HingeProblem(SolvedProblem):
 
     # --- changes -----------------------------------------------------------------------------
 
-    def changed_to(self, target: Target, rows: TrainingRows, kernel: Kernel, memory: int) -> Self:
+    def changed_to(
+        self,
+        target: Target,
+        rows: TrainingRows,
+        kernel: Kernel,
+        memory: int,
+        gram: Floats | None = None,
+    ) -> Self:
         """The problem of the target's points, at the end of a path from this one, which stays.
 
         A kernel other than ours must have the same values for the points there are. The problem
-        returned does not own the kernel matrix before it is told to `take_over`.
+        returned does not own the kernel matrix before it is told to `take_over`. A `gram` of all
+        rows spares the first points the computation of theirs.
         """
         before = self._in_units_of(target)
         kept, at = _found_among(self.ids, target.ids)
@@ -139,7 +147,10 @@ class HingeProblem(SolvedProblem):
         X = before._rows_of(rows, target.ids[new])
         ids, y, bounds, levels = (values[order] for values in target[:4])
         goal = target._replace(ids=ids, y=y, bounds=bounds, levels=levels)
-        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory)
+        if gram is not None and not len(self):
+            at = np.searchsorted(rows.ids, ids // target.copies)
+            gram = gather(gram, at, at, np.empty((len(at), len(at))))
+        return before._moved(rows, X, np.flatnonzero(~kept), goal, kernel, memory, gram)
 
     def is_problem_of(self, target: Target, at: NDArray[np.intp]) -> bool:
         """Whether what it says of our points, at these places of it, is what we have."""
@@ -190,6 +201,7 @@ class HingeProblem(SolvedProblem):
         goal: Target,
         kernel: Kernel,
         memory: int,
+        gram: Floats | None = None,
     ) -> Self:
         """The problem less some points and with new ones X, of these rows.
 
@@ -202,7 +214,7 @@ class HingeProblem(SolvedProblem):
             new, lent = old[:0], True
             if len(X):
                 token, lent = object(), False
-                new = cache.place(X, goal.y[kept:], old, token)
+                new = cache.place(X, goal.y[kept:], old, token, gram)
             slots = np.concatenate([np.delete(old, gone), new])
             margin = int((self.sides == MARGIN).sum())
             solver = PathSolver(cache, self.seed, self.n_breakpoints, margin)
