@@ -412,9 +412,31 @@ def test_the_digest_of_a_kernel_matrix_is_one_of_its_values(overlapping):
     assert clone(model).fit(K, y).forget(ids=[3]).digest() != model.digest()
 
 
+SIGMOID = {"kernel": "sigmoid", "gamma": 1e-4, "coef0": 1e-3, "C": 1e3}
+
+
+def test_a_sigmoid_where_it_is_a_kernel(wine):
+    X, y = wine[0][:16], wine[1][:16]
+    model = PathSVC(**SIGMOID).fit(X[:12], y[:12]).update(add=(X[12:], y[12:]), forget=[0, 1, 2, 3])
+    fresh = PathSVC(**SIGMOID).fit(X[4:], y[4:])
+    assert not model.ambiguous_
+    assert model.digest() == fresh.digest()
+    assert model.digest() != PathSVC(**SIGMOID | {"coef0": 2e-3}).fit(X[4:], y[4:]).digest()
+
+
+def test_a_sigmoid_of_more_rows_than_columns_is_none_and_is_flagged(wine):
+    X, y = wine
+    model = PathSVC(**SIGMOID).fit(X[:150], y[:150])
+    model.update(add=(X[150:], y[150:]), forget=(X[:30], y[:30]))
+    assert model.ambiguous_
+    assert model.kkt_residual_ <= 1e-9
+    assert np.array_equal(model.predict(X), SVC(**SIGMOID, tol=1e-8).fit(X[30:], y[30:]).predict(X))
+
+
 @pytest.mark.parametrize("cache_size", [1000.0, 0.1])
 def test_kernels_are_refused_where_two_rows_show_that_they_are_none(overlapping, cache_size):
     for options in (
+        {"kernel": "sigmoid", "gamma": 0.1, "coef0": -1.0},
         {"kernel": "poly", "gamma": 1.0, "coef0": -1.0},
         {"kernel": lambda A, B: np.abs(A[:, None, 0] - B[None, :, 0])},
     ):
@@ -448,7 +470,7 @@ def test_kernels_that_more_than_two_rows_show_to_be_none_are_flagged(overlapping
     X, y = overlapping
     model = PathSVC(kernel=not_seen_by_two_rows, C=0.1).fit(X, y)
     assert model.ambiguous_
-    assert model._current().decisive_ids().tolist() == model.ids_.tolist()
+    assert model._decisive_ids().tolist() == model.ids_.tolist()
     K = not_seen_by_two_rows(X, X)
     assert PathSVC(kernel="precomputed", C=0.1).fit(K, y).ambiguous_
 

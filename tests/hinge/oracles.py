@@ -10,6 +10,8 @@ def dense_kernel(kernel, A, B):
         return A @ B.T
     if kernel.name == "poly":
         return (kernel.gamma * (A @ B.T) + kernel.coef0) ** kernel.degree
+    if kernel.name == "sigmoid":
+        return np.tanh(kernel.gamma * (A @ B.T) + kernel.coef0)
     if kernel.name == "precomputed":
         return kernel.gram[np.ix_(A[:, 0].astype(int), B[:, 0].astype(int))]
     return kernel.function(A, B)

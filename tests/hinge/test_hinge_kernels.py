@@ -12,6 +12,7 @@ KERNELS = [
     Kernel("linear"),
     Kernel("poly", gamma=0.7, coef0=0.5, degree=3),
     Kernel("poly", gamma=1.0, degree=0),
+    Kernel("sigmoid", gamma=0.4, coef0=-0.2),
 ]
 
 
@@ -32,6 +33,12 @@ def test_far_points(distance):
     value = Kernel("rbf").values(np.array([[distance]]), np.array([[0.0]]))[0, 0]
     right = np.exp(-(distance**2)) if distance**2 < 700 else 0.0
     assert value == pytest.approx(right, rel=1e-14, abs=0)
+
+
+@given(st.floats(-800.0, 800.0) | st.floats(-1e-3, 1e-3))
+def test_sigmoids_of_any_size(x):
+    value = Kernel("sigmoid").values(np.array([[x]]), np.array([[1.0]]))[0, 0]
+    assert value == pytest.approx(np.tanh(x), rel=1e-14, abs=1e-300)
 
 
 NONE = np.zeros(0, dtype=np.intp)

@@ -275,6 +275,10 @@ class PathMachine(Savable, Changeable, BaseEstimator):
         other._model = now._model.without(now._model.rows.check_ids(ids))
         return other
 
+    def _decisive_ids(self) -> Integers:
+        """Ids of the rows whose removal, each by itself, would change the model."""
+        return self._current().decisive_ids()
+
     def _learn(self, add: Any, forget: Any = None, reset: bool = False) -> None:
         """Learn some rows, forget others, and remember the ids of the new ones."""
         from traceless.hinge.model import HingeModel

@@ -37,18 +37,18 @@ class PathSVC(ClassifierMixin, PathMachine):
     ----------
     C : float, default=1.0
         The bound of each dual variable; large values fit the rows more closely.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         A callable takes two arrays of rows and returns their kernel values. They should be those
         of a positive semidefinite kernel: of any other the conditions hold at several
-        solutions, and which is found depends on the history. "poly" is one
-        if coef0 is not negative.
+        solutions, and which is found depends on the history. "sigmoid", which is
+        tanh(gamma x·z + coef0), is one for few rows only, and "poly" if coef0 is not negative.
         Where two rows show that a kernel is none, it is refused (ValueError); where all rows
         together do, ``ambiguous_`` says so. For "precomputed",
         `fit` takes a square kernel matrix; further points come as their kernel values with the
         points held, in the order of ``ids_``, and with each other; `predict` takes kernel
         values with the points held; points are forgotten by their ids.
     gamma : {"steady", "scale", "auto"} or float, default="steady"
-        Coefficient of "rbf" and "poly". "scale" is 1 / (n_features · variance of the
+        Coefficient of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features · variance of the
         rows) and "auto" 1 / n_features, as in scikit-learn, but a row of weight 2 counts as two.
         "steady" is the power of two nearest to "scale". Both are always those of the rows held
         now, so that models of equal rows are equal whatever their history. "scale" changes with
@@ -57,7 +57,7 @@ class PathSVC(ClassifierMixin, PathMachine):
     degree : int, default=3
         Of the kernel "poly".
     coef0 : float, default=0.0
-        Of the kernel "poly".
+        Of the kernels "poly" and "sigmoid".
     class_weight : None, "balanced" or dict, default=None
         Multiplies C for the rows of a class. "balanced" is n / (K n_c), from the counts of
         rows as they are now, one of weight 2 counted as two (which SVC does not do): the

@@ -165,6 +165,7 @@ class SolvedModel:
         """
         settings, kernel = self.settings, self.kernel
         used = {"rbf": ("gamma",), "poly": ("gamma", "coef0", "degree")}
+        used["sigmoid"] = ("gamma", "coef0")
         said: dict[str, Any] = {p: float(getattr(kernel, p)) for p in used.get(kernel.name, ())}
         name = name_of(settings.kernel) if callable(settings.kernel) else settings.kernel
         said |= {"kernel": name, **settings.machine.said}

@@ -3,6 +3,7 @@
     rbf    exp(-γ Σ_d (a_d - b_d)²)
     linear Σ_d (a_d - m_d) (b_d - m_d)
     poly   (γ Σ_d a_d b_d + coef0)^degree
+    sigmoid tanh(γ Σ_d a_d b_d + coef0)
 
 A linear kernel may be centred: since Σyα = 0, the m_d change the intercept and nothing else, and
 columns that vary little around a large value would otherwise drown in its square.
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceless.arithmetic.elementary import EXP, LN2_HIGH, LN2_LOW, LOG2_E
+from traceless.arithmetic.elementary import EXP, LN2_HIGH, LN2_LOW, LOG2_E, exponential
 from traceless.arithmetic.integers import Floats
 from traceless.hinge.compiled import compiled
 
@@ -84,6 +85,17 @@ def _exponentials(x: Floats, factor: float, powers: Floats) -> None:
         x[j] = t * powers[np.uint64(k + 1020.0)] if v > _LOWEST else 0.0
 
 
+def _tanh(x: Floats) -> Floats:
+    """The hyperbolic tangent, relative error below 1e-14: a continued fraction near 0."""
+    e = exponential(-2.0 * np.abs(x))
+    far = np.copysign((1.0 - e) / (1.0 + e), x)
+    near = np.minimum(x * x, 1.0)
+    below = np.full_like(x, 19.0)
+    for odd in range(17, 0, -2):
+        below = odd + near / below
+    return np.asarray(np.where(np.abs(x) < 0.75, x / below, far))
+
+
 def products(A: Floats, w: Floats) -> Floats:
     """Σ_d a_d w_d for each row a, the same bits in any batch."""
     out = np.empty((1, len(A)))
@@ -97,7 +109,7 @@ class Kernel:
 
     Parameters
     ----------
-    name : {"rbf", "linear", "poly", "precomputed", "callable"}
+    name : {"rbf", "linear", "poly", "sigmoid", "precomputed", "callable"}
     gamma, coef0, degree : as in scikit-learn
     centre : ndarray of shape (width,), for "linear", optional
     gram : ndarray, for "precomputed"
@@ -144,8 +156,10 @@ class Kernel:
         return out
 
     def _of_products(self, sums: Floats) -> Floats:
-        """Kernel values from products of rows, of "poly"."""
+        """Kernel values from products of rows, of "poly" and "sigmoid"."""
         base = float(self.gamma) * sums + float(self.coef0)
+        if self.name == "sigmoid":
+            return _tanh(base)
         out = np.ones_like(base)
         for _ in range(int(self.degree)):
             out *= base
@@ -205,6 +219,7 @@ def check_positive(K: Floats, a: Floats, b: Floats) -> None:
             "The kernel is not positive semidefinite: k(x, x) must not be negative, nor k(x, z)² "
             "larger than k(x, x) k(z, z), and two rows show otherwise. Of such kernels the "
             "conditions hold at several solutions, and which is found would depend on the history. "
-            "Use another kernel, for example 'rbf'; add a constant to the diagonal if rounding is "
-            "the reason. Nothing was changed."
+            "Use another kernel, for example 'rbf' (of 'sigmoid', a smaller gamma and coef0 of 0 "
+            "or more may do); add a constant to the diagonal if rounding is the reason. Nothing "
+            "was changed."
         )

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
 
-KERNELS = ("linear", "poly", "rbf", "precomputed")
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 GAMMAS = ("steady", "scale", "auto")
-WITH_GAMMA = ("rbf", "poly")
+WITH_GAMMA = ("rbf", "poly", "sigmoid")
 _PLAIN = (bool, int, float, str, type(None))
 
 

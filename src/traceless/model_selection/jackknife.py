@@ -196,9 +196,7 @@ def _leave_one_out_by_path(estimator: PathMachine, X: Any, y: Any, sample_weight
     if folds.whole is None:
         touched, values = np.arange(len(folds.y)), []
     else:
-        touched = np.flatnonzero(
-            np.isin(folds.whole.last_ids_, folds.whole._current().decisive_ids())
-        )
+        touched = np.flatnonzero(np.isin(folds.whole.last_ids_, folds.whole._decisive_ids()))
         values = list(getattr(folds.whole, method)(folds.X))
     for k in progress(touched.tolist(), "leaving one out", bool(folds.estimator.verbose)):
         values[k : k + 1] = [folds.answers(k, method)[0]]
