@@ -22,10 +22,10 @@ import numpy as np
 from papers.claims import Finding
 from papers.karasuyama2009 import judge, paths, plane, series
 from papers.karasuyama2009.numbers import PAPER
+from papers.karasuyama2009.points import PointProblem
 from papers.report import QUICK, Plan
 from papers.rows import Rows
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 
 FULL, SHORT = PAPER.plans()
 _WEATHER = (
@@ -38,10 +38,10 @@ import numpy as np
 from sklearn.svm import SVC
 start = time.perf_counter()
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
+from papers.karasuyama2009.points import PointProblem
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(100, 2)), np.where(np.arange(100) % 2, 1.0, -1.0)
-problem = HingeProblem(Kernel("rbf"), 2).fit(X[:90], y[:90], 1.0)
+problem = PointProblem(Kernel("rbf"), 2).fit(X[:90], y[:90], 1.0)
 problem.update(add=(X[90:], y[90:], 1.0), remove=range(10)).decision_function(X)
 print(time.perf_counter() - start)
 """
@@ -97,7 +97,7 @@ def _warm_up() -> None:
     """Compile, or load, all that is timed later; also the windows that many points need."""
     for n in (100, 1200):
         X, y = plane.points(n, 0)
-        problem = HingeProblem(Kernel("rbf"), 2).fit(X[:-10], y[:-10], 1.0)
+        problem = PointProblem(Kernel("rbf"), 2).fit(X[:-10], y[:-10], 1.0)
         problem.update(add=(X[-10:], y[-10:], 1.0), remove=np.arange(10))
         problem.update(bounds=2.0).decision_function(X)
 

@@ -21,9 +21,9 @@ import numpy as np
 from sklearn.svm import SVC
 
 from papers.datasets import Floats, Indices
+from papers.karasuyama2009.points import PointProblem
 from papers.rows import Row
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 
 CACHE = 1000  # MB for LIBSVM: it holds the whole kernel matrix, as in the paper
 LONG = 0.5  # seconds from which on a time is measured once
@@ -61,20 +61,20 @@ class Change:
         X = np.concatenate([np.delete(self.X, self.gone, axis=0), self.new_rows])
         return X, np.concatenate([np.delete(self.y, self.gone), self.new_labels])
 
-    def fitted(self, X: Floats, y: Floats) -> HingeProblem:
+    def fitted(self, X: Floats, y: Floats) -> PointProblem:
         """The SVM of some points."""
-        return HingeProblem(Kernel("rbf", gamma=self.gamma), X.shape[1]).fit(X, y, self.C)
+        return PointProblem(Kernel("rbf", gamma=self.gamma), X.shape[1]).fit(X, y, self.C)
 
-    def before(self) -> HingeProblem:
+    def before(self) -> PointProblem:
         """The SVM of the points there are."""
         return self.fitted(self.X, self.y)
 
-    def mid(self, problem: HingeProblem) -> HingeProblem:
+    def mid(self, problem: PointProblem) -> PointProblem:
         """All at once."""
         add = (self.new_rows, self.new_labels, self.C) if len(self.new_labels) else None
         return problem.update(add=add, remove=self.gone)
 
-    def sid(self, problem: HingeProblem) -> HingeProblem:
+    def sid(self, problem: PointProblem) -> PointProblem:
         """One after the other: one comes, one goes, as in a stream."""
         places = self.gone - np.arange(len(self.gone))  # what is left moves up
         for k in range(max(len(self.new_labels), len(places))):
@@ -119,7 +119,7 @@ def measured(change: Change, test_X: Floats, repeats: int = 1) -> Row:
     }
 
 
-def breakpoints(before: HingeProblem, mid: HingeProblem, sid: HingeProblem) -> Row:
+def breakpoints(before: PointProblem, mid: PointProblem, sid: PointProblem) -> Row:
     """Breakpoints that MID and SID passed."""
     start = before.n_breakpoints
     return {
@@ -128,7 +128,7 @@ def breakpoints(before: HingeProblem, mid: HingeProblem, sid: HingeProblem) -> R
     }
 
 
-def at_bound(problem: HingeProblem, last: int) -> int:
+def at_bound(problem: PointProblem, last: int) -> int:
     """How many of the last points are bounded support vectors."""
     k = len(problem) - last
     return int((problem.alpha[k:] >= problem.bounds[k:]).sum())
@@ -137,7 +137,7 @@ def at_bound(problem: HingeProblem, last: int) -> int:
 # --- exactness ----------------------------------------------------------------------------------
 
 
-def exactness(change: Change, problem: HingeProblem, test_X: Floats) -> Row:
+def exactness(change: Change, problem: PointProblem, test_X: Floats) -> Row:
     """What an update left, against a fresh fit to the same points in another order."""
     X, y = change.after
     order = np.random.default_rng(0).permutation(len(y))
@@ -161,7 +161,7 @@ def promise(alpha: Floats) -> float:
     return max(1e-9, 10 * EPS * float(alpha.sum()))
 
 
-def same_bits(a: HingeProblem, b: HingeProblem) -> bool:
+def same_bits(a: PointProblem, b: PointProblem) -> bool:
     """Whether support vectors, coefficients and intercept are the same numbers."""
     p, q = a.canonical(), b.canonical()
     pairs = ((p.support, q.support), (p.coefficients, q.coefficients))

@@ -16,10 +16,10 @@ import numpy as np
 from papers.datasets import Floats
 from papers.karasuyama2009.changes import Change
 from papers.karasuyama2009.plane import SCENARIOS, scenario_change
+from papers.karasuyama2009.points import PointProblem
 from papers.report import Plan
 from papers.rows import Rows
 from papers.timing import shown
-from traceless.hinge.problem import HingeProblem
 
 DRAWN = 40  # values of θ that are kept beside the breakpoints
 
@@ -64,7 +64,7 @@ def taken_in_steps(change: Change, steps: int) -> Path:
     return Path(thetas, alpha, counts, off, at_once)
 
 
-def _lead_to(problem: HingeProblem, change: Change, theta: float) -> None:
+def _lead_to(problem: PointProblem, change: Change, theta: float) -> None:
     """To the bounds at some θ; at the first one, what comes is added."""
     bounds = np.full(len(problem), change.C)
     bounds[change.gone] *= 1.0 - theta

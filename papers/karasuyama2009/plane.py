@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike
 
 from papers.datasets import Floats, Indices
 from papers.karasuyama2009.changes import Change, breakpoints, exactness, measured
+from papers.karasuyama2009.points import PointProblem
 from papers.report import Plan
 from papers.rows import Rows
 from papers.timing import shown
-from traceless.hinge.problem import HingeProblem
 
 N = 500  # points in the plane, as in the paper
 GAMMA, C = 1.0, 10.0  # those of the paper are not in our copy
@@ -78,7 +78,7 @@ def scenario_change(
 
 
 def _that_end_bounded(
-    change: Change, problem: HingeProblem, gone: Indices, X: Floats, y: Floats, m: int
+    change: Change, problem: PointProblem, gone: Indices, X: Floats, y: Floats, m: int
 ) -> Indices:
     """The first points that all have α = C once they and nothing else have come."""
     if not m:

@@ -26,10 +26,10 @@ import numpy as np
 
 from papers.datasets import Floats, Indices
 from papers.karasuyama2009.changes import Change, exactness, measured
+from papers.karasuyama2009.points import PointProblem
 from papers.report import Plan
 from papers.rows import Rows
 from papers.timing import shown
-from traceless.hinge.problem import HingeProblem
 
 MONTH = 30  # days added and removed at once, as in the paper
 DAYS = 7
@@ -143,7 +143,7 @@ def monthly_update(series: Series, plan: Plan) -> Rows:
     return rows
 
 
-def cross_validated(change: Change, problem: HingeProblem, folds: int) -> float:
+def cross_validated(change: Change, problem: PointProblem, folds: int) -> float:
     """The share of rows that are wrong where a model is asked that has unlearned their fold."""
     X, y, wrong = change.X, change.y, 0
     for fold in fold_places(len(y), folds):

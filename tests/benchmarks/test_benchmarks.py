@@ -42,23 +42,6 @@ def test_others_are_multiples_of_ours():
     assert rows[1] == ["theirs", "4 ×", "4 ×", "4 ×"]
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "said"),
-    [
-        (1.234, "s", "1.23 s"),
-        (0.0123, "s", "12.3 ms"),
-        (4.5e-5, "s", "45 µs"),
-        (4321.0, "s", "4321 s"),
-        (27.4e6, "B", "27.4 MB"),
-        (12, "B", "12 B"),
-        (0.914, "share", "91.4 %"),
-        (0.0914, "number", "0.0914"),
-    ],
-)
-def test_numbers_are_told_with_units(value, unit, said):
-    assert findings.spoken(value, unit) == said
-
-
 def test_the_page_is_written_twice_and_html_needs_no_other_file(tmp_path):
     blocks = report.blocks([FOUND], tmp_path)
     text = page.markdown(blocks, tmp_path)

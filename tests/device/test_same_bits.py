@@ -105,20 +105,6 @@ def test_arrays_of_others(monkeypatch):
     same_bits.arrays_of_others(DEVICE, monkeypatch)
 
 
-def test_tensors_of_the_host_go_its_way(monkeypatch):
-    monkeypatch.setattr(tensors, "HOST", frozenset({"cpu"}))
-    for kind in same_bits.DTYPES:
-        same_bits.dtypes(DEVICE, kind)
-    same_bits.history(DEVICE, LSSVC, None, {})
-    same_bits.labels(DEVICE)
-
-
-def test_sparse_tensors_are_refused():
-    rows = torch.eye(4).to_sparse()
-    with pytest.raises(TypeError, match="dense tensor"):
-        LSSVC().fit(rows, [0, 1, 0, 1])
-
-
 def test_torch_is_not_imported_for_others():
     code = "import sys, traceless; traceless.LSSVC().fit([[0.0], [1.0]], [0, 1]).predict([[1.0]])"
     done = subprocess.run(

@@ -64,21 +64,6 @@ CARRIERS = {
 }
 
 
-@pytest.mark.parametrize("carry", [*CARRIERS.values(), None], ids=[*CARRIERS, "files"])
-def test_any_carrier(carry, tmp_path):
-    frame = table(200, 2).assign(key=lambda t: "shop " + t["key"].astype(str))
-    expected = fit_by(LSSVR(), frame, "key", "y").digest()
-    if carry is None:
-        for k in range(2):
-            frame[k::2].to_parquet(tmp_path / f"{k}.parquet", index=False)
-        for files in (tmp_path, [*tmp_path.iterdir()], f"{tmp_path}/*.parquet"):
-            assert fit_by(LSSVR(), files, "key", "y").digest() == expected
-    else:
-        with dask.config.set(scheduler="sync"):
-            found = fit_by(LSSVR(), carry(frame), "key", "y", columns=NAMES)
-        assert found.digest() == expected
-
-
 KEYS = ["key", "item", "is new"]
 
 
@@ -169,17 +154,6 @@ def test_weighted_rows(kind, weights, tmp_path):
         assert (found.digest(), found.feature_names) == (models.digest(), ("a", "b"))
     rest = models - fit_by(kind(), frame[:100], "key", "y", sample_weight="w")
     assert rest.digest() == fit_by(kind(), frame[100:], "key", "y", sample_weight="w").digest()
-
-
-def test_thousands_of_groups_in_one_pass():
-    frame = table(20_000, 4, groups=3000)
-    models = fit_by(LSSVR(), frame, "key", "y")
-    assert len(models) == frame["key"].nunique()
-    found = models.predict(frame["key"], frame[NAMES])
-    assert np.isfinite(found).all()
-    part = frame[frame["key"] == 17]
-    expected = LSSVR().fit(part[NAMES], part["y"]).predict(part[NAMES])
-    assert close(found[frame["key"] == 17], expected)
 
 
 def test_sums_beyond_float64():

@@ -4,13 +4,6 @@ import pytest
 
 from traceless import LSSVC, LSSVR
 from traceless.estimators import inputs
-from traceless.estimators.inputs import checked
-
-
-def test_rows_come_as_a_tuple():
-    with pytest.raises(ValueError, match=r"tuple \(X, y\) or \(X, y, sample_weight\).* got list"):
-        checked(LSSVC(), [[1.0], [2.0]], "classification", reset=True)
-
 
 PLAIN_LABELS = {
     "regression": [np.array([1.5, 2.0, -3.0]), np.array([1, 2, 3], dtype=np.int32)],

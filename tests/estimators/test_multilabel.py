@@ -82,17 +82,6 @@ def test_what_is_kept(rng):
         Knowledge.of(Linear(), X, Y[:, 0]).label_counts  # noqa: B018
 
 
-def test_woodbury_is_close_and_can_be_sealed():
-    X, Y, _ = data(100)
-    live = LSSVC(solver="woodbury", rho=0.5).fit(X[:80], Y[:80])
-    for i in range(80, 100):
-        live.partial_fit(X[i : i + 1], Y[i : i + 1]).forget(X[i - 80 : i - 79], Y[i - 80 : i - 79])
-    retrain = LSSVC(rho=0.5).fit(X[20:], Y[20:])
-    np.testing.assert_allclose(live.coef_, retrain.coef_, rtol=1e-9, atol=1e-12)
-    assert live.digest() == retrain.digest()
-    assert np.array_equal(live.seal().coef_, retrain.coef_)
-
-
 # --- whatever the history ------------------------------------------------------------------
 
 MODELS = [LSSVC(), LSSVC(RandomFourier(9), rho=0.2), LSSVC(Linear(bias=False)), LSSVC(n_jobs=2)]

@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn import model_selection
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import KFold
 from sklearn.svm import SVR, OneClassSVM
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from traceless import PathOneClass, PathSVR, SlidingWindow, Store
-from traceless.model_selection import cross_val_predict, cross_val_score, leave_one_out
 from traceless.store import verify_receipt
 
-SVRS = [PathSVR(C=3.0, gamma=0.5), PathSVR(kernel="linear", epsilon=0.0)]
-MODELS = [*SVRS, PathOneClass(nu=0.2, gamma=0.5), PathOneClass(nu=0.5, kernel="linear")]
+LINEAR = [PathSVR(kernel="linear", epsilon=0.0), PathOneClass(nu=0.5, kernel="linear")]
 
 
 @parametrize_with_checks(
@@ -39,26 +35,6 @@ def rows(rng):
 
 def asked(model, X):
     return getattr(model, "decision_function", model.predict)(X)
-
-
-@pytest.mark.parametrize("model", SVRS, ids=repr)
-def test_folds_of_regressors(model, rows):
-    ours = cross_val_score(model, *rows, cv=5)
-    np.testing.assert_allclose(ours, model_selection.cross_val_score(model, *rows, cv=5), rtol=1e-8)
-    X, y = rows
-    held_out = leave_one_out(model, X, y)
-    for i in (0, 17, 60):
-        left = clone(model).fit(np.delete(X, i, axis=0), np.delete(y, i))
-        assert held_out[i] == pytest.approx(left.predict(X[[i]])[0], abs=1e-8)
-
-
-def test_folds_of_one_class(rows):
-    X, _ = rows
-    model, cv = PathOneClass(nu=0.2, gamma=0.5), KFold(4)
-    ours = cross_val_predict(model, X, cv=cv, method="decision_function")
-    theirs = model_selection.cross_val_predict(model, X, cv=cv, method="decision_function")
-    np.testing.assert_allclose(ours, theirs, atol=1e-8)
-    assert leave_one_out(model, X).shape == (90,)
 
 
 def test_precomputed_kernels(rows):
@@ -93,7 +69,7 @@ def test_attributes_are_those_of_scikit_learn(rows):
             np.testing.assert_allclose(a, b, atol=1e-4)
 
 
-@pytest.mark.parametrize("model", [m for m in MODELS if m.kernel == "linear"], ids=repr)
+@pytest.mark.parametrize("model", LINEAR, ids=repr)
 def test_sparse_rows_have_the_weights_of_dense_ones(model, rows):
     X, y = np.where(rows[0] > 2.0, rows[0], 0.0), rows[1]
     fitted, again = clone(model).fit(X, y), clone(model).fit(csr_matrix(X), y)

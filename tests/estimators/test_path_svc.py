@@ -1,16 +1,11 @@
 """PathSVC: scikit-learn's answers, any history, all or nothing."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
@@ -480,15 +475,6 @@ def test_kernels_that_more_than_two_rows_show_to_be_none_are_flagged(overlapping
     assert PathSVC(kernel="precomputed", C=0.1).fit(K, y).ambiguous_
 
 
-def test_sparse_rows(overlapping):
-    X, y = overlapping
-    X = np.where(np.abs(X) < 0.5, 0.0, X)
-    model = PathSVC(gamma=0.5).fit(csr_array(X[:100]), y[:100])
-    model.update(add=(csr_matrix(X[100:]), y[100:]), forget=(csr_array(X[:9]), y[:9]))
-    assert model.digest() == PathSVC(gamma=0.5).fit(X[9:], y[9:]).digest()
-    assert np.array_equal(model.decision_function(csr_array(X)), model.decision_function(X))
-
-
 def laplacian(A, B):
     return np.exp(-0.5 * np.abs(A[:, None] - B[None]).sum(axis=-1))
 
@@ -506,39 +492,11 @@ def test_callable(overlapping):
 # --- around it -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_data_frames(frame, wine):
-    X, y = wine
-    names = [f"c{i}" for i in range(X.shape[1])]
-    table = frame(dict(zip(names, X.T, strict=True)))
-    target = table.__class__({"y": y})["y"]
-    model = PathSVC(gamma=0.1).fit(table, target)
-    assert model.digest() == PathSVC(gamma=0.1).fit(X, y).digest()
-    assert model.feature_names_in_.tolist() == names
-    assert np.array_equal(model.predict(table), PathSVC(gamma=0.1).fit(X, y).predict(X))
-    before = model.digest()
-    with pytest.raises(ValueError, match="feature names"):
-        model.partial_fit(frame(dict(zip(names[::-1], X.T, strict=True))), target)
-    assert model.digest() == before
-    assert model.forget(table[:50], target[:50]).n_samples_ == len(X) - 50
-
-
 def test_progress(overlapping, capsys, monkeypatch):
     X, y = overlapping
     monkeypatch.setattr("traceless.progress.progress.__defaults__", (0.0,))
     PathSVC(verbose=True).fit(X, y)
     assert "following paths" in capsys.readouterr().err
-
-
-def test_numba_is_imported_when_something_is_learned():
-    code = (
-        "import sys, traceless; model = traceless.PathSVC(); assert 'numba' not in sys.modules\n"
-        "sys.modules['numba'] = None\n"
-        "try: model.fit([[0], [1]], [0, 1])\n"
-        "except ImportError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'traceless[path]'" in done.stdout
 
 
 def test_the_kkt_residual_is_measured_on_what_is_published(rng):

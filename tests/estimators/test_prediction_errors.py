@@ -1,6 +1,5 @@
 """Regressors that say how far off they may be: shapes, histories, files, windows."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_diabetes
 
-import traceless
 from traceless import LSSVC, LSSVR, SlidingWindow
 from traceless.features import RandomFourier
 
@@ -61,17 +59,6 @@ def test_errors_are_forgotten_with_the_rows(rows, rho):
     model.partial_fit(X[100:], y[100:]).forget(X[:50], y[:50])
     same(model, LSSVR(rho=rho).fit(X[50:], y[50:]), X)
     assert model.noise_std_ != before
-
-
-@pytest.mark.parametrize("rho", [1.0, "evidence"])
-def test_files_and_copies(rows, rho, tmp_path):
-    X, y = rows
-    model = LSSVR(rho=rho).fit(X, y)
-    same(model, copy.deepcopy(model), X)
-    model.save(tmp_path / "model.tl")
-    for other in (traceless.load(tmp_path / "model.tl"), pickle.loads(pickle.dumps(model))):
-        same(model, other, X)
-        assert (other.rho, other.rho_) == (rho, model.rho_)
 
 
 def test_the_other_solver(rows):

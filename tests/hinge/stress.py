@@ -16,21 +16,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # as a command it is far from the papers
+
 from families import FAMILIES, TARGETS, Family, Machine, draw_points, draw_rows, machine
 from oracles import dense_kernel, promise, residual
+from papers.karasuyama2009.points import PointProblem
 from traceless import PathOneClass
 from traceless.arithmetic.integers import Floats
 from traceless.hinge import solver
 from traceless.hinge.canonical import Canonical
-from traceless.hinge.problem import HingeProblem
 
 
-def published_residual(problem: HingeProblem) -> float:
+def published_residual(problem: PointProblem) -> float:
     """The same of what is published; infinite where its α are not within their bounds.
 
     Decision values must be those of the dual coefficients.
@@ -50,7 +53,7 @@ def published_residual(problem: HingeProblem) -> float:
     return max(found, abs(solution.residual))
 
 
-def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> None:
+def change(problem: PointProblem, family: Family, rng: Generator, most: int) -> None:
     """One random update: in, out, both, other bounds, all but a few, or all of one class."""
     n, kind = len(problem), rng.integers(12)
     m, k = int(rng.integers(0, most + 1)), int(rng.integers(0, most + 1))
@@ -68,10 +71,10 @@ def change(problem: HingeProblem, family: Family, rng: Generator, most: int) -> 
     problem.update(draw_points(family, rng, m), gone)
 
 
-def same_bits(problem: HingeProblem, rng: Generator) -> str:
+def same_bits(problem: PointProblem, rng: Generator) -> str:
     """Compare with a fresh fit on shuffled rows: "equal", "different", or "flagged" by either."""
     order = rng.permutation(len(problem))
-    fresh = HingeProblem(problem.kernel, problem.X.shape[1], seed=1)
+    fresh = PointProblem(problem.kernel, problem.X.shape[1], seed=1)
     fresh.fit(problem.X[order], problem.y[order], problem.bounds[order])
     a, b = problem.canonical(), fresh.canonical()
     if not (a.certain and b.certain):
@@ -93,7 +96,7 @@ def chain(name: str, seed: int, length: int, tally: Counter[str], worst: dict[st
     rng = np.random.default_rng([seed, *name.encode()])
     n = int(rng.integers(10, 120))
     X, y, u = draw_points(family, rng, n)
-    problem = HingeProblem(family.kernel, X.shape[1]).fit(X, y, u)
+    problem = PointProblem(family.kernel, X.shape[1]).fit(X, y, u)
     for _ in range(length):
         change(problem, family, rng, int(rng.choice([1, 5, 30])))
         ratio = residual(problem) / promise(problem)
@@ -117,6 +120,7 @@ def was_reported(model: Any) -> bool:
 def machine_residual(model: Any, which: Machine, held: Sequence[Floats]) -> float:
     """KKT of a regressor or one class in plain numpy, in units of the promise.
 
+    Infinite where a coefficient is not within its bounds.
     The promise is 1e-9 of the unit in which the problem is solved, or more where it is said.
     """
     X, target, weight = held
@@ -125,6 +129,9 @@ def machine_residual(model: Any, which: Machine, held: Sequence[Floats]) -> floa
     c[model.support_] = model.dual_coef_[0]
     f = K @ c + model.intercept_[0]
     unit = next(iter(model._model.problems.values())).scale
+    low, high = (0.0, 1.0) if isinstance(model, PathOneClass) else (-model.C, model.C)
+    if (c < low * weight * (1 + 1e-12)).any() or (c > high * weight * (1 + 1e-12)).any():
+        return np.inf
     if isinstance(model, PathOneClass):
         total = model.nu * weight.sum()
         wrong = np.where(c <= 0.0, -f, np.where(c >= weight, f, np.abs(f))) / unit

@@ -33,29 +33,6 @@ def bordered(A, p, q):
     return np.linalg.solve(M, [*p, q])
 
 
-def test_a_factor_grows_and_solves(gram, rng):
-    R, z = grown(gram), rng.normal(size=12)
-    upper = np.triu(R[:12, :12])
-    np.testing.assert_allclose(upper.T @ upper, gram + RHO, atol=1e-12)
-    x = np.r_[z, 0.0]
-    cholesky.forward(R, 12, x)
-    cholesky.backward(R, 12, x)
-    np.testing.assert_allclose((gram + RHO) @ x[:12], z, atol=1e-10)
-
-
-@pytest.mark.parametrize("place", [0, 5, 11])
-def test_a_member_leaves(gram, place):
-    R, left = grown(gram), np.delete(np.arange(12), place)
-    p = np.arange(12.0)
-    kept, ones = p.copy(), np.ones(12)
-    cholesky.forward_both(R, 12, kept, ones)
-    cholesky.delete(R, 12, place, np.empty(15), kept, ones)
-    upper = np.triu(R[:11, :11])
-    np.testing.assert_allclose(upper.T @ upper, gram[np.ix_(left, left)] + RHO, atol=1e-12)
-    np.testing.assert_allclose(upper.T @ kept[:11], p[left], atol=1e-11)
-    np.testing.assert_allclose(upper.T @ ones[:11], 1.0, atol=1e-11)
-
-
 def test_both_solve_the_bordered_system(gram, rng):
     p, q = rng.normal(size=12), 0.7
     *x, t = bordered(gram, p, q)

@@ -22,16 +22,6 @@ def restored(said, tensors, **parameters):
     return model
 
 
-def test_there_and_back(written):
-    model, said, tensors = written
-    assert said["classes"] == ["no", "yes"]
-    assert "gram" not in tensors
-    again = restored(said, tensors)
-    assert again.digest() == model.digest()
-    assert np.array_equal(again.ids_, model.ids_)
-    assert not np.shares_memory(again._model.rows.X, tensors["rows"])
-
-
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [  # tests/files forges the other tensors in whole files

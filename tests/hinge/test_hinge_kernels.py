@@ -44,25 +44,6 @@ def test_sigmoids_of_any_size(x):
 NONE = np.zeros(0, dtype=np.intp)
 
 
-def test_a_cache_serves_its_owner_and_the_last_guest(rng):
-    cache, owner, guest, other = (
-        KernelCache(Kernel("rbf"), 2, 1 << 20),
-        object(),
-        object(),
-        object(),
-    )
-    slots = cache.place(rng.normal(size=(5, 2)), np.ones(5), NONE, owner)
-    cache.hand_over(owner, slots)
-    cache.place(rng.normal(size=(2, 2)), np.ones(2), slots, guest)
-    assert cache.serves(owner)
-    assert cache.serves(guest)
-    cache.place(rng.normal(size=(2, 2)), np.ones(2), slots, other)
-    assert not cache.serves(guest)
-    cache.hand_over(other, slots)
-    assert not cache.serves(owner)
-    assert cache.serves(other)
-
-
 @pytest.mark.parametrize("memory", [1 << 20, 4000])
 def test_kept_kernel_values_are_those_of_the_rows(rng, memory):
     cache, token = KernelCache(Kernel("rbf"), 2, memory), object()

@@ -3,18 +3,18 @@ import pytest
 
 from families import FAMILIES, draw_points, sample
 from oracles import promise, residual
+from papers.karasuyama2009.points import PointProblem
 from stress import change, equal_bits, published_residual
 from traceless.hinge import solver as module
 from traceless.hinge.follow import INSIDE, MARGIN
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 from traceless.hinge.rows import Target
 from traceless.hinge.smo import descend
 from traceless.hinge.solver import REPAIRS, PathSolver
 
 
 def fitted(X, y, bounds=10.0, kernel=None, **options):
-    return HingeProblem(kernel or Kernel("rbf", gamma=0.5), X.shape[1], **options).fit(X, y, bounds)
+    return PointProblem(kernel or Kernel("rbf", gamma=0.5), X.shape[1], **options).fit(X, y, bounds)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -97,7 +97,7 @@ def test_paths_go_on_from_where_pairs_have_left_off(rng, monkeypatch, memory):
 
 def test_the_path_from_a_restored_state_is_the_same(rng):
     X, y = sample(rng, 120)
-    problem, again = fitted(X, y), HingeProblem(Kernel("rbf", gamma=0.5), 3)
+    problem, again = fitted(X, y), PointProblem(Kernel("rbf", gamma=0.5), 3)
     points = problem.rows, Target(problem.ids, y, problem.bounds, y)
     numbers = problem.alpha, problem.slopes, problem.intercept, problem.residual
     again = again.restored(*points, *numbers)

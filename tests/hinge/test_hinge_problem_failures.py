@@ -5,8 +5,8 @@ import pytest
 
 from families import sample
 from oracles import dense_kernel, promise, residual
+from papers.karasuyama2009.points import PointProblem
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 from traceless.hinge.solver import PathSolver
 
 
@@ -18,7 +18,7 @@ def picture(problem):
 @pytest.mark.parametrize("where", ["start", "solve", "measure", "follow_path"])
 def test_an_error_on_the_way(rng, monkeypatch, where):
     X, y = sample(rng, 80)
-    problem = HingeProblem(Kernel("rbf"), 3).fit(X, y, 1.0)
+    problem = PointProblem(Kernel("rbf"), 3).fit(X, y, 1.0)
     before, add = picture(problem), (*sample(rng, 10), 1.0)
     go = getattr(PathSolver, where)
 
@@ -52,7 +52,7 @@ def test_a_kernel_that_fails_after_some_calls(rng, calls):
             raise OSError("no kernel today")
         return dense_kernel(Kernel("rbf"), A, B)
 
-    problem = HingeProblem(Kernel("callable", function=kernel), 3, memory=60_000).fit(X, y, 1.0)
+    problem = PointProblem(Kernel("callable", function=kernel), 3, memory=60_000).fit(X, y, 1.0)
     before = picture(problem)
     add = (*sample(rng, 8), 1.0)
     left[0] = calls
@@ -66,26 +66,16 @@ def test_a_kernel_that_fails_after_some_calls(rng, calls):
     assert residual(problem) <= promise(problem)
 
 
-def test_a_margin_too_large_for_the_memory_says_so(rng):
-    X, y = sample(rng, 200)
-    problem = HingeProblem(Kernel("rbf", gamma=5.0), 3, memory=300_000).fit(X[:100], y[:100], 10.0)
-    before = picture(problem)
-    problem.memory = 20_000
-    with pytest.raises(MemoryError, match="raise `memory`"):
-        problem.update((X[100:], y[100:], 10.0))
-    assert picture(problem) == before
-
-
 @pytest.mark.parametrize("memory", [4_000, 15_000, 40_000])
 def test_a_first_margin_too_large_for_the_memory_says_so(rng, memory):
     X, y = sample(rng, 200)
     with pytest.raises(MemoryError, match="raise `memory`"):
-        HingeProblem(Kernel("rbf", gamma=5.0), 3, memory=memory).fit(X, y, 10.0)
+        PointProblem(Kernel("rbf", gamma=5.0), 3, memory=memory).fit(X, y, 10.0)
 
 
 def test_kernel_values_that_a_change_used_and_gave_up_are_computed_again(rng):
     X, y = sample(rng, 300)
-    problem = HingeProblem(Kernel("rbf", gamma=0.1), 3, memory=150_000).fit(X, y, 1.0)
+    problem = PointProblem(Kernel("rbf", gamma=0.1), 3, memory=150_000).fit(X, y, 1.0)
     cache, _, slots, _ = problem._held
     assert not cache.whole
     cache.line[slots[problem._end.factor.members]] = -1  # their lines are others' now

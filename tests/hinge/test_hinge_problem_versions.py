@@ -9,20 +9,20 @@ import pytest
 
 from families import sample
 from oracles import promise, residual
+from papers.karasuyama2009.points import PointProblem
 from stress import equal_bits, published_residual
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 
 KERNEL = Kernel("rbf", gamma=0.5)
 
 
-@pytest.fixture
-def problem(rng):
-    return HingeProblem(KERNEL, 3).fit(*sample(rng, 80), 10.0)
+@pytest.fixture(params=[1 << 30, 45_000], ids=["whole", "lines"])
+def problem(request, rng):
+    return PointProblem(KERNEL, 3, request.param).fit(*sample(rng, 80), 10.0)
 
 
 def fresh(problem):
-    return HingeProblem(problem.kernel, 3, seed=3).fit(problem.X, problem.y, problem.bounds)
+    return PointProblem(problem.kernel, 3, seed=3).fit(problem.X, problem.y, problem.bounds)
 
 
 def is_right(problem):
@@ -88,7 +88,7 @@ def test_a_deep_copy_leaves_the_kernel_matrix_where_it_is(problem, rng):
 
 
 def test_an_old_state_keeps_no_kernel_matrix_alive(rng):
-    problem = HingeProblem(KERNEL, 3).fit(*sample(rng, 60), 10.0)
+    problem = PointProblem(KERNEL, 3).fit(*sample(rng, 60), 10.0)
     old = copy.copy(problem)
     gram = weakref.ref(cache_of(problem).gram)
     problem.update((*sample(rng, 400), 10.0))  # a larger one is made
@@ -99,7 +99,7 @@ def test_an_old_state_keeps_no_kernel_matrix_alive(rng):
 
 def test_what_does_not_fit_is_not_computed_to_publish_it(rng, monkeypatch):
     X, y = sample(rng, 600)
-    problem = HingeProblem(KERNEL, 3, memory=1_000_000).fit(X, y, 1.0)
+    problem = PointProblem(KERNEL, 3, memory=1_000_000).fit(X, y, 1.0)
     assert not cache_of(problem).whole
     problem.update((*sample(rng, 2), 1.0), [0, 1])
     values, count = Kernel.values, []

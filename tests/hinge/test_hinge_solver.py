@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from oracles import promise
+from papers.karasuyama2009.points import PointProblem
 from traceless.hinge import kkt
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.problem import HingeProblem
 from traceless.hinge.smo import descend
 from traceless.hinge.solver import PathSolver
 
@@ -18,7 +18,7 @@ KERNEL = Kernel("rbf", gamma=0.5)
 def problem(rng):
     X = rng.normal(size=(120, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=120) > 0, 1.0, -1.0)
-    return HingeProblem(KERNEL, 3).fit(X, y, 2.0)
+    return PointProblem(KERNEL, 3).fit(X, y, 2.0)
 
 
 @pytest.fixture

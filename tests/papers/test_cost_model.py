@@ -63,17 +63,6 @@ def test_where_int64_ends(n, dtype):
     assert (n * 2.0**32 < cost_model.rows_in_int64(1.0)) == (dtype is np.int64)
 
 
-def test_wall_time_is_its_parts():
-    problem = Problem(1e6, 10, 3, "pooled")
-    one, four = MODEL.wall(problem, 1), MODEL.wall(problem, 4)
-    assert (one.merge, one.dominant) == (0.0, "gather")
-    assert one.gather == MODEL.gather(problem, 1e6)
-    leave = problem.entries * (1 + 8 * 0.5)
-    assert four.gather == MODEL.gather(problem, 2.5e5) + leave
-    assert four.merge == MODEL.tree(problem, 4) + 1000
-    assert four.total == four.gather + four.merge + four.solve
-
-
 def test_known_coefficients_are_kept():
     terms = {"a": (1, 0, 0), "b": (0, 1, 0)}
     fit = cost_model.fitted(terms, [(1, 2, 0), (3, 1, 0)], [8, 9], {"b": 3.0})

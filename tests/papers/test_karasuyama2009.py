@@ -145,19 +145,6 @@ def test_only_bounded_support_vectors_change(scenario):
     assert scenario != plane.CROSSES or set(change.new_labels) == {1.0}
 
 
-def test_all_ways_lead_to_the_same_model():
-    change = plane.scenario_change("both", 10, seed=0)
-    X, _ = change.after
-    mid, sid = change.mid(change.before()), change.sid(change.before())
-    assert changes.same_bits(mid, sid)
-    f = change.libsvm(1e-9).decision_function(X)
-    assert changes.apart(mid.decision_function(X), f) < 1e-2
-    row = changes.exactness(change, mid, X)
-    assert row["residual"] < 1e-9
-    assert row["same_bits"]
-    assert row["path_difference"] < 1e-9
-
-
 # --- the time series ------------------------------------------------------------------------------
 
 

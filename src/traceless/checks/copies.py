@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
-import joblib
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -60,22 +59,6 @@ def check_memory_that_others_own(trial: Trial) -> None:
     for step in (_MORE, _LESS):
         model, held = trial.with_history(11)
         _demand_untouched(trial, model, held, step)
-
-
-def check_memory_that_is_mapped(trial: Trial) -> None:
-    """`joblib.load(mmap_mode="r")`, as `joblib.Parallel` does with large arrays."""
-    for step in (_MORE, _LESS):
-        model, held = trial.with_history(11)
-        _demand_untouched(trial, model, held, step)  # a write to a mapped page kills the process
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            joblib.dump(model, path)
-            before = path.read_bytes()
-            mapped = joblib.load(path, mmap_mode="r")
-            _demand_step(trial, mapped, held, step, "a model in mapped memory")
-            written = path.read_bytes() != before
-            demand(not written, "a mapped file is only read", "it was written to")
-            del mapped
 
 
 def check_files(trial: Trial) -> None:

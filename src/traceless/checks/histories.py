@@ -19,18 +19,6 @@ def check_updated_equals_refitted(trial: Trial) -> None:
                 answers(model, trial.X)  # predicting must not change later results
 
 
-def check_learned_row_by_row(trial: Trial) -> None:
-    """From nothing, one row at a time, and back to a few, one row at a time."""
-    rows = trial.rng.permutation(len(trial.X))[: trial.limit].tolist()
-    model = trial.fitted(rows[:1])
-    for row in rows[1:]:
-        learn(model, trial.take([row]))
-    demand_refit(trial, model, rows, "learned row by row")
-    for row in rows[4:]:
-        forget(model, trial.take([row]))
-    demand_refit(trial, model, rows[:4], "after all but a few rows were forgotten, one by one")
-
-
 def check_all_rows_may_be_forgotten(trial: Trial) -> None:
     """A model that has forgotten everything learns again, as if it were new."""
     rows = trial.first(5)

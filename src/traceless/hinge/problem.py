@@ -9,7 +9,7 @@ The solution is piecewise linear in the bounds u. Points added and removed, and 
 are one path: the bounds of what is removed shrink to 0, those of what is added grow from 0, all at
 once (`traceless.hinge.solver`).
 
-`HingeProblem.changed` makes another problem. The numbers of a problem are its own and are never
+`HingeProblem.changed_to` makes another problem. The numbers of a problem are its own and are never
 written to again. The kernel matrix is not: it belongs to the newest problem that was made from it
 (`traceless.hinge.kernel_cache`), so that nothing of size n² is copied for a change. A problem that
 has lost it, because another was made from it, computes kernel values again where it needs them. So
@@ -26,15 +26,15 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.hinge.active_set import is_one_sided
 from traceless.hinge.follow import INSIDE, MARGIN, OUTSIDE
 from traceless.hinge.kernel_cache import KernelCache, Slots, gather
 from traceless.hinge.kernels import Kernel
-from traceless.hinge.published import Held, OwnRows, Rows, SolvedProblem
-from traceless.hinge.rows import Target
+from traceless.hinge.published import Held, SolvedProblem
+from traceless.hinge.rows import Target, TrainingRows
 from traceless.hinge.solver import Factor, PathEnd, PathSolver
 
 _ENOUGH = 200  # points from which on SMO can be faster than a path
@@ -44,7 +44,6 @@ _ENOUGH = 200  # points from which on SMO can be faster than a path
 _LARGE, _BREAK_EVEN, _EASY = 1 / 8, 0.6, 10.0
 _LOOK = 32  # updates after which all of g is computed from scratch
 
-Points = tuple[ArrayLike, ArrayLike, ArrayLike]  # rows, labels and bounds
 _NONE = np.zeros(0, dtype=np.int64)
 _ZEROS, _NO_FACTOR = np.zeros(0), Factor(np.zeros((0, 0)), _NONE, 0.0)
 _NOTHING = PathEnd(_ZEROS, _ZEROS, _ZEROS, _NONE, 0.0, _NO_FACTOR)
@@ -60,8 +59,6 @@ class HingeProblem(SolvedProblem):
         Columns of a row.
     memory : int
         Bytes the kernel matrix may take; beyond, only lines of the margin set are kept.
-    seed : int
-        Of the random shifts that break ties.
 
     Attributes
     ----------
@@ -80,27 +77,17 @@ class HingeProblem(SolvedProblem):
         Of all paths so far.
     is_ahead : bool
         Whether the problem is only to be looked at: its decision values are those of the path.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from traceless.hinge.kernels import Kernel
-    >>> from traceless.hinge.problem import HingeProblem
-    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [0.9]])
-    >>> y = np.array([-1.0, -1.0, 1.0, 1.0, -1.0])
-    >>> problem = HingeProblem(Kernel("linear"), width=1).fit(X, y, 10.0)
-    >>> problem.update(remove=[4]).decision_function([[0.5]])
-    array([0.5])
-    >>> problem.update(add=([[0.0]], [1.0], 10.0)).decision_function([[0.5]])
-    array([2.])
     """
 
-    def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30, seed: int = 0) -> None:
-        self.kernel, self.width, self.memory, self.seed = kernel, width, memory, seed
+    seed = 0  # of the random shifts that break ties
+
+    def __init__(self, kernel: Kernel, width: int, memory: int = 1 << 30) -> None:
+        self.kernel, self.width, self.memory = kernel, width, memory
         cache = KernelCache(kernel, width, memory)
         cache.owner = object()
         self._held = Held(cache, cache.owner, _NONE)
-        self.rows, self.ids, self.y = OwnRows(np.zeros((0, width)), _NONE), _NONE, np.zeros(0)
+        self.rows = TrainingRows.of((np.zeros((0, width)), _ZEROS, _ZEROS))
+        self.ids, self.y = _NONE, _ZEROS
         self.levels, self.total, self.scale, self.offset, self.copies = self.y, 0.0, 1.0, 0.0, 1
         self._end = _NOTHING
         self.__dict__ |= _NOTHING._asdict()
@@ -134,50 +121,10 @@ class HingeProblem(SolvedProblem):
 
     # --- changes -----------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: ArrayLike, bounds: ArrayLike) -> Self:
-        """Forget everything and learn these points."""
-        fresh = HingeProblem(self.kernel, self.width, self.memory, self.seed)
-        return self._become(fresh.changed((X, y, bounds)))
-
-    def update(
-        self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
-    ) -> Self:
-        """Add points, remove points (by their place) and change bounds, on one path.
-
-        What is left keeps its order, what is new comes last. All or nothing: after an
-        exception the problem is what it was.
-
-        Parameters
-        ----------
-        add : (X, y, bounds)
-        remove : places of points
-        bounds : float, or array of len(self), of the points there are now, optional
-        """
-        return self._become(self.changed(add, remove, bounds))
-
-    def _become(self, other: HingeProblem) -> Self:
-        other.take_over()
-        self.__dict__ |= other.__dict__
-        return self
-
-    def changed(
-        self, add: Points | None = None, remove: ArrayLike = (), bounds: ArrayLike | None = None
-    ) -> Self:
-        """The problem after an `update`; this one stays as it is."""
-        added, labels, limits = add or (np.zeros((0, self.width)), [], [])
-        new = np.asarray(added, dtype=np.float64) + 0.0  # there is one zero
-        gone = np.asarray(remove, dtype=np.intp)
-        final = self.bounds if bounds is None else _bounds(bounds, len(self))
-        X = np.concatenate([np.delete(self.X, gone, axis=0), new])
-        ids, y = np.arange(len(X)), np.concatenate([np.delete(self.y, gone), labels])
-        u = np.delete(final, gone)
-        goal = Target(ids, y, np.concatenate([u, _bounds(limits, len(new))]), y)
-        return self._moved(OwnRows(X, ids), new, gone, goal, self.kernel, self.memory)
-
     def changed_to(
         self,
         target: Target,
-        rows: Rows,
+        rows: TrainingRows,
         kernel: Kernel,
         memory: int,
         gram: Floats | None = None,
@@ -226,7 +173,13 @@ class HingeProblem(SolvedProblem):
         return self._with(_end=end, **values, **end._asdict())
 
     def restored(
-        self, rows: Rows, target: Target, alpha: Floats, slopes: Floats, b: float, residual: float
+        self,
+        rows: TrainingRows,
+        target: Target,
+        alpha: Floats,
+        slopes: Floats,
+        b: float,
+        residual: float,
     ) -> Self:
         """The problem of the target's points with a solution from another process.
 
@@ -242,7 +195,7 @@ class HingeProblem(SolvedProblem):
 
     def _moved(
         self,
-        rows: Rows,
+        rows: TrainingRows,
         X: Floats,
         gone: Slots,
         goal: Target,
@@ -355,7 +308,3 @@ def _found_among(ids: Integers, others: Integers) -> tuple[NDArray[np.bool_], ND
     found = at < len(others)
     found[found] = others[at[found]] == ids[found]
     return found, at[found]
-
-
-def _bounds(bounds: ArrayLike, n: int) -> Floats:
-    return np.broadcast_to(np.asarray(bounds, dtype=np.float64), (n,))

@@ -24,16 +24,6 @@ from traceless.hinge.solver import PathEnd
 Terms = tuple[Integers, Floats, float]  # ids of points, c and b of f = Σ c k + b
 
 
-class OwnRows(NamedTuple):
-    """Rows of one problem alone."""
-
-    X: Floats
-    ids: Integers
-
-
-Rows = TrainingRows | OwnRows  # with ids in ascending order; those of a problem are among them
-
-
 class Held(NamedTuple):
     """The slots of a kernel cache that hold the points of a problem."""
 
@@ -48,7 +38,7 @@ class SolvedProblem:
 
     kernel: Kernel
     width: int
-    rows: Rows
+    rows: TrainingRows
     ids: Integers
     y: Floats
     levels: Floats
@@ -75,7 +65,7 @@ class SolvedProblem:
         """Rows of the points, in the order they came."""
         return self._rows_of(self.rows, self.ids)
 
-    def _rows_of(self, rows: Rows, ids: Integers) -> Floats:
+    def _rows_of(self, rows: TrainingRows, ids: Integers) -> Floats:
         return rows.X[np.searchsorted(rows.ids, ids // self.copies)]
 
     def canonical(self) -> Canonical:

@@ -21,7 +21,6 @@ from traceless.estimators.path_machine import PathMachine
 from traceless.model_selection.folds import Folds, Path
 from traceless.model_selection.least_squares_folds import LeastSquaresFolds
 from traceless.model_selection.path_folds import PathFolds
-from traceless.model_selection.rows import UncopiedRows
 from traceless.model_selection.splits import is_partition
 from traceless.progress import progress
 
@@ -107,7 +106,7 @@ def cross_validate(
     numbers = iter(progress(range(len(folds.splits)), "cross-validating", bool(verbose)))
     result: dict[str, Any] = model_selection.cross_validate(
         folds.as_estimator(numbers),
-        UncopiedRows.of(X),
+        X,
         y,
         scoring=scoring,
         # Models are not fitted to the training rows, so one row does where no score needs more.

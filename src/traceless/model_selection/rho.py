@@ -6,19 +6,17 @@
   rows are held out in closed form
 - larger folds: the fold's training part is solved for each ρ
 
-`method="evidence"` holds no rows out: it asks under which ρ the rows are most probable
-(`traceless.solvers.evidence`), from their sums.
+``rho="evidence"`` of an estimator holds no rows out (`traceless.solvers.evidence`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
-from sklearn.utils import indexable
 
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
@@ -29,10 +27,6 @@ from traceless.model_selection.precomputed import PrecomputedModels
 from traceless.model_selection.rows import subset
 from traceless.parameters import positive
 from traceless.progress import progress
-from traceless.solvers.class_weights import shared_weights
-from traceless.solvers.evidence import Evidence
-
-Method = Literal["cross-validation", "evidence"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,19 +37,14 @@ class RhoSelection:
     ----------
     rhos : ndarray of shape (n_rhos,)
     scores : ndarray of shape (n_rhos, n_splits)
-        With ``method="evidence"`` one column, the logarithm of the evidence up to a constant.
     mean, std : ndarray of shape (n_rhos,)
         Over the splits.
-    method : {"cross-validation", "evidence"}
     best : float
-        The ρ with the highest mean, the largest if there are several; or what the evidence
-        chooses, the largest that is nearly as probable as the best.
+        The ρ with the highest mean, the largest if there are several.
     """
 
     rhos: Floats
     scores: Floats
-    method: Method = "cross-validation"
-    chosen: float | None = None
 
     @property
     def mean(self) -> Floats:
@@ -70,18 +59,13 @@ class RhoSelection:
     @property
     def best(self) -> float:
         """The ρ to take."""
-        if self.chosen is not None:
-            return self.chosen
         return float(self.rhos[self.mean == np.nanmax(self.mean)].max())
 
     def __repr__(self) -> str:
-        by_evidence = self.method == "evidence"
-        by = "by evidence" if by_evidence else f"over {self.scores.shape[1]} splits"
-        lines = [f"<RhoSelection {by}"]
+        lines = [f"<RhoSelection over {self.scores.shape[1]} splits"]
         for rho, mean, std in zip(self.rhos, self.mean, self.std, strict=True):
-            spread = "" if by_evidence else f" ± {std:.5f}"
             mark = "  best" if rho == self.best else ""
-            lines.append(f"  {rho:<10.4g} {mean:10.5f}{spread}{mark}")
+            lines.append(f"  {rho:<10.4g} {mean:10.5f} ± {std:.5f}{mark}")
         return "\n".join(lines) + ">"
 
 
@@ -89,11 +73,10 @@ def select_rho(
     estimator: LeastSquares,
     X: Any,
     y: Any,
-    rhos: Any = None,
+    rhos: Any,
     cv: Any = 5,
     scoring: Any = None,
     *,
-    method: Method = "cross-validation",
     sample_weight: Any = None,
     groups: Any = None,
 ) -> RhoSelection:
@@ -109,17 +92,11 @@ def select_rho(
     X, y
         The rows, as for ``fit``.
     rhos : array-like of positive numbers
-        May be left out with ``method="evidence"``: then powers of two, those of
-        ``rho="evidence"``.
     cv : int, splitter, iterable of (train, test), or "loo", default=5
         "loo" leaves out one row at a time and gives one score to all held-out values
         together, which suits scores that a single row has none of.
     scoring : str or callable, optional
         One scorer, as in scikit-learn.
-    method : {"cross-validation", "evidence"}, default="cross-validation"
-        "evidence" holds no rows out, so it has neither `cv`, `scoring` nor `groups`: it compares
-        how probable the rows are. It is faster and steadier with few rows; cross-validation is
-        right for a score of your own, and where the model is known to be wrong.
     sample_weight : array-like of shape (n_samples,), optional
         For training, not for scoring.
     groups : array-like of shape (n_samples,), optional
@@ -142,19 +119,11 @@ def select_rho(
       0.1           0.48230 ± 0.04919  best
       1             0.48217 ± 0.04885>
     """
-    if method not in ("cross-validation", "evidence"):
-        raise ValueError(f"method must be 'cross-validation' or 'evidence', got {method!r}.")
     if isinstance(scoring, list | tuple | set | dict):
         raise ValueError(f"select_rho compares one score, got several: {scoring!r}.")
-    if method == "evidence":
-        if scoring is not None or groups is not None:
-            raise ValueError(
-                "method='evidence' holds no rows out, so scoring and groups have no meaning. Leave "
-                "them out, or use method='cross-validation'."
-            )
-        given = None if rhos is None else _checked(rhos)
-        return _by_evidence(estimator, X, y, given, sample_weight)
-    values = _checked(rhos)
+    values = np.array([positive("rhos", float(rho)) for rho in np.ravel(np.asarray(rhos))])
+    if not values.size:
+        raise ValueError("rhos is empty: give at least one value to choose from.")
     if hasattr(estimator, "rho"):  # its own plays no part
         estimator = clone(estimator).set_params(rho=float(values[0]))
     scorer = check_scoring(estimator, scoring=scoring)
@@ -163,31 +132,6 @@ def select_rho(
         return RhoSelection(values, _leave_one_out(data, X, y, values, scorer))
     folds = LeastSquaresFolds(estimator, (X, y, groups), cv, sample_weight)
     return RhoSelection(values, _cross_validate(folds, values, scorer))
-
-
-def _checked(rhos: Any) -> Floats:
-    """The values to choose from: at least one, all positive."""
-    if rhos is None:
-        raise ValueError("Cross-validation needs rhos, the values to choose from.")
-    values = np.array([positive("rhos", float(rho)) for rho in np.ravel(np.asarray(rhos))])
-    if not values.size:
-        raise ValueError("rhos is empty: give at least one value to choose from.")
-    return values
-
-
-def _by_evidence(
-    estimator: LeastSquares, X: Any, y: Any, rhos: Floats | None, sample_weight: Any
-) -> RhoSelection:
-    X, y = indexable(X, y)
-    data = Dataset.check(estimator, X, y, sample_weight)
-    known = data.total()
-    model = data.model(known).set_params(rho="evidence")
-    _, phi, penalty, weights = model._problem()
-    evidence = Evidence(known, penalty, phi, model._code, shared_weights(weights))
-    choices = None if rhos is None else rhos.tolist()
-    values, found = evidence.logarithms(choices)
-    chosen = model.rho_ if rhos is None else evidence.chosen(choices)
-    return RhoSelection(values, found[:, None], "evidence", chosen)
 
 
 def _cross_validate(folds: LeastSquaresFolds, rhos: Floats, scorer: Any) -> Floats:
