@@ -275,9 +275,11 @@ def labels(device):
 def solutions(device, patch):
     """Systems of every kind, solved on the device where it decides, and on the host."""
     from traceless.device.matrices import TensorMatrix
-    from traceless.solvers import cholesky, rounded, tensor_rounded
-    from traceless.solvers.centring import shifted, shifted_right_side
+    from traceless.device.solve import solved_there
+    from traceless.solvers import cholesky
+    from traceless.solvers.centring import shifted
     from traceless.solvers.ridge import Ridge
+    from traceless.solvers.solve import solve
 
     rng = np.random.default_rng(6)
     there, answered = torch.device(device), 0
@@ -298,12 +300,10 @@ def solutions(device, patch):
             ridge = Ridge.of_fractions(whole, 3 * 7 * 2**11)
         m = cholesky.whole_means(S) if ridge.is_free else None
         moved = S if m is None else shifted(S, m)
-        right = Q if m is None else shifted_right_side(Q, m)
         for asked in (False, m is not None):
-            own = m if asked else None
-            expected = rounded.correctly_rounded_solve(moved, ridge, right, own)
+            expected = solve(S, ridge, Q, m, asked)
             both = np.column_stack([S, Q])
-            found = tensor_rounded.solved_there(both, lambda V: V, ridge, m, asked, there)
+            found = solved_there(both, lambda V: V, ridge, m, asked, there)
             if found is None:
                 continue
             answered += int(found[1].sum())

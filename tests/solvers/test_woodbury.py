@@ -19,7 +19,7 @@ from traceless.exceptions import ConditionError
 from traceless.features import Linear, RandomFourier
 from traceless.knowledge.sums import Recipe
 from traceless.solvers.ridge import Penalty
-from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.solve import solve
 from traceless.solvers.woodbury import Woodbury
 
 J = 40
@@ -38,9 +38,7 @@ class Stream:
         """(error of the live coefficients, error of a float64 retrain), both relative."""
         U, known = self.state.inverse(Penalty(self.rho)).U, self.state.knowledge()
         steps = self.phi.steps[:, None]
-        Z = correctly_rounded_solve(
-            known.feature_gram, self.rho / steps[:, 0] ** 2, known.response_sums
-        )
+        Z = solve(known.feature_gram, self.rho / steps[:, 0] ** 2, known.response_sums)
         exact = Z / steps
         S = known.feature_gram * steps * steps.T
         A = S + self.rho * np.eye(len(S))

@@ -7,32 +7,184 @@ axis.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Limbs = NDArray[np.uint64]
+Integers = NDArray[Any]
+Floats = NDArray[np.float64]
 
 
-def integers(limbs: Limbs) -> NDArray[Any]:
+def integers(numbers: Limbs) -> NDArray[Any]:
     """The numbers, as Python integers."""
-    total = limbs[-1].view(np.int64).astype(object)
-    for limb in limbs[-2::-1]:
+    total = numbers[-1].view(np.int64).astype(object)
+    for limb in numbers[-2::-1]:
         total = (total << 64) + limb.astype(object)
     return np.asarray(total)
 
 
 def put(out: Limbs, numbers: NDArray[Any]) -> None:
     """Write Python integers into limbs, modulo 2^(64 limbs)."""
-    for k, limb in enumerate(out):
-        limb[...] = ((numbers >> (64 * k)) & (2**64 - 1)).astype(np.uint64)
+    for k in range(len(out)):
+        out[k] = np.asarray((numbers >> (64 * k)) & (2**64 - 1), dtype=object).astype(np.uint64)
+
+
+def limbs(numbers: Any) -> Limbs:
+    """Python integers in as many limbs as the largest needs with its sign."""
+    a = np.asarray(numbers, dtype=object)
+    size = max((int(v).bit_length() for v in a.flat), default=0)
+    out = np.empty((size // 64 + 1, *a.shape), dtype=np.uint64)
+    put(out, a)
+    return out
 
 
 # --- sums ----------------------------------------------------------------------------------
 
 
 # --- solve ---------------------------------------------------------------------------------
+
+
+def advance(X: Limbs, up: Integers, d: Integers, r: Limbs) -> None:
+    """X ← 2^up X + r d."""
+    put(X, (integers(X) << up.astype(object)) + integers(r)[:, None] * d.astype(object))
+
+
+def subtract_product(R: Limbs, S: Limbs, d: Integers, w: Limbs, threads: int) -> None:  # noqa: ARG001
+    """R ← R - w S d."""
+    put(R, integers(R) - int(integers(w)) * (integers(S) @ d.astype(object)))
+
+
+def add_multiple(total: Limbs, S: Limbs, w: Limbs) -> None:
+    """Add w S to the total."""
+    put(total, integers(total) + int(integers(w)) * integers(S))
+
+
+def leading(R: Limbs, m: Integers, e: Integers, V: Floats, x: Integers) -> None:
+    """R'_j = R_j - m_j R_b in two floats V, as V 2^(x + e)."""
+    whole = integers(R)
+    V[:], places = _two(whole - m.astype(object)[:, None] * whole[-1])
+    places = np.where(V[0] == 0, -(2**40), places - e[:, None])
+    x[:] = np.where(V[0].any(axis=0), places.max(axis=0), 0)
+    V[:] = np.ldexp(V, np.maximum(places - x, -4000))
+
+
+def decide(X: Limbs, bound: Floats, places: Integers, E: Integers, Z: Floats) -> None:
+    """Z = the float64 nearest to all that is within `bound` 2^places of X, times 2^-E, or NaN."""
+    whole = integers(X)
+    for j, k in np.ndindex(*Z.shape):
+        off = math.ceil(Fraction(bound[j, k]) * Fraction(2) ** int(places[j, k]))
+        ends = {_nearest((whole[j, k] + side) / Fraction(2) ** int(E[k])) for side in (-off, off)}
+        decided = len(ends) == 1 and off.bit_length() <= 64 * len(X) - 2
+        Z[j, k] = ends.pop() if decided else np.nan
+
+
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value) + 0.0
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def matrix(
+    S: Limbs,
+    m: Integers,
+    s: Limbs,
+    t: Limbs,
+    near: Floats,
+    unit: int,
+    A: Floats,
+    e: Integers,
+    there: NDArray[np.bool_],
+) -> None:
+    """A = S' 2^-unit + diag(near), scaled to 2^-e A 2^-e, S'_ij = S_ij - m_i t_j - s_i m_j."""
+    m = m.astype(object)
+    both, places = _two(integers(S) - m[:, None] * integers(t) - integers(s)[:, None] * m)
+    own = np.ldexp(both[0].diagonal(), places.diagonal() - unit)
+    e[:], there[:] = np.frexp(own + near)[1] >> 1, own != 0
+    both = np.ldexp(both, places - unit - e - e[:, None])
+    at = np.diag_indices(len(m))
+    both[0][at], low = two_sum(both[0][at], np.ldexp(near, -2 * e))
+    both[1][at] += low
+    A[:] = both[: len(A)]
+
+
+def _two(numbers: NDArray[Any]) -> tuple[Floats, NDArray[np.int64]]:
+    """The first 106 bits of numbers in two floats, the first the nearest, and their lengths."""
+    size = np.abs(numbers)
+    lengths = np.frompyfunc(int.bit_length, 1, 1)(size)
+    first = (size << 106) >> lengths
+    high, low = (first >> 53).astype(float), (first & (2**53 - 1)).astype(float) * 2.0**-53
+    total = high + low
+    both = np.array([total, low - (total - high)]) * np.sign(numbers).astype(float) * 2.0**-53
+    return both, lengths.astype(np.int64)
+
+
+# twofold numbers, high + low: about 106 bits (Dekker 1971, Knuth)
+
+
+def twofold_factor(A: Floats, n: int, threads: int) -> int:  # noqa: ARG001
+    """The first n steps of A = L D Lᵀ, in place; the first pivot that is not positive, or n."""
+    for p in range(n):
+        if not A[0, p, p] > 0:
+            return p
+        rows, column = np.s_[p + 1 :], A[:, p + 1 :, p].copy()
+        A[:, rows, p] = ratio = _divide(column, A[:, p, p, None])
+        A[:, rows, rows] = _less_product(A[:, rows, rows], ratio[:, :, None], column[:, None])
+    return n
+
+
+def twofold_solve(A: Floats, B: Floats) -> None:
+    """B ← A⁻¹B for A = L D Lᵀ."""
+    n = A.shape[1]
+    for k in range(n):
+        B[:, k + 1 :] = _less_product(B[:, k + 1 :], A[:, k + 1 :, k, None], B[:, k, None])
+    B[:] = _divide(B, A.diagonal(axis1=1, axis2=2)[:, :, None])
+    for k in range(n - 1, 0, -1):
+        B[:, :k] = _less_product(B[:, :k], A[:, k, :k, None], B[:, k, None])
+
+
+def two_sum(a: Any, b: Any) -> Any:
+    """A sum and its rounding error."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _tidy(a: Floats, b: Floats) -> Floats:
+    s = a + b
+    return np.array([s, b - (s - a)])
+
+
+def _less_product(x: Floats, a: Floats, b: Floats) -> Floats:
+    """A sum of x and -a b."""
+    p, (ah, al), (bh, bl) = a[0] * b[0], _halves(a[0]), _halves(b[0])
+    error = ((ah * bh - p) + ah * bl + al * bh) + al * bl
+    high, low = _tidy(p, error + (a[0] * b[1] + a[1] * b[0]))
+    s, t = two_sum(x[0], -high), two_sum(x[1], -low)
+    high, low = _tidy(s[0], s[1] + t[0])
+    return _tidy(high, low + t[1])
+
+
+def _halves(a: Floats) -> tuple[Floats, Floats]:
+    c = 134217729.0 * a  # 2^27 + 1
+    high = c - (c - a)
+    return high, a - high
+
+
+def _divide(a: Floats, b: Floats) -> Floats:
+    zero = np.zeros_like(a[0])
+    first = a[0] / b[0]
+    rest = _less_product(a, b, np.array([first, zero]))
+    second = rest[0] / b[0]
+    rest = _less_product(rest, b, np.array([second, zero]))
+    high, low = _tidy(first, second)
+    s, t = two_sum(high, rest[0] / b[0]), two_sum(low, zero)
+    high, low = _tidy(s[0], s[1] + t[0])
+    return _tidy(high, low + t[1])
 
 
 # --- scores --------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, idamax
 from scipy.sparse import issparse
 
-from traceless.arithmetic.double_double import two_sum
 from traceless.arithmetic.integers import LIMB_BITS, Floats, limbs, nearest, wide
+from traceless.arithmetic.plain import two_sum
 from traceless.exceptions import RangeError
 
 __all__ = ["Coefficients"]
@@ -241,7 +241,7 @@ class _Block:
         s, t, size = P[:, -K:], np.zeros(1), np.zeros(1)
         for m in range(n_slices - 2, -1, -1):
             total = two_sum(P[:, m * K : (m + 1) * K], s)
-            s, t, size = total.high, t + total.low, size + np.abs(total.low)
+            s, t, size = total[0], t + total[1], size + np.abs(total[1])
         # δ: the rest, n_slices roundings of t, and those of t ± δ
         size = size * ((n_slices + 4) * 2.0**-52) + largest * self.rest
         out = s + (t + size)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from traceless.arithmetic.double_double import two_sum
+from traceless.arithmetic.plain import two_sum
 from traceless.arithmetic.products import Coefficients
 from traceless.device import kernels
 from traceless.device.cutting import MOST, cut, digits_for, padded
@@ -268,9 +268,9 @@ def _rounded(
             for m in range(max(0, 3 * g - a), min(D, 3 * g + 3 - a)):
                 whole.add_(P[a, :, m], alpha=256 ** ((a + m) % 3))
         total = two_sum(whole.double() * 2.0 ** (24 * g), s)
-        s, t, size = total.high, t + total.low, size + abs(total.low)
+        s, t, size = total[0], t + total[1], size + abs(total[1])
     total = two_sum((constant / power).expand_as(s), s)
-    s, t, size = total.high, t + total.low, size + abs(total.low)
+    s, t, size = total[0], t + total[1], size + abs(total[1])
     size = size * ((groups + 5) * 2.0**-52) + rest
     high = s + (t + size)
     unsure |= (high != s + (t - size)).any(1)

@@ -27,11 +27,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-from traceless.arithmetic.double_double import Factor, Twofold, two_sum
+from traceless.arithmetic.core import core
 from traceless.arithmetic.integers import Floats, as_sums, wide
 from traceless.arithmetic.words import Sums, Wide
 from traceless.exceptions import NotLearnedError
@@ -234,17 +233,13 @@ def _has_cholesky(C: Floats, diagonal: Floats, lower: bool) -> bool:
 
 
 def _has_twofold_factor(G: Sums) -> bool:
-    m = len(G)
-    high = G.astype(np.float64)
-    low = (wide(G) - np.frompyfunc(int, 1, 1)(high)).astype(np.float64)
+    m, whole = len(G), wide(G)
+    high = whole.astype(np.float64)
+    A = np.array([high, (whole - np.frompyfunc(int, 1, 1)(high)).astype(np.float64)])
     scale = np.ldexp(1.0, -(np.frexp(high.diagonal())[1] // 2))
-    both = scale * scale[:, None]
-    high, low = high * both, low * both
-    at = np.diag_indices(m)
-    shifted = two_sum(high[at], np.full(m, 4 * 2.0**-100 * m * (m + 12)))
-    high[at], low[at] = shifted.high, low[at] + shifted.low
-    try:
-        Factor(Twofold(high, low))
-    except LinAlgError:
-        return False
-    return True
+    A *= scale * scale[:, None]
+    off, at = 4 * 2.0**-100 * m * (m + 12), np.diag_indices(m)
+    total = A[0][at] + off  # below a half of the last place of A, if not of A itself
+    A[1][at] += off - (total - A[0][at])
+    A[0][at] = total
+    return bool(core.twofold_factor(A, m, 1) == m)

@@ -26,7 +26,7 @@ from traceless.model_selection.triangles import without_each
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge
-from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.solve import solve
 from traceless.transaction import apart
 
 
@@ -46,7 +46,7 @@ class System(NamedTuple):
 
     def solution(self) -> Coefficients:
         """Correctly rounded."""
-        return Coefficients(correctly_rounded_solve(self.S, self.ridge, self.Q), self.shift)
+        return Coefficients(solve(self.S, self.ridge, self.Q), self.shift)
 
     def moved(self, codes: Floats) -> Floats:
         """Codes less the shift; `codes` is given away for that."""

@@ -9,7 +9,6 @@ other: it keeps float64 coefficients ready after each change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,12 +22,11 @@ from traceless.exceptions import MismatchError
 from traceless.features.feature_map import BoundMap
 from traceless.knowledge.responses import Label, n_rows
 from traceless.knowledge.triangular import changed
-from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers.centring import whole_means
 from traceless.solvers.class_weights import Coding, Weights
-from traceless.solvers.mixture import Mixture
 from traceless.solvers.moments import Moments, moments
 from traceless.solvers.ridge import Penalty, Ridge
-from traceless.solvers.rounded import correctly_rounded_solve
+from traceless.solvers.solve import solve, weighted
 
 if TYPE_CHECKING:
     from traceless.knowledge.sums import Knowledge, Recipe, Rows
@@ -194,7 +192,7 @@ class _Problem(NamedTuple):
         device = device_for(len(S))
         G = None if device is None else known.gram[: known.n_outputs]
         if isinstance(G, np.ndarray):
-            from traceless.solvers.tensor_rounded import solved_there
+            from traceless.device.solve import solved_there
 
             found = solved_there(G, self.code, self.ridge, self.shift, self.intercept, device)
             if found is not None and found[1].all():
@@ -227,24 +225,9 @@ class _Problem(NamedTuple):
         return np.hstack(columns)
 
     def _mixed(self, M: Sequence[Sums], V: Integers, weights: Sequence[float]) -> Floats:
-        """One system; classes of weight 0 are left out of the matrix, and all ω v are 0."""
-        S = Mixture.of(M, weights)
-        Q = self.code(wide(V) * np.array(S.weights, dtype=object))
-        kept = [c for c, weight in enumerate(weights) if weight]
-        if not kept:
-            return np.zeros((len(Q) + self.intercept, Q.shape[1]))
-        return self._solve(
-            Mixture([M[c] for c in kept], tuple(S.weights[c] for c in kept), S.unit), Q
-        )
+        """One system of classes with weights."""
+        S, whole, unit = weighted(M, weights)
+        return self._solve(S, self.code(wide(V) * np.array(whole, dtype=object)), unit)
 
-    def _solve(self, S: Sums | Mixture, Q: Integers) -> Floats:
-        """One system, of features that are shifted where the intercept is free."""
-        m = self.shift
-        if m is None:
-            return correctly_rounded_solve(S, self.ridge, Q)
-        if isinstance(S, Mixture):
-            moved: Any = replace(S, parts=[shifted(part, m) for part in S.parts])
-        else:
-            moved = shifted(S, m)
-        Q = shifted_right_side(Q, m)
-        return correctly_rounded_solve(moved, self.ridge, Q, m if self.intercept else None)
+    def _solve(self, S: Any, Q: Integers, unit: int = 0) -> Floats:
+        return solve(S, self.ridge, Q, self.shift, self.intercept, unit)

@@ -39,24 +39,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dormqr, dpttrf, dpttrs, dsterf, dsytrd, dsytrd_lwork
 
-from traceless.arithmetic.double_double import (
-    Factor,
-    Twofold,
-    add,
-    divide,
-    multiply,
-    subtract,
-    to_twofold,
-)
+from traceless.arithmetic.core import core
 from traceless.arithmetic.elementary import logarithm
 from traceless.arithmetic.integers import Floats, Integers, nearest, wide
+from traceless.arithmetic.plain import integers
 from traceless.solvers.class_weights import Coding
-from traceless.solvers.mixture import Mixture
 from traceless.solvers.moments import moments
 from traceless.solvers.ridge import Penalty
+from traceless.solvers.solve import weighted
 
 if TYPE_CHECKING:
     from traceless.features.feature_map import BoundMap
@@ -157,9 +149,12 @@ class Evidence:
         self.n = known.n_samples - self.is_free
         J = len(S)
         if class_weights is None:
-            self.mixture = Mixture([S])
+            self.S, self.weights, bits = weighted([S], [1.0])
         else:
-            self.mixture = Mixture.of([part[:J, :J] for part in known.total], class_weights)
+            self.S, self.weights, bits = weighted(
+                [part[:J, :J] for part in known.total], class_weights
+            )
+        self.unit = 1 << bits
 
     def chosen(self, rhos: Sequence[float] | None = None) -> float:
         """The ρ that is chosen, from these."""
@@ -184,7 +179,7 @@ class Evidence:
         """Σωφy, coded, in units."""
         V = wide(self.known.response_sums)
         if self.class_weights is not None:
-            V = V * np.array(self.mixture.weights, dtype=object)
+            V = V * np.array(self.weights, dtype=object)
         coded: Integers = self.code(V)
         return coded
 
@@ -198,14 +193,14 @@ class Evidence:
         if self.known.task == "multilabel":  # whose last response is the constant
             return int(self.known.gram[-1, -1])
         totals = self.known.class_totals
-        weights = self.mixture.weights if self.class_weights is not None else (1,) * len(totals)
+        weights = self.weights if self.class_weights is not None else (1,) * len(totals)
         scaled = (w * n for w, n in zip(weights, totals, strict=True))
         return int(sum(scaled) * (1 << self.known.weight_bits))
 
     @cached_property
     def scale(self) -> int:
         """What the integers below are multiples of, in the units of the knowledge."""
-        return self.mixture.unit * (self.total if self.is_free else 1)
+        return self.unit * (self.total if self.is_free else 1)
 
     @cached_property
     def squares(self) -> Integers:
@@ -233,14 +228,15 @@ class Evidence:
     @cached_property
     def used(self) -> Floats:
         """Which features vary, and are penalised; the constant one is left out if it is free."""
-        spread = self.mixture.diagonal()
+        J = self.S.shape[1]
+        spread = integers(self.S[:, range(J), range(J)])
         if self.is_free:
-            spread = self.total * spread - self.mixture.column(-1) ** 2
+            spread = self.total * spread - integers(self.S[:, -1]) ** 2
         return np.asarray((self.ridge.near > 0) & (spread > 0))
 
     def grid(self) -> list[float]:
         """The values to choose from, the largest first."""
-        weight = Fraction(self.total, self.mixture.unit << self.known.weight_bits)
+        weight = Fraction(self.total, self.unit << self.known.weight_bits)
         low, high = _binary_logarithm(weight)
         return [math.ldexp(1.0, k) for k in range(low + _HIGHEST, high + _LOWEST - 1, -1)]
 
@@ -266,49 +262,55 @@ class Evidence:
         Q = self.right_sides
         if not self.is_free:
             return Q
-        s = self.mixture.column(-1)[:-1, None]
+        s = integers(self.S[:, -1])[:-1, None]
         return np.asarray(self.total * Q[:-1] - s * Q[-1])
 
     def exactly(self, rho: float) -> float:
         """E in twofold precision: the same bits on every machine."""
-        C, c, v, G = self._wide
-        D = multiply(G, Twofold(np.array([rho]), np.zeros(1)))
-        A = Twofold(C.high.copy(), C.low.copy())
-        diagonal = np.diag_indices(len(A.high))
-        A.put(diagonal, add(A[diagonal], D))
-        try:
-            factor = Factor(A)
-        except LinAlgError:
+        whole, G = self._bordered
+        J, K = len(G), len(whole) - len(G)
+        D = G * Fraction(rho)
+        A = whole.copy()
+        A[range(J), range(J)] += D
+        A = _two(A)
+        if core.twofold_factor(A, J, 1) < J:
             return math.inf
-        x, pivots = factor.forward(c), factor.pivots
-        for i in range(len(D.high)):
-            v = subtract(v, divide(multiply(x[i], x[i]), pivots[i]))
-        if not (v.high > 0).all():
+        pivots, v = np.hsplit(A.diagonal(axis1=1, axis2=2), [J])
+        if not (v[0] > 0).all():
             return math.inf
-        K = len(v.high)
         unit = Fraction(self.scale << self.known.weight_bits)  # of v
         logs = [self.n * a for a in _logarithms(v)]
-        logs += [K * a for a in _logarithms(pivots)] + [-K * a for a in _logarithms(D)]
+        logs += [K * a for a in _logarithms(pivots)] + [-K * a for a in _logarithms(_two(D))]
         return math.fsum([*logs, -self.n * K * float(logarithm(np.array([float(unit)]))[0])])
 
     @cached_property
-    def _wide(self) -> tuple[Twofold, Twofold, Twofold, Twofold]:
-        """C, c, v and G, all times `scale`, of what varies."""
-        kept, K = np.flatnonzero(self.used), np.flatnonzero(self.varying)
-        C = self.mixture.integers()
+    def _bordered(self) -> tuple[Integers, Integers]:
+        """C bordered by c and v, and G, all times `scale`, of what varies.
+
+        When C + ρG is eliminated, r stands in the place of v.
+        """
+        kept, varying = np.flatnonzero(self.used), np.flatnonzero(self.varying)
+        C = integers(self.S)
         if self.is_free:
             s = C[:-1, -1]
             C = self.total * C[:-1, :-1] - s[:, None] * s
-        c = self._centred_right_sides()[np.ix_(kept, K)]
-        G = self.ridge.near[kept]
-        factor = to_twofold(np.array([self.scale], dtype=object))
-        grown = multiply(Twofold(G, np.zeros_like(G)), factor)
-        return to_twofold(C[np.ix_(kept, kept)]), to_twofold(c), to_twofold(self.squares[K]), grown
+        c = self._centred_right_sides()[np.ix_(kept, varying)]
+        v = np.zeros((len(varying), len(varying)), dtype=object)
+        np.fill_diagonal(v, self.squares[varying])
+        G = [Fraction(g) * self.scale for g in self.ridge.near[kept].tolist()]
+        return np.block([[C[np.ix_(kept, kept)], c], [c.T, v]]), np.array(G, dtype=object)
 
 
-def _logarithms(a: Twofold) -> Iterator[float]:
-    yield from logarithm(np.ascontiguousarray(a.high)).tolist()
-    yield from (a.low / a.high).tolist()
+def _two(numbers: Integers) -> Floats:
+    """Whole numbers and fractions as two floats, the first the nearest."""
+    high = numbers.astype(np.float64)
+    rest = numbers - np.frompyfunc(Fraction, 1, 1)(high)
+    return np.array([high, rest.astype(np.float64)])
+
+
+def _logarithms(a: Floats) -> Iterator[float]:
+    yield from logarithm(np.ascontiguousarray(a[0])).tolist()
+    yield from (a[1] / a[0]).tolist()
 
 
 def _binary_logarithm(value: Fraction) -> tuple[int, int]:

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from scipy.linalg import LinAlgError
 from threadpoolctl import threadpool_limits
 
 from cases import (
@@ -19,16 +18,13 @@ from cases import (
     whole,
 )
 from traceless import LSSVC, LSSVR, RangeError
-from traceless.arithmetic import integers
-from traceless.arithmetic.triangle import Triangle
+from traceless.arithmetic import integers, plain
 from traceless.exceptions import ConditionError
 from traceless.features import Linear
-from traceless.solvers import refinement, rounded, steps
-from traceless.solvers.centring import shifted, shifted_right_side, whole_means
+from traceless.solvers import solve as module
+from traceless.solvers.centring import whole_means
 from traceless.solvers.ridge import Ridge, ridge_in_steps
-from traceless.solvers.rounded import Mixture, correctly_rounded_solve
-from traceless.solvers.steps import HardError
-from traceless.solvers.wide import WideSystem
+from traceless.solvers.solve import solve, weighted
 
 
 @st.composite
@@ -47,33 +43,7 @@ def systems(draw):
 @examples(300)
 @given(systems())
 def test_every_coefficient_is_the_nearest_float(system):
-    assert (correctly_rounded_solve(*system) == rational_solve(*system)).all()
-
-
-@examples(100)
-@given(systems(), st.sampled_from([1.0, 2.0**40, 2.0**57]))  # short, not short, too large for limbs
-def test_a_triangle_in_float64_is_a_matrix(system, size):
-    S, ridge, Q = system
-    lower = np.tril(S).astype(np.float64)
-    lower[np.triu_indices(len(S), 1)] = 7  # never read
-    if max(S.diagonal()) < 2**53:
-        found = correctly_rounded_solve(Triangle(lower), ridge * size, Q)
-        assert (found == rational_solve(S, ridge * size, Q)).all()
-
-
-@examples(100)
-@given(systems(), st.sampled_from([1.0, 2.0**40, 2.0**57]), st.integers(1, 3))
-def test_limbs_that_are_not_kept_are_cut_for_each_product(system, size, rows):
-    S, ridge, Q = system
-    several = [S]
-    if max(S.diagonal()) < 2**53:
-        several.append(Triangle(np.tril(S).astype(np.float64)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "_KEPT", 0)
-        patch.setattr(steps, "_ROWS", rows)
-        for matrix in several:
-            found = correctly_rounded_solve(matrix, ridge * size, Q)
-            assert (found == rational_solve(S, ridge * size, Q)).all()
+    assert (solve(*system) == rational_solve(*system)).all()
 
 
 @st.composite
@@ -96,7 +66,7 @@ def wide_systems(draw):
 @examples(300)
 @given(wide_systems())
 def test_targets_and_columns_far_from_zero(system):
-    Z = correctly_rounded_solve(*system)
+    Z = solve(*system)
     assert (rational_solve(*system) == Z).all()
     assert not np.signbit(Z[Z == 0]).any()
 
@@ -106,8 +76,8 @@ def test_a_column_does_not_depend_on_the_others(rng):
     S, ridge = F.T @ F, np.full(4, 0.3)
     several = [F[:, 0] * 0 + 2**50, F[:, 1] * 3, F[:, 0] * 10**12 + F[:, 1]]
     Q = np.column_stack([F.T @ y for y in several] + [S[:, 0]])
-    together = correctly_rounded_solve(S, ridge, Q)
-    alone = [correctly_rounded_solve(S, ridge, Q[:, [k]]) for k in range(4)]
+    together = solve(S, ridge, Q)
+    alone = [solve(S, ridge, Q[:, [k]]) for k in range(4)]
     assert (together == np.hstack(alone)).all()
 
 
@@ -118,13 +88,14 @@ SIZES = [5e-324, 1e-300, 1e-290, 1e-160, 1e-30, 1e30, 1e149, 1e155, 1e200, 1e290
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (2.0**-60, 3.7e20)])
 def test_a_ridge_of_any_size(rng, size, weights):
     parts = [rng.integers(-9, 9, size=(5, 3)) for _ in weights]
-    S = Mixture.of([F.T @ F for F in parts], weights)
+    S, whole_weights, unit = weighted([F.T @ F for F in parts], weights)
     sums = [F.T @ rng.integers(-2, 3, size=(5, 2)) for F in parts]
-    Q = sum(w * whole(v) for w, v in zip(S.weights, sums, strict=True))
+    Q = sum(w * whole(v) for w, v in zip(whole_weights, sums, strict=True))
     ridge = np.full(3, size)
     ridge[1] *= 2
-    Z = correctly_rounded_solve(S, ridge, Q)
-    assert (rational_solve(S.integers(), [S.unit * Fraction(r) for r in ridge], Q) == Z).all()
+    Z = solve(S, ridge, Q, unit=unit)
+    expected = rational_solve(plain.integers(S), [Fraction(r) * 2**unit for r in ridge], Q)
+    assert (expected == Z).all()
     assert not np.signbit(Z[Z == 0]).any()
 
 
@@ -162,7 +133,7 @@ def test_a_solution_beyond_float64_is_refused():
     for sign in (1, -1):
         Q = np.array([[sign * 2**1030]], dtype=object)
         with pytest.raises(RangeError, match="Scale the targets down"):
-            correctly_rounded_solve(np.array([[1]]), np.ones(1), Q)
+            solve(np.array([[1]]), np.ones(1), Q)
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "woodbury"])
@@ -190,56 +161,42 @@ def test_zero_is_positive_everywhere(rng, solver):
 )
 def test_ties_and_zeros(S, Q, Z):
     S, Q = (integers.narrow(np.array(a, dtype=object)) for a in (S, Q))
-    assert correctly_rounded_solve(S, np.ones(len(S)), Q).tolist() == Z
+    assert solve(S, np.ones(len(S)), Q).tolist() == Z
 
 
 def test_features_and_responses_that_are_always_zero():
     S = np.array([[4, 0, 2], [0, 0, 0], [2, 0, 9]])
     Q = np.array([[1, 0], [0, 0], [5, 0]])
-    Z = correctly_rounded_solve(S, np.ones(3), Q)
+    Z = solve(S, np.ones(3), Q)
     assert (rational_solve(S, np.ones(3), Q) == Z).all()
-    assert (
-        correctly_rounded_solve(np.zeros((2, 2), dtype=np.int64), np.ones(2), Q[:2] * 0) == 0
-    ).all()
+    assert (solve(np.zeros((2, 2), dtype=np.int64), np.ones(2), Q[:2] * 0) == 0).all()
 
 
 def test_twofold_precision_takes_over_where_float64_breaks_down(rng, monkeypatch):
     F = rng.integers(-(2**20), 2**20, size=(3, 5))  # rank 3 of 5, tiny ridge: cond 1e21
     S, Q = F.T @ F, F.T @ rng.integers(-2, 3, size=(3, 2))
     ridge = np.full(5, 1e-8)
-    used = []
-    make = refinement._approximate_inverse
-    monkeypatch.setattr(
-        refinement,
-        "_approximate_inverse",
-        lambda S, r, twofold: (used.append(twofold), make(S, r, twofold))[1],
-    )
-    assert (correctly_rounded_solve(S, ridge, Q) == rational_solve(S, ridge, Q)).all()
-    assert used == [False, True]
+    made = []
+    for name in ("_Factor", "_Twofold"):
+        kind = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda A, kind=kind: made.append(kind) or kind(A))
+    assert (solve(S, ridge, Q) == rational_solve(S, ridge, Q)).all()
+    assert len(made) == 2
+
+
+def test_a_large_system_is_not_begun_in_twofold_precision(rng, monkeypatch):
+    F = rng.integers(-(2**20), 2**20, size=(3, 5))
+    monkeypatch.setattr(module, "_TWOFOLD", 4)
+    monkeypatch.setattr(module, "_Twofold", None)
+    with pytest.raises(ConditionError, match="5 features is too ill-conditioned"):
+        solve(F.T @ F, np.full(5, 1e-8), F.T @ F[:, :2])
+    solve(F.T @ F, np.full(5, 1e6), F.T @ F[:, :2])
 
 
 def test_beyond_twofold_precision_it_says_so(rng):
     F = whole(rng.integers(-(2**50), 2**50, size=(2, 4)))
     with pytest.raises(ConditionError, match="Increase rho"):
-        correctly_rounded_solve(F.T @ F, np.full(4, 1e-30), F.T @ whole(np.ones((2, 1))))
-
-
-@examples(300)
-@given(wide_systems())
-def test_both_ways_give_the_same_bits(system):
-    S, ridge, Q = system
-    used, asked = np.flatnonzero(S.diagonal()), np.flatnonzero(Q.any(axis=0))
-    if not used.size or not asked.size:
-        return
-    S, ridge, Q = S[np.ix_(used, used)], Ridge(ridge[used]), Q[np.ix_(used, asked)]
-    expected = refinement.refined(S, ridge, Q)
-    S = integers.as_sums(S)
-    for made in (rounded._system, WideSystem):  # the second takes any integers
-        try:
-            Z, decided = made(S if made is rounded._system else Mixture([S]), ridge, None).solve(Q)
-        except (HardError, LinAlgError, OverflowError):
-            continue
-        assert (expected == Z)[:, decided].all()
+        solve(F.T @ F, np.full(4, 1e-30), F.T @ whole(np.ones((2, 1))))
 
 
 def test_threads_and_order_of_rows_do_not_matter(rng):
@@ -249,9 +206,9 @@ def test_threads_and_order_of_rows_do_not_matter(rng):
     results = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            results.append(correctly_rounded_solve(S, ridge, Q))
+            results.append(solve(S, ridge, Q))
     order = rng.permutation(300)
-    permuted = correctly_rounded_solve(S[np.ix_(order, order)], ridge, Q[order])
+    permuted = solve(S[np.ix_(order, order)], ridge, Q[order])
     assert (results[0] == results[1]).all()
     assert (permuted == results[0][order]).all()
 
@@ -276,7 +233,7 @@ def tables(draw):
 
 
 def system_of(F, Y, weights, rho, penalty):
-    """S, ridge, Q and shift of a table, in the units of its whole numbers."""
+    """What `solve` takes, for a table in the units of its whole numbers."""
     J, n = F.shape[1], int(weights.sum())
     C = np.column_stack([F, whole(np.ones(len(F)))])
     S, Q = integers.narrow(exact_gram(C, weights)), (C.T * whole(weights)) @ Y
@@ -284,18 +241,17 @@ def system_of(F, Y, weights, rho, penalty):
     if penalty["standardize"]:
         variances = [Fraction(n * int(S[j, j]) - int(S[j, -1]) ** 2, n * n) for j in range(J)]
         ridge[:J] = ridge[:J] * np.array(variances, dtype=object)
-    shift = None
     if penalty["free_intercept"]:
-        ridge[-1], shift = Fraction(0), whole_means(S)
-        S, Q = shifted(S, shift), shifted_right_side(Q, shift)
+        ridge[-1] = Fraction(0)
     denominator = int(np.lcm.reduce(np.array([r.denominator for r in ridge], dtype=object)))
     numerators = np.array([int(r * denominator) for r in ridge], dtype=object)
-    return S, Ridge.of_fractions(numerators, denominator), integers.narrow(Q), shift
+    shift = (whole_means(S), True) if penalty["free_intercept"] else ()
+    return S, Ridge.of_fractions(numerators, denominator), integers.narrow(Q), *shift
 
 
 def assert_exact(table, penalty):
     F, Y, weights, rho = table
-    Z = correctly_rounded_solve(*system_of(*table, penalty))
+    Z = solve(*system_of(*table, penalty))
     coef, intercept = exact_model(F, Y, rho, penalty, np.ones(F.shape[1]), weights)
     assert (Z[: len(coef)] == coef).all()
     assert (Z[-1] == intercept).all()
@@ -307,48 +263,6 @@ def assert_exact(table, penalty):
 @given(tables())
 def test_all_penalties_give_the_nearest_floats(penalty, table):
     assert_exact(table, penalty)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
-@examples(60)
-@given(tables())
-def test_all_penalties_in_python_integers_alone(penalty, table):
-    def hard(*_):
-        raise HardError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounded, "_system", hard)
-        assert_exact(table, penalty)
-
-
-@pytest.mark.parametrize("penalty", PENALTIES, ids=penalty_name)
-def test_usual_tables_need_no_python_integers(penalty, rng, monkeypatch):
-    F = whole(np.rint(rng.normal(size=(200, 12)) * 2**14)) + whole(rng.integers(-9, 9, 12)) * 2**18
-    rho = 0.3 if penalty["standardize"] else 0.3 * 2.0**28
-    table = F, whole(rng.integers(-1, 2, size=(200, 3))), rng.integers(1, 3, 200), rho
-    system = system_of(*table, penalty)
-    S, ridge, Q, shift = system
-    expected = refinement.refined(S, ridge, Q, shift)
-    monkeypatch.setattr(rounded, "refined", None)
-    assert (correctly_rounded_solve(*system) == expected).all()
-
-
-@pytest.mark.parametrize("penalty", PENALTIES[:2], ids=penalty_name)
-@pytest.mark.parametrize("weights", [None, (0.3, 1.7), (2.0**-40, 3.0, 1e9, 0.1, 7.0, 1.1)])
-def test_weights_and_large_columns_need_no_python_integers(penalty, weights, rng, monkeypatch):
-    F = whole(np.rint(rng.normal(size=(240, 12)) * 2**14))
-    F[:, 3] += 2**44 + whole(rng.integers(0, 2**38, 240))
-    rho = 0.3 if penalty["standardize"] else 0.3 * 2.0**28
-    table = F, whole(rng.integers(-1, 2, size=(240, 3))), np.ones(240, dtype=np.int64), rho
-    S, ridge, Q, shift = system_of(*table, penalty)
-    if weights is not None:
-        rows = np.column_stack([F, whole(np.ones(240))])
-        rows = rows - whole(shift) if shift is not None else rows
-        S = Mixture.of([exact_gram(part) for part in np.split(rows, len(weights))], weights)
-        Q = Q * S.unit
-    expected = refinement.refined(S, ridge, Q, shift)
-    monkeypatch.setattr(rounded, "refined", None)
-    assert (correctly_rounded_solve(S, ridge, Q, shift) == expected).all()
 
 
 @pytest.mark.parametrize("far", [0, 1, -5, 2**30])
@@ -366,10 +280,3 @@ def test_numbers_beyond_int64_with_any_penalty(penalty, rng):
     F = whole(rng.integers(-(2**45), 2**45, size=(9, 3))) + 2**48
     table = F, whole(rng.integers(-5, 5, size=(9, 2))), rng.integers(1, 3, 9), 2.0**40
     assert_exact(table, penalty)
-
-
-def test_standardised_ridges_need_no_python_integers(mnist, monkeypatch):
-    """Fractions without an end are kept as long as the digits are: a fourth step would wrap."""
-    X, y, *_ = mnist
-    monkeypatch.setattr(rounded, "refined", lambda *_: pytest.fail("left to the general route"))
-    LSSVC().fit(X[:30_000], y[:30_000])

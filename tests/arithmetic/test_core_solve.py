@@ -1,0 +1,109 @@
+"""The compiled functions of the solve against their plain twins, to the bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import examples
+from traceless.arithmetic import plain
+from traceless.arithmetic.core import COMPILED, core
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="nothing is compiled: there is only the twin")
+
+seeds = st.integers(0, 2**32 - 1)
+sizes = st.integers(1, 4)
+
+
+def numbers(rng, *shape):
+    """Limbs of numbers of all sizes and both signs, often with runs of zeros and ones."""
+    a = rng.integers(0, 2**64, shape, dtype=np.uint64)
+    a[rng.random(shape) < 0.2] = 0
+    a[rng.random(shape) < 0.2] = 2**64 - 1
+    a[-1] = a[-1].view(np.int64) >> rng.integers(1, 64, shape[1:])
+    return a
+
+
+def digits(rng, bits, *shape):
+    """Numbers of up to so many bits, and both signs."""
+    return rng.integers(-(2**bits) + 1, 2**bits, shape) >> rng.integers(0, bits, shape)
+
+
+def agree(name, outputs, *arguments, seen=np.asarray):
+    """Both functions write the same into copies of their outputs, as far as these are read."""
+    several = []
+    for made in (core, plain):
+        own = {id(a): a.copy() for a in outputs}
+        result = getattr(made, name)(*(own.get(id(a), a) for a in arguments))
+        several.append([result, *(np.asarray(seen(a)).tobytes() for a in own.values())])
+    assert several[0] == several[1]
+
+
+@examples(200)
+@given(seeds, sizes, sizes, sizes, sizes)
+def test_numbers_in_limbs(seed, n, L, J, K):
+    rng = np.random.default_rng(seed)
+    X, up, d = numbers(rng, n, J, K), rng.integers(0, 150, K), digits(rng, 62, J, K)
+    r, w = np.abs(numbers(rng, L, J).view(np.int64)).view(np.uint64), numbers(rng, L)
+    w[-1] >>= np.uint64(1)
+    r[-1] >>= np.uint64(1)
+    agree("advance", [X], X, up, d, r)
+    S, total = numbers(rng, L, J, K), numbers(rng, n, J, K)
+    agree("add_multiple", [total], total, S, w)
+    S, d = numbers(rng, L, J, J), digits(rng, 46, J, K)
+    agree("subtract_product", [X], X, S, d, w, int(rng.integers(1, 4)))
+
+
+@examples(5)
+@given(seeds, st.sampled_from([1, 255, 256, 257, 700]))
+def test_products_of_the_largest_numbers(seed, J):
+    rng = np.random.default_rng(seed)
+    S = rng.choice(np.array([0, 2**63 - 1, 2**63, 2**64 - 1], np.uint64), (2, 3, J))
+    d = rng.choice([2**46 - 1, -(2**46) + 1], (J, 5))
+    X = np.zeros((3, 3, 5), np.uint64)
+    agree("subtract_product", [X], X, S, d, np.array([1], np.uint64), 2)
+
+
+@examples(200)
+@given(seeds, sizes, sizes, sizes)
+def test_views_in_floats(seed, n, J, K):
+    rng = np.random.default_rng(seed)
+    m = np.append(digits(rng, 51, J - 1), 0) * rng.integers(0, 2)
+    R, e = numbers(rng, n + 1, J, K), rng.integers(-5, 40, J)
+    R[-1] = R[-1].view(np.int64) >> 62  # m R must fit
+    agree("leading", V := [np.empty((2, J, K)), np.empty(K, np.int64)], R, m, e, *V)
+    F = digits(rng, 60, 5, J).astype(object)
+    S, t = np.empty((3, J, J), np.uint64), np.empty((3, J), np.uint64)
+    plain.put(S, F.T @ F)
+    plain.put(t, (F.T @ F)[-1] - 5 * m.astype(object))
+    near, unit = rng.choice([0.0, 1e-9, 1.0, 1e30], J), int(rng.integers(0, 60))
+    for parts in (1, 2):
+        out = [np.empty((parts, J, J)), np.empty(J, np.int64), np.empty(J, bool)]
+        agree("matrix", out, S, m, S[:, -1].copy(), t, near, unit, *out)
+
+
+@examples(300)
+@given(seeds, sizes, st.integers(-80, 1300))
+def test_what_is_decided(seed, n, E):
+    rng = np.random.default_rng(seed)
+    X, bound, places = numbers(rng, n, 3, 4), rng.random((3, 4)), rng.integers(-80, 64 * n, (3, 4))
+    X[-1] = X[-1].view(np.int64) >> 3
+    bound[rng.random((3, 4)) < 0.3] = 0
+    Z = np.empty((3, 4))
+    agree("decide", [Z], X, bound, places, np.full(4, E) + np.arange(4), Z)
+
+
+@examples(60)
+@given(seeds, st.integers(1, 40))
+def test_twofold_factors(seed, J):
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(J, J))
+    A = np.array([F @ F.T, np.zeros((J, J))])
+    A[1] = A[0] * 2.0**-54 * rng.random((J, J))
+    n = int(rng.integers(0, J + 1))
+    agree("twofold_factor", [A], A, n, 2, seen=np.tril)
+    plain.twofold_factor(A, J, 1)
+    B = rng.normal(size=(2, J, 3)) * np.array([1.0, 2.0**-54])[:, None, None]
+    agree("twofold_solve", [B], A, B)
+    A[0, J // 2, J // 2] = -1.0
+    agree("twofold_factor", [A], A, J, 1, seen=np.size)
