@@ -100,6 +100,10 @@ def test_the_key_that_is_named_is_the_one_that_signs(
             named.new_key(dry_run=dry_run)
         with pytest.raises(StoreError, match="another key"):
             named.private_key()
+        with pytest.raises(StoreError, match="No such file"):  # a shell's variable that is not set
+            Store(store.path, signing_key="").learn(*rows, dry_run=dry_run)
+    with pytest.raises(StoreError, match="No such file"):
+        Store.new(tmp_path / "new", LSSVC(), signing_key="")
     assert store.history() == before
 
 

@@ -181,14 +181,15 @@ class Ledger:
 
     def _forgotten_by(self, one: bytes, named: Callable[[int], Entry]) -> Entry | None:
         """The request to forget with which the last row of an id went; undoing is no request."""
-        free, by = 0, None
+        free, by = 0, list[Entry]()
         for sequence, added, removed, waiting in self.ids.of(one):
             free += added - removed - waiting
-            if not free and (removed or waiting):
-                entry = named(sequence)
-                if entry.undoes is None:
-                    by = entry if entry.kind in ("forget", "queue") else None
-        return None if free else by
+            entry = named(sequence)
+            if entry.kind == "cancel":
+                by = [request for request in by if entry.subject != f"entry {request.sequence}"]
+            elif not free and entry.undoes is None:
+                by = [*by, entry] if entry.kind in ("forget", "queue") else []
+        return by[-1] if by and not free else None
 
     def commit(self) -> None:
         """Commit the transaction: at this moment the store changes."""
