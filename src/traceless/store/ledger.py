@@ -159,7 +159,9 @@ class Ledger:
 
     def pending(self, replayed: bool = False) -> list[Queued]:
         """The requests to forget that wait, the oldest first, each with its receipt."""
-        waiting = self.queue.pending()
+        waiting, rows = self.queue.pending(), self.last().waiting
+        if sum(queued.rows for queued in waiting) != rows:
+            raise StoreError(f"The ledger is damaged: {rows} rows wait, not those in the queue.")
         return [q.with_receipt(self.receipt(q.sequence), replayed) for q in waiting]
 
     def find(self, one: bytes) -> Found:

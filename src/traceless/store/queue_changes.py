@@ -43,8 +43,8 @@ class QueueChanges(RowChanges):
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""
-        queue = self.ledger.queue
-        return [self._flush()] if queue.pending() and (force or queue.is_safe()) else []
+        pending = self.ledger.pending()
+        return [self._flush()] if pending and (force or self.ledger.queue.is_safe()) else []
 
     def _flush(self, checked: int | None = None) -> Receipt:
         queue = self.ledger.queue

@@ -138,7 +138,7 @@ class StoreReader:
                 rows=last.held,
                 classes=ledger.class_counts(),
                 unknown=last.unknown,
-                waiting=sum(queued.rows for queued in ledger.queue.pending()),
+                waiting=last.waiting,
                 digest=last.digest_after,
                 root=last.root_after,
                 hash=last.hash,

@@ -27,7 +27,7 @@ class Writer(QueueChanges, SliceChanges):
             return self._first_answer("destroy", 0, what)
         if self.secret is None if what == "secret" else self.before.generation is None:
             raise StoreError(f"The {what} of this store was destroyed before. Nothing was changed.")
-        if self.ledger.queue.pending():
+        if self.before.waiting:
             raise StoreError(
                 "Requests wait in the queue, and could then never be met: flush them first. "
                 "Nothing was changed."
