@@ -78,6 +78,7 @@ def test_equal_parameters_of_another_type_are_told_apart():
     one, other = (Knowledge.of(Own(turned), np.eye(3), [0, 1, 1]) for turned in (1, True))
     with pytest.raises(MismatchError, match=r"turned is (1 here and True|True here and 1) there"):
         one + other
+    assert not Own(1).bind(3).is_of(Own(True), 3)
 
 
 @every_map

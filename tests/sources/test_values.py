@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from traceless import LSSVC, LSSVR, PathSVC, from_batches, scan
+from traceless import LSSVC, LSSVR, PathOneClass, PathSVC, PathSVR, from_batches, scan
 
 DAYS = [dt.date(2025, 1, 1 + k) for k in range(6)]
 TIMES = [dt.datetime(2025, 1, 1 + k) for k in range(6)]
@@ -193,6 +193,13 @@ def test_no_two_labels_become_one(y):
                 LSSVC().fit(X, carried)
         with pytest.raises(ValueError, match="NUL"):
             LSSVC().fit(from_batches([pl.DataFrame({"x": X[:, 0], "y": y})], "y"))
+
+
+@pytest.mark.parametrize("make", [PathSVC, PathSVR, PathOneClass])
+@pytest.mark.parametrize("values", [DAYS, TIMES, SPANS, DIGITS], ids=range(4))
+def test_nor_has_the_path_family_dates_or_text_as_features(make, values):
+    with pytest.raises(TypeError, match=r"Column 'a' of X is of type \w+.*, and must be numbers"):
+        make().fit(pa.table({"a": values}), [0, 1] * 3)
 
 
 def test_structs_are_neither_labels_nor_numbers():

@@ -207,10 +207,9 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         with changing(self) as draft:
             theirs, state = Provenance(), draft._current()
             other = snapshot(other) if isinstance(other, LeastSquares) else other
+            guard = draft.__dict__.pop("_guard", None)  # without guard=True it would fall behind
             if draft.guard:
-                draft._guard = Guard.of(draft, 0 if state is None else state.n_samples).joined(
-                    other
-                )
+                draft._guard = Guard.of(guard, state.n_samples if state else 0).joined(other)
             if isinstance(other, LeastSquares):
                 other._held()
                 take_names(draft, getattr(other, "feature_names_in_", None))
@@ -368,8 +367,8 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
         self, state: Cholesky | None, new: Rows | Source | None, old: Rows | Source | None
     ) -> bool:
         """Let the guard, if there is to be one, follow a change; whether it has approved of it."""
+        guard = self.__dict__.pop("_guard", None)
         if not self.guard:
-            self.__dict__.pop("_guard", None)
             return False
         if isinstance(new, Source) or isinstance(old, Source):
             raise ValueError(
@@ -377,7 +376,7 @@ class LeastSquares(Changeable, saving.Savable, BaseEstimator):
                 "rows elsewhere. Use guard=False, or a store (traceless.Store)."
             )
         held = 0 if state is None else state.n_samples
-        self._guard = Guard.of(self, held).changed(self._recipe(), new, old)
+        self._guard = Guard.of(guard, held).changed(self._recipe(), new, old)
         return True
 
     def _check_first(self, part: Knowledge, X: Any, y: NDArray[Any]) -> None:  # noqa: ARG002

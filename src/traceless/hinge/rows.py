@@ -24,6 +24,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from traceless.arithmetic.integers import Floats, Integers
 from traceless.exceptions import NotLearnedError
 from traceless.knowledge.responses import Classes, Label, union
+from traceless.knowledge.values import check_features
 from traceless.knowledge.values import labels as labels_of
 
 _LONG = 1000  # characters of a label
@@ -213,6 +214,7 @@ def checked(estimator: Any, rows: Any, reset: bool) -> Batch:
     """Check rows, labels and weights of the user; returns arrays of our own."""
     kind: Labels = estimator._labels
     X, y, weight = as_triple(rows, alone=kind == "none")
+    check_features(X)
     y = labels_of(y) if kind == "classes" else y
     options = {"dtype": np.float64, "order": "C", "accept_sparse": "csr"}
     if not reset and estimator._model.kernel.name == "precomputed":
