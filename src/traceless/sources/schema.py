@@ -7,7 +7,7 @@ category x -> one column of 0 and 1 for each declared value
 hashed   x -> one column of 0 and 1 for each bucket; the bucket is BLAKE2b(x) mod buckets
 
 A declared value stands for missing numbers, booleans and dates, and a further column is 1 where
-it does. What a column does not declare is not in its facts: those of old stores stay as they are.
+it does. What a column does not declare is not in its facts.
 """
 
 from __future__ import annotations
