@@ -43,12 +43,14 @@ $(VENV)/core: pyproject.toml CMakeLists.txt $(wildcard src/core/*) | $(VENV)/bin
 	@echo "compiling the core ..."
 	@$(PIP) install cmake ninja $$($(BIN)/python -c '$(REQUIRES)')
 	@rm -f $(CORE)
-	@$(INSTALL) -v --no-deps -e . > $(LOG) 2>&1 || { cat $(LOG); exit 1; }
-	@test -e $(CORE) || ! $(CXX) -x c++ -E /dev/null > /dev/null 2>&1 || { cat $(LOG); exit 1; }
+	@$(INSTALL) -vv --no-deps -e . > $(LOG) 2>&1 || { cat $(LOG); exit 1; }
+	@if [ ! -e $(CORE) ]; then \
+	  if $(CXX) -x c++ -E /dev/null > /dev/null 2>&1; then cat $(LOG); exit 1; fi; \
+	  echo "no C++ compiler: plain Python takes its place, with the same results, slower"; fi
 	@touch $@
 
 core:
-	@rm -f $(VENV)/core
+	@rm -rf $(VENV)/core build
 	@$(MAKE) --no-print-directory $(VENV)/core
 
 # one stamp per extra: .venv/with-plots, .venv/with-test, .venv/with-bench
