@@ -31,8 +31,9 @@ TOOLS = ("hypothesis", "pandas", "polars", "pytest", "pytest-timeout")
 CORE = (
     "arithmetic",
     "features",
-    "knowledge/test_gathering.py",
+    "knowledge/test_feasibility.py",
     "knowledge/test_knowledge.py",
+    "knowledge/test_sample_weights.py",
     "solvers/test_rounded.py",
     "estimators/test_lssvm.py",
     "test_packaging.py",
