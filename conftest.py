@@ -1,4 +1,4 @@
-"""Modules that need torch are collected only where it is installed; whether the core is compiled."""
+"""Modules that need torch are collected only where it is; and whether the core is compiled."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ if not find_spec("torch"):
 
 
 def pytest_report_header() -> str:
+    """Whether the compiled core is in use."""
     from traceless.arithmetic.core import COMPILED, FOR_SPEED
 
     return "with the compiled core" if COMPILED else FOR_SPEED
