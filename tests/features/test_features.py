@@ -20,7 +20,6 @@ import vectors.make
 from cases import MAPS, PAPER, Cubes, name
 from ours import feature_maps
 from traceless import LSSVC, LSSVR, Knowledge, MismatchError, RangeError
-from traceless.cli import model_options
 from traceless.features import (
     FeatureMap,
     Linear,
@@ -39,7 +38,6 @@ def test_every_map_of_the_package_is_in_every_list_of_them():
     ours = {*traceless.features.MAPS}
     assert ours <= {*traceless.features.__all__}
     assert ours == {type(phi).__name__ for phi in feature_maps()}
-    assert ours == {*model_options.MAPS.values()}
     assert ours == {case["map"][0] for case in vectors.make.read("maps")}
 
 
