@@ -99,19 +99,19 @@ class TestOpen:
                 Store(path)
         (tmp_path / "ledger.sqlite").write_bytes(b"something else, and long enough" * 100)
         with pytest.raises(StoreError, match="damaged"):
-            Store(tmp_path)
+            Store(tmp_path).status()
         for make in (lambda sql: None, lambda sql: sql.execute("CREATE TABLE t (x)")):
             (tmp_path / "ledger.sqlite").write_bytes(b"")
             with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as sql:
                 make(sql)
             with pytest.raises(StoreError, match=r"is not a store: .* is not a ledger"):
-                Store(tmp_path)
+                Store(tmp_path).status()
 
     def test_a_newer_version_is_named(self, store):
         with closing(sqlite3.connect(store.path / "ledger.sqlite")) as sql:
             sql.execute("PRAGMA user_version = 2")
         with pytest.raises(StoreError, match="newer version of traceless"):
-            Store(store.path)
+            Store(store.path).status()
 
     def test_a_missing_generation_and_a_missing_secret_are_named(self, store, rows):
         (store.path / "secret").rename(store.path / "elsewhere")

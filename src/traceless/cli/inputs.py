@@ -57,13 +57,11 @@ def store_argument(function: Function) -> Function:
     @click.argument("store", type=click.Path())
     @functools.wraps(function)
     def called(
-        store: str, wait: float | None = None, signing_key: str | None = None, **options: Any
+        store: str, wait: float = 0.0, signing_key: str | None = None, **options: Any
     ) -> Result:
-        from traceless.store.store import Store, UnreadStore
+        from traceless.store.store import Store
 
-        opened = (
-            Store(store) if wait is None else UnreadStore(store, wait=wait, signing_key=signing_key)
-        )
+        opened = Store(store, wait=wait, signing_key=signing_key)
         keep(store=opened)
         return function(opened, **options)
 
