@@ -27,7 +27,7 @@ def test_files_that_change_between_scan_and_fit(n, tmp_path):
     source = scan(*saved(tmp_path, 50))
     assert source.knowledge(LINEAR).n_samples == 50
     saved(tmp_path, n)  # fewer rows, or the same again at another time
-    with pytest.raises(ValueError, match=r"X\..*has changed since it was scanned.*bytes"):
+    with pytest.raises(ValueError, match=r"X\..*has changed since it was scanned"):
         model.partial_fit(source)
     assert model.digest() == digest
 

@@ -376,7 +376,7 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     )
     assert failed(store, "queue")
     if how == "and an entry that says so":
-        store.seal()
+        store.new_key()
         content = packed([plain_arrays(batch)])
         classes = canonical_json(hasher(batch).classes)
         edit(store, ("UPDATE queue SET classes = ?", classes))

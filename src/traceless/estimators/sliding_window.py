@@ -80,8 +80,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     The estimators of this library change without touching what they were before, so a window
     updates a copy that costs nothing. Of any other estimator each update is made to a deep copy,
-    and nothing keeps you from changing ``estimator_``; where it has ``n_samples_``, a different
-    number of rows is noticed.
+    and nothing keeps you from changing ``estimator_``.
 
     Examples
     --------
@@ -349,14 +348,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
 
     def _go_on(self, add: Any, forget: Any) -> None:
         check_parameters(self)
-        held, n_held = self._rows, len(self._rows[2])
-        theirs = getattr(self._model, "n_samples_", n_held)
-        if theirs != n_held:
-            raise RuntimeError(
-                f"The window holds {n_held} rows, and its estimator {theirs}: it was changed by "
-                "itself. Learn and forget with the window's own methods; fit starts anew."
-            )
-        out = np.zeros(n_held, dtype=bool)
+        held = self._rows
+        out = np.zeros(len(held[2]), dtype=bool)
         if n_rows(forget):
             out[self._found(forget)] = True
         new = self._newest(add, reset=False) if n_rows(add) else part(held, slice(0))

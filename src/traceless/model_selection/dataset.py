@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -129,12 +129,6 @@ class Dataset:
         assert isinstance(total, Knowledge)
         self.probe._check_first(total, self.X, self.y)
         return total
-
-    def without_each(self, folds: Sequence[Indices]) -> tuple[Knowledge, list[Knowledge]]:
-        """The knowledge of all rows, and of those without each fold; each row is in one fold."""
-        parts = [self.knowledge(fold) for fold in folds]
-        total = self.total(parts)
-        return total, [total - part for part in parts]
 
     def model(self, knowledge: Knowledge, own_map: bool = True) -> LeastSquares:
         """A new model with this knowledge, as if fitted to the rows it came from.

@@ -69,14 +69,14 @@ class LeastSquaresFolds(Folds):
     def _disjoint_rests(self) -> dict[int, Knowledge]:
         """The training parts, if those left out are all rows, once each: each is summed once."""
         exact = {k: s.left_out for k, s in enumerate(self.splits) if k not in self.closed}
-        if not exact or any(self.splits[k].is_short for k in exact):
-            return {}
-        if 8 * len(exact) * self.data.n_outputs**2 > _MEMORY:
+        size = 8 * len(exact) * self.data.n_outputs**2
+        if not exact or any(self.splits[k].is_short for k in exact) or size > _MEMORY:
             return {}
         if not is_partition(list(exact.values()), len(self.data)):
             return {}
-        self.total, rests = self.data.without_each(list(exact.values()))
-        return dict(zip(exact, rests, strict=True))
+        parts = {k: self.data.knowledge(fold) for k, fold in exact.items()}
+        self.total = self.data.total(parts.values())
+        return {k: self.total - part for k, part in parts.items()}
 
     @cached_property
     def _precomputed(self) -> PrecomputedModels:

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from traceless.exceptions import TableError
-from traceless.sources.arrow import is_nameless_index, is_number
+from traceless.sources.arrow import check_present, is_nameless_index, is_number
 from traceless.sources.cells import NUMBER, TEXT, Cells
 from traceless.sources.dates import Date
 from traceless.sources.formats import format_of
@@ -100,9 +100,7 @@ def suggest(
     """
     delimiter = _delimiter(path, format_)
     names = column_names(path, format_, TextFormat(delimiter))
-    unknown = [name for name in (*target, *([] if ids is None else [ids])) if name not in names]
-    if unknown:
-        raise TableError(f"{path} has no column {unknown[0]!r}; it has {', '.join(names[:20])}.")
+    check_present(names, [*target, *([] if ids is None else [ids])], path)
     seen, text = _read(path, names, TextFormat(delimiter), format_, rows), TextFormat()
     if (format_ or format_of(path)) in ("csv", "tsv"):
         text = TextFormat(delimiter, _decimal(seen), _nulls(seen))

@@ -328,17 +328,6 @@ class Store(StoreReader):
         with self._writing(key, dry_run) as writer:
             return writer.merge(other, name, again)
 
-    def seal(self, *, key: str | None = None, dry_run: bool = False) -> Receipt:
-        """Solve again, so that the coefficients have the bits of a fit from scratch.
-
-        Parameters
-        ----------
-        key, dry_run
-            As for `learn`.
-        """
-        with self._writing(key, dry_run) as writer:
-            return writer.seal()
-
     def destroy(self, what: str, *, key: str | None = None, dry_run: bool = False) -> Receipt:
         """Destroy the secret or the model for good.
 
