@@ -20,7 +20,7 @@ from traceless.estimators.least_squares import LeastSquares
 from traceless.knowledge.responses import Label
 from traceless.knowledge.sample_weights import rounded_weights
 from traceless.knowledge.sums import Knowledge
-from traceless.model_selection.rows import Indices, as_slice
+from traceless.model_selection.splits import Indices, as_slice
 from traceless.parameters import positive
 from traceless.solvers.centring import shifted, shifted_right_side, whole_means
 from traceless.solvers.ridge import Penalty, Ridge

@@ -55,7 +55,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtri
 from traceless.arithmetic.integers import Floats
 from traceless.knowledge.sums import Knowledge
 from traceless.model_selection.dataset import Dataset, System
-from traceless.model_selection.rows import Indices
+from traceless.model_selection.splits import Indices
 from traceless.progress import progress
 from traceless.solvers.ridge import Penalty
 

@@ -21,7 +21,7 @@ from sklearn.metrics import check_scoring
 from traceless.arithmetic.integers import Floats
 from traceless.estimators.least_squares import LeastSquares
 from traceless.model_selection.least_squares_folds import LeastSquaresFolds
-from traceless.model_selection.rows import subset
+from traceless.model_selection.splits import subset
 from traceless.parameters import positive
 from traceless.progress import progress
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -94,13 +94,9 @@ class Date(MayMiss):
         if self.missing is None:
             cells.check_each(~missing, f"a {self._wanted} is needed", _mend(self.name))
         else:
-            stand_in = _iso(self.missing)
-            assert stand_in is not None
-            days[missing], nanoseconds[missing] = stand_in
+            days[missing], nanoseconds[missing] = cast(Moment, _iso(self.missing))
             out[:, 1] = missing
-        origin, unit = _iso(self.origin), _nanoseconds(self.unit)
-        assert origin is not None
-        assert unit is not None
+        origin, unit = cast(Moment, _iso(self.origin)), cast(int, _nanoseconds(self.unit))
         out[:, 0] = _quotients(days - origin[0], nanoseconds - origin[1], unit)
 
     @property

@@ -260,7 +260,7 @@ class _Input:
 
     def __init__(self, source: Any, format_: str | None, text: TextFormat) -> None:
         self._source, self._text = source, text
-        self._reader: Reader | None = None
+        self._reader: Any = None
         self.where = "The data frame"
         self.format = "frame"
         if not isinstance(source, str):
