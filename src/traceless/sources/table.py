@@ -280,21 +280,18 @@ class _Input:
                 f"which it is with --format ({', '.join(FORMATS)})."
             )
         with ExitStack() as stack:
-            if self.format == "frame":
-                with self.readable():
+            file: Any = None if self.format == "frame" else self._file(stack)
+            if self.format == "parquet" and self._source == STDIN:  # this reader seeks: a copy
+                copy = stack.enter_context(tempfile.TemporaryFile())  # without a name, so that
+                shutil.copyfileobj(file, copy)  # nothing stays
+                copy.seek(0)
+                file = copy
+            with self.readable():
+                if file is None:
                     self._reader = Frame(self._source)
-            elif self.format in TEXTS:
-                file = self._file(stack)
-                with self.readable():
+                elif self.format in TEXTS:
                     self._reader = read_text(_unzipped(file), self.format, self._text)
-            else:
-                file = self._file(stack)
-                if self._source == STDIN:  # this reader seeks: a copy without a name, so that
-                    copy = stack.enter_context(tempfile.TemporaryFile())  # nothing stays
-                    shutil.copyfileobj(file, copy)
-                    copy.seek(0)
-                    file = copy
-                with self.readable():
+                else:
                     self._reader = Parquet(file)
             yield self._reader
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -160,7 +161,7 @@ class Ledger:
     def pending(self, replayed: bool = False) -> list[Queued]:
         """The requests to forget that wait, the oldest first, each with its receipt."""
         waiting = self.queue.pending()
-        return [q.with_receipt(self.receipt(q.sequence), replayed) for q in waiting]
+        return [replace(q, receipt=self.receipt(q.sequence), replayed=replayed) for q in waiting]
 
     def find(self, one: bytes) -> Found:
         """What happened to the rows of an id."""
