@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from traceless.arithmetic.integers import Integers
-from traceless.estimators.inputs import check_classes, n_rows, task_of
+from traceless.estimators.inputs import check_classes, n_rows, sides, task_of
 from traceless.estimators.window_rows import (
     Rows,
     given,
@@ -186,8 +186,7 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         -------
         self
         """
-        if add is None and forget is None:
-            raise ValueError("update needs rows to add, rows to forget, or both; got neither.")
+        add, forget = sides(add, forget)
         with changing(self) as draft:
             if "_rows" in draft.__dict__:
                 draft._go_on(add, forget)
@@ -359,8 +358,8 @@ class SlidingWindow(Changeable, saving.Savable, MetaEstimatorMixin, BaseEstimato
         split: Any = (slice(n), slice(n, None)) if out[:n].all() else (out, ~out)
         old, kept = (part(held, which) for which in split)
         rows = joined(kept, new)  # before the update: what can fail fails first
-        sides = {"add": new, "forget": old}.items()
-        changes = {side: given(some) for side, some in sides if len(some[2])}
+        both = {"add": new, "forget": old}.items()
+        changes = {side: given(some) for side, some in both if len(some[2])}
         if changes:
             model = _own(self._model)
             model.update(**changes)

@@ -121,7 +121,8 @@ class Dataset:
         """The knowledge of some of the rows."""
         span = as_slice(index)
         weight = None if self.sample_weight is None else self.sample_weight[span]
-        return self.probe._knowledge_of((self.X[span], self.y[span], weight))
+        rows = self.X[span], self.y[span], weight
+        return self.probe._knowledge_of(rows, self.probe._recipe())
 
     def total(self, parts: Iterable[Knowledge] = ()) -> Knowledge:
         """The knowledge of all rows, or the sum of these parts of it, checked as in ``fit``."""

@@ -24,6 +24,7 @@ NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN])$"
 GROUPED = r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]*)?$"  # thousands kept apart
 WHOLE = r"^[+-]?[0-9]{1,18}$"
 WHOLE_FLOAT = r"^([+-]?[0-9]+)\.0+$"
+FILL_IN = "Fill it in, or declare what stands for it: traceless new --missing {}={}."
 TEXT = ("string", "large_string", "string_view")  # Arrow's names of one thing
 
 

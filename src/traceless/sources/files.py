@@ -81,7 +81,7 @@ def _each_once(files: list[F]) -> list[F]:
 
 def _content(file: File) -> Any:
     """The same for all names of one file, hard links included."""
-    if isinstance(file, Remote) and not file.is_local:
+    if isinstance(file, Remote) and "local" not in file.filesystem.type_name:
         return str(file)
     there = os.stat(str(file))
     return (there.st_dev, there.st_ino) if there.st_ino else os.path.realpath(str(file))

@@ -185,10 +185,10 @@ class StoreReader:
         It has the format's version, the store, the number of the latest entry, its hash and its
         signature. A store that was set back, or rewritten, does not continue it.
         """
-        from traceless.store.kept import Head
+        from traceless.store.kept import head_of
 
         with open_ledger(self._folder.ledger) as ledger:
-            return str(Head.of(ledger.last(), ledger.origin["store"]))
+            return head_of(ledger.last(), ledger.origin["store"])
 
     def verify(
         self,
