@@ -100,6 +100,17 @@ def synthetic(n: int, n_classes: int) -> tuple[Floats, Labels]:
     return X, np.argmax(X @ directions, axis=1)
 
 
+def written(folder: Path, n: int, n_classes: int) -> Partitioned:
+    """Synthetic rows and labels in files, to be read in `PIECES` slices."""
+    paths = [folder / f"{what}-{n}-{n_classes}.npy" for what in ("rows", "labels")]
+    for path, array in zip(paths, synthetic(n, n_classes), strict=True):
+        np.save(path, array)
+    X, y = (np.load(path, mmap_mode="r") for path in paths)
+    ends = [n * k // PIECES for k in range(PIECES + 1)]
+    cut = [ArrayPartition(X, y[a:b], None, a, b) for a, b in pairwise(ends)]
+    return Partitioned(cut, COLUMNS)
+
+
 def layer(J: int) -> RandomLayer:
     """A map with J features, the constant one among them."""
     return RandomLayer(J - 1, scale=SCALE)
@@ -214,10 +225,10 @@ def _file_seconds(size: int = 2**24) -> float:
 
 def _dispatch_seconds() -> float:
     """Seconds of a round of tasks in two processes that have next to nothing to do."""
-    X, y = synthetic(16 * PIECES, 2)
-    cut = [ArrayPartition(X, y[a : a + 16], None, a, a + 16) for a in range(0, len(y), 16)]
-    source, model = Partitioned(cut, COLUMNS), wESVM(8, n_jobs=2)
-    return _median(lambda: model.partial_fit(source))
+    with tempfile.TemporaryDirectory(prefix="traceless-") as folder:
+        source = written(Path(folder), 16 * PIECES, 2)
+        model = wESVM(8, n_jobs=2)
+        return _median(lambda: model.partial_fit(source))
 
 
 def _median(job: Job, rounds: int = 5) -> float:

@@ -89,8 +89,8 @@ def sum_partitions(
         # With threads for workers the limits of the tasks overlap; this one undoes them all.
         with one_thread():
             found = parallel(delayed(learn)(quiet(recipe), group) for group in groups)
-            watched = progress(groups, "learning", recipe.verbose)
-            total: Knowledge = reduce(add, (next(found) for _ in watched))
+            done = progress(range(len(groups)), "learning", recipe.verbose)
+            total: Knowledge = reduce(add, (next(found) for _ in done))
             return total
     except BrokenExecutor as error:
         raise EngineError(
