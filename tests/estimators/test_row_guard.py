@@ -144,7 +144,6 @@ def test_a_guard_must_know_all_rows(tmp_path):
     state = live.set_params(guard=False).export_state()
     with pytest.raises(ValueError, match="which guard=True needs"):
         LSSVC(guard=True, solver="woodbury", **PAPER).import_state(state)
-    np.save(tmp_path / "rows.npy", np.column_stack([X, Y]))
-    source = traceless.scan(tmp_path / "rows.npy", target=4)
+    source = traceless.from_batches([(X, Y)])
     with pytest.raises(ValueError, match="needs rows in memory"):
         LSSVC(guard=True).fit(source)

@@ -114,17 +114,6 @@ def parquet(table, folder):
     return (scan(folder, "y", **weighted(table)),)
 
 
-def npy(table, folder):
-    rows = dict(zip("Xyw", column_of_targets(table, folder), strict=True))
-    if any(a is not None and a.dtype.kind == "O" for a in rows.values()):
-        pytest.skip("such files hold no Python objects")
-    for name, values in rows.items():
-        if values is not None:
-            np.save(folder / f"{name}.npy", values)
-    X, y, w = (folder / f"{name}.npy" for name in "Xyw")
-    return (scan(X, y, sample_weight=None if rows["w"] is None else w),)
-
-
 def dask_arrays(table, _):
     return [a if a is None else da.from_array(a, chunks=(4, *a.shape[1:])) for a in arrays(table)]
 
@@ -136,7 +125,6 @@ BY = {  # what `fit` takes
     "pandas of Arrow": lambda t, _: of_frame(t.to_pandas(types_mapper=pd.ArrowDtype)),
     "polars": lambda t, _: of_frame(pl.from_arrow(t)),
     "Parquet": parquet,
-    "npy": npy,
     "a Dask frame": lambda t, _: of_frame(
         dd.from_pandas(t.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
     ),

@@ -133,7 +133,7 @@ class TestUndo:
         for other in ((X[200:299], y[200:299]), (X[200:], y[200:]), (X[:200], y[:200])):
             with pytest.raises(NotLearnedError, match=r"was one of 100 rows.*Nothing was changed"):
                 store.undo(*other)
-        store.seal()
+        store.new_key()
         receipt = store.undo(X[:199:-1], y[:199:-1], ids=["x"] * 100)
         assert (receipt.kind, receipt.subject) == ("forget", f"undo of entry {learned.sequence}")
         with pytest.raises(StoreError, match="was undone before"):

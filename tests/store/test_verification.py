@@ -17,7 +17,8 @@ from traceless import LSSVC
 from traceless.exceptions import StoreError
 from traceless.files.container import canonical_json
 from traceless.knowledge.fingerprint import to_bytes
-from traceless.store import Store, access
+from traceless.store import Store
+from traceless.store import store as module
 from traceless.store.entries import hash_of
 from traceless.store.keys import SigningKey
 from traceless.store.opening import open_ledger
@@ -375,7 +376,7 @@ def test_rows_that_wait_cannot_be_exchanged(tmp_path, rows, how):
     )
     assert failed(store, "queue")
     if how == "and an entry":
-        store.seal()
+        store.new_key()
         content = packed([plain_arrays(batch)])
         classes = canonical_json(hasher(batch).classes)
         edit(store, ("UPDATE queue SET classes = ?", classes))
@@ -440,10 +441,9 @@ def test_a_name_of_a_generation_never_leaves_the_folder(history, tmp_path):
         assert (tmp_path / "outside.traceless").exists()
 
 
-def test_another_secret_and_files_that_should_be_gone(history, monkeypatch):
+def test_another_secret_and_files_that_should_be_gone(history):
     (history.path / "secret").write_bytes(b"x" * 32)
     assert failed(history, "secret", "queue")
-    monkeypatch.setattr(Store, "_look", lambda self: None)
     (history.path / "generations" / "1-0123456789abcdef.traceless").write_bytes(b"old")
     assert failed(history, "files")
 
@@ -479,7 +479,7 @@ def test_the_model_in_memory_is_taken_by_whoever_holds_the_lock(history, rows, m
         seen.append(history._cache is not None)
         yield
 
-    monkeypatch.setattr(access, "write_lock", lock)
+    monkeypatch.setattr(module, "write_lock", lock)
     history.learn(*rows, dry_run=True)
     assert seen == [True]
     assert history._cache is None  # the model in it was changed

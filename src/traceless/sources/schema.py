@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceless.arithmetic.integers import Floats
-from traceless.sources.cells import Cells, MayMiss
+from traceless.sources.cells import FILL_IN, Cells, MayMiss
 from traceless.sources.dates import Date
 
 Labels = Literal["text", "int", "number", "none"]
@@ -399,12 +399,7 @@ def _filled(values: Floats, cells: Cells, missing: float | None, what: str, out:
     """The values with what stands for missing ones, which `out` then indicates."""
     empty = np.isnan(values)
     if missing is None:
-        name = cells.name
-        cells.check_each(
-            ~empty,
-            f"a {what} is needed",
-            f"Fill it in, or declare what stands for it: traceless new --missing {name}=VALUE.",
-        )
+        cells.check_each(~empty, f"a {what} is needed", FILL_IN.format(cells.name, "VALUE"))
         return values
     out[:, 1] = empty
     return np.where(empty, missing, values)

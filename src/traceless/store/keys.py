@@ -84,9 +84,6 @@ class SigningKey:
         """The signature of the entry with this hash."""
         return self._private.sign(_CONTEXT + bytes.fromhex(digest)).hex()
 
-    def __repr__(self) -> str:
-        return f"SigningKey(public={self.public!r})"
-
 
 def is_signed(digest: str, public: str, signature: str) -> bool:
     """Whether the entry with this hash was signed with the private half of this public key."""

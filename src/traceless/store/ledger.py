@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -162,7 +163,7 @@ class Ledger:
         waiting, rows = self.queue.pending(), self.last().waiting
         if sum(queued.rows for queued in waiting) != rows:
             raise StoreError(f"The ledger is damaged: {rows} rows wait, not those in the queue.")
-        return [q.with_receipt(self.receipt(q.sequence), replayed) for q in waiting]
+        return [replace(q, receipt=self.receipt(q.sequence), replayed=replayed) for q in waiting]
 
     def find(self, one: bytes) -> Found:
         """What happened to the rows of an id."""

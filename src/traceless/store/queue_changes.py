@@ -38,8 +38,8 @@ class QueueChanges(RowChanges):
         queue.put(entry, classes, content)
         if queue.is_safe():
             return self._flush(checked=entry.sequence)
-        found = Queued(entry.time, self.asked.key, entry.rows, classes, entry.sequence)
-        return found.with_receipt(self.commit())
+        said = entry.time, self.asked.key, entry.rows, classes, entry.sequence
+        return Queued(*said, receipt=self.commit())
 
     def flush(self, force: bool) -> list[Receipt]:
         """Forget all rows that wait, if there are enough of them, or by force."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from traceless.exceptions import StoreError
-from traceless.store.entries import ModelState
 from traceless.store.keys import SigningKey
 from traceless.store.queue_changes import QueueChanges
 from traceless.store.receipts import Receipt
@@ -12,14 +11,6 @@ from traceless.store.slice_changes import SliceChanges
 
 class Writer(QueueChanges, SliceChanges):
     """One change of a store, of any kind."""
-
-    def seal(self) -> Receipt:
-        """Compute the exact coefficients; models without `seal` have them always."""
-        if self._known:
-            return self._first_answer("seal", 0, None)
-        if hasattr(self.model, "seal") and ModelState.of(self.model).held:
-            self.model.seal()
-        return self.finish("seal")
 
     def destroy(self, what: str) -> Receipt:
         """Destroy the secret or the model; digests and ids go with either."""
